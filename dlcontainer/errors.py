@@ -1,0 +1,93 @@
+"""Every error a user can meet: what, where, why, the next step, and one exit code a class."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """A place in a file that a human wrote: `FILE:LINE:COL`, both counted from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class DlcontainerError(Exception):
+    """Base of all errors; never raised itself."""
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: Mark | str | None = None,
+        why: str | None = None,
+        next_step: str | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.why = why
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where is not None else self.what
+        lines = [head]
+        if self.why:
+            lines.append(f"  why: {self.why}")
+        if self.next_step:
+            lines.append(f"  next: {self.next_step}")
+        return "\n".join(lines)
+
+
+class ChecksFailedError(DlcontainerError):
+    """A check said no (`validate`, `doctor`)."""
+
+    exit_code = 1
+
+
+class UsageError(DlcontainerError):
+    """The command line itself makes no sense."""
+
+    exit_code = 2
+
+
+class ConfigError(DlcontainerError):
+    """A site config, a recipe or an override is wrong."""
+
+    exit_code = 3
+
+
+class EngineError(DlcontainerError):
+    """No container engine, or none of its modes works here."""
+
+    exit_code = 4
+
+
+class BuildError(DlcontainerError):
+    """An image could not be built."""
+
+    exit_code = 5
+
+
+class PublishError(DlcontainerError):
+    """A module could not be published."""
+
+    exit_code = 6
+
+
+class BenchDataError(DlcontainerError):
+    """Samples are missing, cut, edited or of another version."""
+
+    exit_code = 7
+
+
+class InterruptedByUserError(DlcontainerError):
+    """Ctrl-C, SIGTERM or SIGHUP ended the run; everything started was ended and removed."""
+
+    exit_code = 130
