@@ -1,0 +1,104 @@
+"""Apptainer and SingularityCE: argv for building and running."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.errors import EngineError
+from dlcontainer.machine import find_program
+
+PROGRAMS = ("apptainer", "singularity")
+
+# Tried in this order; the first that works is remembered.
+BUILD_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "fakeroot": ("--fakeroot",)}
+RUN_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "userns": ("--userns",)}
+
+# zstd is smaller than Apptainer's default (gzip) and quicker to make and to read; level 3 is for
+# images in use while a recipe is being made. Measured: docs/measurements.md.
+SQUASH = ("-comp", "zstd", "-Xcompression-level", "3")
+
+# What reaches the engine of this process's environment. All else (APPTAINER_*, LD_PRELOAD, …)
+# could change what runs in the image.
+KEPT_VARIABLES = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "TERM",
+    "USER",
+    "XDG_RUNTIME_DIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Apptainer:
+    """The engine behind `apptainer` or `singularity`."""
+
+    program: Path
+
+    def build_argv(self, spec: BuildSpec) -> list[str]:
+        """Give `apptainer build`; %test is left to `validate`."""
+        argv = [str(self.program), "build", "--notest", "--disable-cache"]
+        argv += BUILD_MODES[spec.mode]
+        if spec.squash:
+            argv += ["--mksquashfs-args", " ".join(spec.squash)]
+        argv += _binds(spec.binds)
+        return [*argv, str(spec.image), spec.definition]
+
+    def run_argv(self, spec: RunSpec) -> list[str]:
+        """Give `apptainer exec` without the host's home, environment and file systems."""
+        argv = [str(self.program), "--quiet", "exec", *RUN_MODES[spec.mode]]
+        argv += ["--cleanenv", "--containall", "--no-home", "--pwd", "/"]
+        for name, value in sorted(spec.environment.items()):
+            argv += ["--env", f"{name}={value}"]
+        argv += _binds(spec.binds)
+        return [*argv, str(spec.image), *spec.argv]
+
+    def inspect_argv(self, image: Path) -> list[str]:
+        """Give the command that prints labels and definition as JSON."""
+        return [str(self.program), "inspect", "--json", "--labels", "--deffile", str(image)]
+
+
+def environment(environ: Mapping[str, str], *, tmpdir: Path | None = None) -> dict[str, str]:
+    """Give the environment that the engine itself runs in."""
+    kept = {name: environ[name] for name in KEPT_VARIABLES if name in environ}
+    if tmpdir is not None:
+        # Both names: SingularityCE reads only the older one.
+        kept |= {"APPTAINER_TMPDIR": str(tmpdir), "SINGULARITY_TMPDIR": str(tmpdir)}
+    return kept
+
+
+def find(environ: Mapping[str, str]) -> Apptainer:
+    """Find the engine on PATH or beside this Python; raises EngineError that says how to get it."""
+    for name in PROGRAMS:
+        program = find_program(name, environ)
+        if program is not None:
+            return Apptainer(program=program)
+    raise EngineError(
+        "no Apptainer and no Singularity on PATH",
+        why="images are built and run by one of them",
+        next_step="type `make setup` in dlcontainer's checkout (no root needed), or load the "
+        "site's module, or install the package `apptainer`",
+    )
+
+
+def _binds(binds: tuple[tuple[Path, str], ...]) -> list[str]:
+    argv = []
+    for source, target in binds:
+        if any(character in str(source) for character in ':,"\\\n'):
+            # Apptainer splits --bind at these; older versions have no way to quote them.
+            raise EngineError(
+                f"the engine can't bind {str(source)!r}",
+                why="a ':', ',', quote, backslash or newline in the path",
+                next_step="choose another folder (--tmpdir)",
+            )
+        argv += ["--bind", f"{source}:{target}"]
+    return argv

@@ -1,0 +1,43 @@
+"""What an engine is: it gives argv, runs nothing, changes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildSpec:
+    """One build: a definition file in the working directory becomes an image."""
+
+    definition: str
+    image: Path
+    binds: tuple[tuple[Path, str], ...] = ()
+    mode: str
+    # Arguments of mksquashfs; empty where the engine does not take them.
+    squash: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSpec:
+    """One command in an image, in an environment that is declared and nothing else."""
+
+    image: Path
+    argv: tuple[str, ...]
+    mode: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    binds: tuple[tuple[Path, str], ...] = ()
+
+
+class Engine(Protocol):
+    """An engine: pure; asked twice it answers the same."""
+
+    @property
+    def program(self) -> Path:
+        """The program to call."""
+
+    def build_argv(self, spec: BuildSpec) -> list[str]:
+        """Give the command that builds an image."""
+
+    def run_argv(self, spec: RunSpec) -> list[str]:
+        """Give the command that runs a command in an image."""

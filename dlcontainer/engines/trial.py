@@ -1,0 +1,168 @@
+"""Which mode of the engine works here: try once with a tiny image, remember, explain."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
+from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.errors import EngineError
+from dlcontainer.machine import Host
+from dlcontainer.shell import CommandFailedError, CommandTimeoutError, Runner
+
+# Folders of a root tree that are links into /usr on merged systems and folders on others.
+_TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_TIMEOUT_S = 120
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """What was found out about the engine on this host by this user."""
+
+    key: str
+    program: str
+    version: str
+    build_mode: str | None
+    run_mode: str | None
+    takes_squash: bool
+    # mode -> what the engine said, for the modes that failed
+    failures: Mapping[str, str]
+
+
+def key_of(engine: Apptainer, host: Host) -> str:
+    """Name what a trial depends on: program, user, kernel."""
+    stat = engine.program.stat()
+    return f"{engine.program}|{stat.st_mtime_ns}|{stat.st_size}|{host.uid}|{host.kernel}"
+
+
+def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:
+    """Recall the remembered trial; None where there is none that still holds."""
+    try:
+        data = json.loads(_file(folder, host).read_text())
+        trial = Trial(**data)
+    except (OSError, ValueError, TypeError):
+        return None
+    return trial if trial.key == key_of(engine, host) else None
+
+
+def require(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Trial:
+    """Give a trial with working modes: the remembered one, or a new one.
+
+    Raises EngineError that says what each mode answered.
+    """
+    trial = recall(folder, engine, host)
+    if trial is None or not (trial.build_mode and trial.run_mode):
+        # A failure is not believed for long: what it lacked may have been mended.
+        trial = perform(folder, engine, host, runner)
+    if not trial.build_mode or not trial.run_mode:
+        said = "; ".join(f"{mode}: {what}" for mode, what in trial.failures.items())
+        raise EngineError(
+            f"{trial.program} works in no mode here",
+            why=said,
+            next_step="`dlcontainer doctor` names what is missing and the line to type",
+        )
+    return trial
+
+
+def perform(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Trial:
+    """Build and run a tiny image in each mode until one works; remember the outcome."""
+    env = apptainer.environment(host.environ)
+    version = runner([str(engine.program), "--version"], env=env).stdout.strip()
+    help_text = runner([str(engine.program), "build", "--help"], env=env).stdout
+    failures: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
+        work = Path(name)
+        env = apptainer.environment(host.environ, tmpdir=work)
+        binds = _tiny_tree(work / "tree")
+        (work / "tiny.def").write_text("Bootstrap: localimage\nFrom: tree\n%post\n    true\n")
+        image = work / "tiny.sif"
+        build_mode = _first(
+            "build",
+            list(BUILD_MODES),
+            lambda mode: engine.build_argv(
+                BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
+            ),
+            (runner, env, work, failures),
+        )
+        run_mode = build_mode and _first(
+            "run",
+            list(RUN_MODES),
+            lambda mode: engine.run_argv(
+                RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
+            ),
+            (runner, env, work, failures),
+        )
+    trial = Trial(
+        key=key_of(engine, host),
+        program=str(engine.program),
+        version=version,
+        build_mode=build_mode,
+        run_mode=run_mode,
+        takes_squash="--mksquashfs-args" in help_text,
+        failures=failures,
+    )
+    _remember(folder, host, trial)
+    return trial
+
+
+def _first(
+    what: str,
+    modes: list[str],
+    argv_of: Callable[[str], list[str]],
+    world: tuple[Runner, Mapping[str, str], Path, dict[str, str]],
+) -> str | None:
+    runner, env, work, failures = world
+    for mode in modes:
+        try:
+            runner(argv_of(mode), env=env, cwd=work, timeout=_TIMEOUT_S)
+        except CommandFailedError as error:
+            failures[f"{what} {mode}"] = _last_line(error.completed.stderr)
+        except CommandTimeoutError:
+            failures[f"{what} {mode}"] = f"no answer in {_TIMEOUT_S} s"
+        else:
+            return mode
+    return None
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "it said nothing"
+
+
+def _tiny_tree(tree: Path) -> tuple[tuple[Path, str], ...]:
+    """Make a root tree of empty folders over which the host's programs are bound: no download."""
+    binds = []
+    for name in ("usr", "etc", "dev", "proc", "sys", "tmp", "var", "root", "mnt"):
+        (tree / name).mkdir(parents=True)
+    binds.append((Path("/usr"), "/usr"))
+    for name in _TOP:
+        top = Path("/") / name
+        if top.is_symlink():
+            (tree / name).symlink_to(os.readlink(top))  # noqa: PTH115  the link as written
+        elif top.is_dir():
+            (tree / name).mkdir()
+            binds.append((top, str(top)))
+    return tuple(binds)
+
+
+def _file(folder: Path, host: Host) -> Path:
+    # Homes are shared by machines that differ: one file a host and user.
+    import socket
+
+    return folder / f"trial-{socket.gethostname()}-{host.uid}.json"
+
+
+def _remember(folder: Path, host: Host, trial: Trial) -> None:
+    path = _file(folder, host)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        aside = path.with_name(f".{path.name}.{os.getpid()}")
+        aside.write_text(json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n")
+        aside.replace(path)
+    except OSError:
+        # A home that can't be written costs a second trial next time, nothing else.
+        return

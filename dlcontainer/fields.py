@@ -1,0 +1,88 @@
+"""Field types shared by the models of sites and recipes: what a value in YAML may look like."""
+
+import re
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+Arch = Literal["x86_64", "ppc64le", "aarch64"]
+ARCHES: tuple[Arch, ...] = get_args(Arch)
+
+# What Debian and OCI call the same machines.
+DEBIAN_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64el", "aarch64": "arm64"}
+OCI_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64le", "aarch64": "arm64"}
+
+
+class Strict(BaseModel):
+    """A model that takes nothing it does not know and never changes."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+def _matching(pattern: str, what: str) -> AfterValidator:
+    compiled = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(f"not {what}: {value!r}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _one_line(value: str) -> str:
+    # One line and printable: it may become a label, an ENV line, a comment or a directive, none of
+    # which can hold a line break, whatever is quoted.
+    if not value.strip():
+        raise ValueError("empty text")
+    if not value.isprintable():
+        raise ValueError(f"must be one printable line: {value!r}")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/") or ".." in value.split("/") or not value.isprintable():
+        raise ValueError(f"must be an absolute path without '..': {value!r}")
+    return value if value == "/" else value.rstrip("/")
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+Name = Annotated[
+    str, _matching(r"[a-z0-9][a-z0-9._-]{0,62}", "a name of a-z, 0-9, '.', '_' and '-'")
+]
+Version = Annotated[str, _matching(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}", "a version")]
+EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable's name")]
+Identifier = Annotated[str, _matching(r"[a-z_][a-z0-9_]{0,62}", "an identifier")]
+Command = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", "a command's name")]
+OsPackage = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?(=[0-9A-Za-z.+:~-]+)?",
+        "an OS package (NAME or NAME=VERSION)",
+    ),
+]
+PythonPackage = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[0-9A-Za-z.+!_-]+",
+        "a pinned Python package (NAME==VERSION)",
+    ),
+]
+Url = Annotated[str, _matching(r"https://[^\s'\"\\<>^`{|}$]+", "an https:// address")]
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+# Sources and targets of files stand in %files and COPY lines, whose quoting differs by engine and
+# version: names that need none are the only ones that work everywhere.
+RelativePath = Annotated[
+    str,
+    _matching(
+        r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._+@-]*(/[A-Za-z0-9_][A-Za-z0-9._+@-]*)*",
+        "a path inside the recipe's folder (letters, digits and . _ + @ -)",
+    ),
+]
+ImagePath = Annotated[
+    str,
+    _matching(
+        r"(?!.*\.\.)(/[A-Za-z0-9._+@-]+)+",
+        "an absolute path in the image (letters, digits and . _ + @ -)",
+    ),
+]

@@ -1,0 +1,123 @@
+"""Steps as shell commands, quoted once, for all formats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlcontainer.plan import Plan
+from dlcontainer.recipe import PythonPackages, Recipe, Step
+from dlcontainer.render import Text, quote
+
+# A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The
+# folder exists in every FHS root tree and is empty in the finished image; without the file the
+# commands use the distribution's and pip's defaults.
+ROUTING_FOLDER = "/mnt"
+ROUTING_SCRIPT = f"{ROUTING_FOLDER}/routing.sh"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """The commands of one step: each entry stands alone under `set -e`."""
+
+    name: str
+    number: int
+    total: int
+    commands: tuple[Text, ...]
+    # A snippet may span lines, hold comments and here-documents: it can't be chained with `&&`.
+    is_script: bool
+
+
+def upstream_variable(name: str) -> str:
+    """Name the variable through which a build routes a recipe's upstream elsewhere."""
+    return f"DLC_UPSTREAM_{name.upper()}"
+
+
+def image_blocks(plan: Plan) -> list[Block]:
+    """Give the work of all steps inside the image, with the cleaning up as the last block."""
+    prefix = Text(quote(plan.recipe.prefix))
+    work = [
+        (step.name, _step_commands(plan.recipe, step, prefix), step.shell is not None)
+        for step in plan.recipe.steps
+        if step.os_packages or step.python_packages or step.shell
+    ]
+    if plan.recipe.mount_points:
+        points = " ".join(quote(point) for point in plan.recipe.mount_points)
+        work.append(("mount-points", [Text(f"mkdir -p {points}")], False))
+    work.append(("clean", cleaning(), False))
+    return _numbered(work)
+
+
+def native_blocks(plan: Plan) -> list[Block]:
+    """Give the work of the native twin: the same wheels; OS packages are checked, not installed."""
+    prefix = Text('"$prefix"')
+    work = []
+    for step in plan.recipe.steps:
+        if step.python_packages or (step.shell and step.native):
+            commands = _step_commands(plan.recipe, step, prefix)
+            work.append((step.name, commands, step.shell is not None))
+    return _numbered(work)
+
+
+def native_left_out(plan: Plan) -> list[str]:
+    """Name the steps that the native twin does not run."""
+    return [step.name for step in plan.recipe.steps if step.shell and not step.native]
+
+
+def os_packages(plan: Plan) -> list[str]:
+    """Name all OS packages of the recipe, without versions."""
+    names = (name for step in plan.recipe.steps for name in step.os_packages)
+    return sorted({name.split("=")[0].split(":")[0] for name in names})
+
+
+def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
+    return [
+        Block(name=name, number=i, total=len(work), commands=tuple(commands), is_script=is_script)
+        for i, (name, commands, is_script) in enumerate(work, start=1)
+    ]
+
+
+def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
+    if step.os_packages:
+        return [
+            Text("apt-get update"),
+            Text(
+                "apt-get install --yes --no-install-recommends "
+                + " ".join(quote(name) for name in step.os_packages)
+            ),
+            Text("rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb"),
+        ]
+    if step.python_packages:
+        return _pip_commands(recipe, step.python_packages, prefix)
+    return [Text(f"prefix={prefix}"), Text((step.shell or "").rstrip("\n"))]
+
+
+def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Text]:
+    python = Text(f"{prefix}/bin/python")
+    lines = [Text(f"[ -x {python} ] || /usr/bin/python3 -m venv {prefix}")]
+    extra = ""
+    if step.upstream:
+        variable = upstream_variable(step.upstream)
+        url = quote(recipe.upstreams[step.upstream].url)
+        lines.append(Text(f': "${{{variable}={url}}}"'))
+        extra = f' ${{{variable}:+--extra-index-url "${variable}"}}'
+    packages = " ".join(quote(package) for package in step.packages)
+    lines += [
+        Text(
+            f"{python} -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all:"
+            f"{extra} {packages}"
+        ),
+        Text(f"{python} -m pip check"),
+        # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
+        Text(
+            f"{python} -m compileall -q -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
+        ),
+    ]
+    return lines
+
+
+def cleaning() -> list[Text]:
+    """Give the commands that leave nothing of the build behind: caches, logs, temporary files."""
+    return [
+        Text("rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/ldconfig/aux-cache"),
+        Text("rm -rf /var/log/apt /var/log/dpkg.log /var/log/alternatives.log /root/.cache"),
+        Text("find /tmp /var/tmp -mindepth 1 -delete"),
+    ]

@@ -1,0 +1,50 @@
+"""Plan -> Dockerfile (classic builder and BuildKit alike)."""
+
+import json
+from collections.abc import Mapping
+
+from dlcontainer.formats import commands, labels
+from dlcontainer.formats.apptainer import BASE_FILE
+from dlcontainer.formats.commands import Block
+from dlcontainer.plan import Plan
+from dlcontainer.render import Text
+
+TEMPLATE = "image/Dockerfile.j2"
+
+
+def values(plan: Plan) -> Mapping[str, object]:
+    """Compute what the template shows."""
+    image = plan.recipe.base.image
+    return {
+        "head": [Text(line) for line in labels.head(plan)],
+        "source": Text(image.removeprefix("docker://") if image else "scratch"),
+        "rootfs": None if image else Text(BASE_FILE),
+        "files": [
+            (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
+        ],
+        "labels": [(Text(key), _word(value)) for key, value in labels.labels(plan).items()],
+        "environment": [(Text(k), _word(v)) for k, v in sorted(plan.environment.items())],
+        "path": Text(f"{plan.recipe.prefix}/bin"),
+        "runs": [(block.name, _run(block)) for block in commands.image_blocks(plan)],
+    }
+
+
+def _word(value: str) -> Text:
+    """Quote a value for ENV and LABEL: the builder expands $ inside double quotes."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+    return Text(f'"{escaped}"')
+
+
+def _run(block: Block) -> Text:
+    route = f"[ ! -r {commands.ROUTING_SCRIPT} ] || . {commands.ROUTING_SCRIPT}"
+    if block.is_script:
+        # The exec form: in the shell form a builder would join the snippet's lines and drop
+        # those that begin with '#'.
+        script = "\n".join([route, *block.commands])
+        return Text("RUN " + json.dumps(["/bin/sh", "-euc", script]))
+    return Text("RUN " + " \\\n && ".join([f"{{ {route}; }}", *(_grouped(c) for c in block.commands)]))
+
+
+def _grouped(command: Text) -> str:
+    # `a || b` in an && chain would swallow what stands before it.
+    return f"{{ {command}; }}" if "||" in command else command

@@ -1,0 +1,59 @@
+"""What every format says of an image: head comment, labels, the files that it carries."""
+
+import json
+
+from dlcontainer import __version__
+from dlcontainer.fields import OCI_ARCH
+from dlcontainer.plan import IMAGE_FOLDER, Plan
+
+PREFIX = "org.dlcontainer"
+MANIFEST = f"{IMAGE_FOLDER}/manifest.json"
+
+
+def head(plan: Plan) -> list[str]:
+    """Give the comment lines at the head of every text."""
+    base = plan.recipe.base
+    start = base.image or f"{base.distribution} {base.release}, minimal root tree"
+    return [
+        f"{plan.recipe.name} {plan.recipe.version} for site {plan.site.name} ({plan.site.arch})",
+        f"base: {start}",
+        f"plan: sha256:{plan.digest}",
+        "Rendered by dlcontainer: change the recipe or the site config, not this file.",
+    ]
+
+
+def labels(plan: Plan) -> dict[str, str]:
+    """Give the labels of an image: OCI's own names first, then ours."""
+    recipe = plan.recipe
+    given = {
+        "org.opencontainers.image.title": recipe.name,
+        "org.opencontainers.image.version": recipe.version,
+        "org.opencontainers.image.description": recipe.summary,
+        "org.opencontainers.image.url": recipe.homepage,
+        "org.opencontainers.image.licenses": recipe.license,
+        f"{PREFIX}.arch": OCI_ARCH[plan.site.arch],
+        f"{PREFIX}.digest": f"sha256:{plan.digest}",
+        f"{PREFIX}.recipe": recipe.name,
+        f"{PREFIX}.site": plan.site.name,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def manifest(plan: Plan) -> str:
+    """Describe the image to itself, as JSON: what `validate` reads inside."""
+    body = {
+        "schema": "dlcontainer/manifest/1",
+        "dlcontainer": __version__,
+        "digest": plan.digest,
+        "python": plan.python,
+        "verify": f"{IMAGE_FOLDER}/verify.py",
+        "content": plan.content,
+    }
+    return json.dumps(body, indent=1, sort_keys=True) + "\n"
+
+
+def image_files(plan: Plan) -> list[tuple[str, str]]:
+    """Name the files that go in: (name in the build's `files/` folder, path in the image)."""
+    staged = [(f"{i:02}-{entry.target.rsplit('/', 1)[-1]}", entry.target)
+              for i, entry in enumerate(plan.files)]
+    return [("manifest.json", MANIFEST), *staged]

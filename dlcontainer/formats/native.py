@@ -1,0 +1,29 @@
+"""Plan -> the native twin: a shell script that installs the same versions without a container."""
+
+from collections.abc import Mapping
+
+from dlcontainer.formats import commands, labels
+from dlcontainer.plan import Plan
+from dlcontainer.render import Text, quote
+
+TEMPLATE = "image/native.sh.j2"
+
+
+def values(plan: Plan) -> Mapping[str, object]:
+    """Compute what the template shows."""
+    base = plan.recipe.base
+    return {
+        "head": [Text(line) for line in labels.head(plan)],
+        "arch": plan.site.arch,
+        "distribution": base.distribution,
+        "release": base.release,
+        "packages": commands.os_packages(plan),
+        "blocks": commands.native_blocks(plan),
+        "left_out": Text(", ".join(commands.native_left_out(plan))),
+        "environment": sorted(plan.environment.items()),
+        # Written into the activation file by the script: quoted for that second shell too.
+        "assignments": [
+            f"export {key}={quote(value)}" for key, value in sorted(plan.environment.items())
+        ],
+        "verify": Text(plan.recipe.verify.script),
+    }

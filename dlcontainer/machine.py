@@ -1,0 +1,162 @@
+"""Facts about this machine, from files, os.confstr and PATH: no process is started."""
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.errors import ConfigError
+
+# Kinds of /proc/mounts on which a build's many small writes are slow or whose ids do not map.
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "afs", "fuse.sshfs", "pvfs2", "panfs"}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """This machine and this user, as far as files tell."""
+
+    arch: str
+    distribution: str | None
+    release: str | None
+    glibc: str | None
+    kernel: str
+    cpu_model: str
+    cores: int
+    memory_mb: int
+    uid: int
+    user: str
+    home: Path
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mount:
+    """The mount a path lies on."""
+
+    point: Path
+    kind: str
+    options: frozenset[str]
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the file system is a network or parallel one."""
+        return self.kind in NETWORK_FILE_SYSTEMS
+
+
+def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
+    """Read this machine's facts; `root` is another tree in tests."""
+    release = _os_release(root)
+    return Host(
+        arch=platform.machine(),
+        distribution=release.get("ID"),
+        release=release.get("VERSION_CODENAME") or release.get("VERSION_ID"),
+        glibc=_glibc(),
+        kernel=platform.release(),
+        cpu_model=_cpu_model(root),
+        cores=len(os.sched_getaffinity(0)),
+        memory_mb=_memory_mb(root),
+        uid=os.getuid(),
+        user=_user_name(),
+        home=Path(environ.get("HOME") or "/"),
+        environ=environ,
+    )
+
+
+def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
+    """Find a program on PATH, else beside this Python: `make setup` puts private tools there."""
+    folders = [part for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
+    for folder in [*folders, str(Path(sys.executable).parent)]:
+        path = Path(folder) / name
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def mount_of(path: Path, *, mounts: Path = Path("/proc/self/mounts")) -> Mount:
+    """Tell which mount a path lies on; the path may not exist yet."""
+    there = Path(os.path.realpath(path))
+    best = Mount(point=Path("/"), kind="unknown", options=frozenset())
+    for line in mounts.read_text(errors="replace").splitlines():
+        fields = line.split(" ")
+        point = Path(_unescape(fields[1]))
+        # A later line covers an earlier one at the same point.
+        if there.is_relative_to(point) and len(point.parts) >= len(best.point.parts):
+            best = Mount(point=point, kind=fields[2], options=frozenset(fields[3].split(",")))
+    return best
+
+
+def free_mb(path: Path) -> int:
+    """Free space for this user, MB, at the nearest existing folder above a path."""
+    there = path
+    while not there.exists():
+        there = there.parent
+    stat = os.statvfs(there)
+    return stat.f_bavail * stat.f_frsize // 1_000_000
+
+
+def cgroup_memory_mb(root: Path = Path("/")) -> int | None:
+    """Memory limit of this process's cgroup (v2), MB; None without one."""
+    try:
+        line = next(
+            line
+            for line in (root / "proc/self/cgroup").read_text().splitlines()
+            if line.startswith("0::")
+        )
+        text = (root / "sys/fs/cgroup" / line[4:].lstrip("/") / "memory.max").read_text().strip()
+    except (OSError, StopIteration):
+        return None
+    return None if text == "max" else int(text) // 1_000_000
+
+
+def _unescape(text: str) -> str:
+    # /proc/mounts writes space, tab, newline and backslash as \ooo.
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+def _os_release(root: Path) -> dict[str, str]:
+    for name in ("etc/os-release", "usr/lib/os-release"):
+        try:
+            text = (root / name).read_text()
+        except OSError:
+            continue
+        pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
+        return {key: value.strip("\"'") for key, value in pairs}
+    return {}
+
+
+def _glibc() -> str | None:
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError):
+        return None
+    return text.split()[-1] if text else None
+
+
+def _cpu_model(root: Path) -> str:
+    try:
+        text = (root / "proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return platform.machine()
+    match = re.search(r"^(?:model name|cpu|CPU part)\s*:\s*(.+)$", text, re.MULTILINE)
+    return " ".join(match[1].split()) if match else platform.machine()
+
+
+def _memory_mb(root: Path) -> int:
+    match = re.search(r"^MemTotal:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
+    if not match:
+        raise ConfigError("/proc/meminfo has no MemTotal", next_step="report the kernel's version")
+    return int(match[1]) * 1024 // 1_000_000
+
+
+def _user_name() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

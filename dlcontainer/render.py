@@ -1,0 +1,102 @@
+"""The Jinja environments: undefined names are errors with their line, values are quoted."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from dlcontainer.errors import ConfigError, Mark
+
+
+class Text(str):
+    """Text that is already in the format it goes into: it is inserted as it stands."""
+
+    __slots__ = ()
+
+
+def quote(value: object) -> str:
+    """Quote a value for a POSIX shell, unless it is Text."""
+    return value if isinstance(value, Text) else shlex.quote(str(value))
+
+
+def _sandbox(*, quoting: bool) -> ImmutableSandboxedEnvironment:
+    return ImmutableSandboxedEnvironment(
+        undefined=jinja2.StrictUndefined,
+        finalize=quote if quoting else None,
+        autoescape=False,  # noqa: S701  the output is shell and YAML text, never HTML
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell: bool) -> str:
+    """Expand one string of a recipe; in a shell snippet every value arrives quoted.
+
+    Raises ConfigError at `where` for an undefined name or a template that does not parse.
+    """
+    if "{{" not in text and "{%" not in text and "{#" not in text:
+        return text
+    return _guarded(lambda: _sandbox(quoting=shell).from_string(text).render(values), where)
+
+
+def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:
+    """Tell whether a recipe's `when` expression is true on these values."""
+    compiled = _guarded(
+        lambda: _sandbox(quoting=False).compile_expression(expression, undefined_to_none=False),
+        where,
+    )
+    return bool(_guarded(lambda: bool(compiled(**values)), where))
+
+
+def render_template(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
+    """Render a file of templates/; every value that is not Text is quoted for the shell.
+
+    Raises ConfigError with the template's line.
+    """
+    environment = _sandbox(quoting=True)
+    environment.loader = jinja2.FileSystemLoader([str(folder) for folder in folders])
+    return str(_guarded(lambda: environment.get_template(name).render(values), name))
+
+
+def _guarded(action: Any, where: Mark | str) -> Any:
+    try:
+        return action()
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigError(
+            f"template does not parse: {error.message}", where=_place(where, error.lineno)
+        ) from None
+    except jinja2.TemplateNotFound as error:
+        raise ConfigError(f"no template {error.name!r}", where=where) from None
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise ConfigError(
+            f"template: {error}",
+            where=_place(where, _line_of(error)),
+            next_step="names it may use: site, base, versions, prefix, recipe"
+            if isinstance(error, jinja2.UndefinedError)
+            else None,
+        ) from None
+
+
+def _place(where: Mark | str, line: int | None) -> Mark | str:
+    if line is None:
+        return where
+    if isinstance(where, Mark):
+        # A block scalar's text starts on the line after its key; a flow scalar's on its own.
+        return Mark(file=where.file, line=where.line + line - 1, column=where.column)
+    return f"{where}:{line}"
+
+
+def _line_of(error: BaseException) -> int | None:
+    line = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        # Jinja rewrites the frames of compiled templates to the template's own lines.
+        name = traceback.tb_frame.f_code.co_filename
+        if name == "<template>" or name.endswith(".j2"):
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line

@@ -1,0 +1,115 @@
+"""Temporary folders that undo themselves, and files that appear whole."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dlcontainer.errors import BuildError
+from dlcontainer.shell import CommandFailedError, CommandNotFoundError, Runner
+
+PREFIX = ".dlcontainer-build-"
+_LOCK = "lock"
+# A folder without a lock file may be one that another process is just making.
+_GRACE_S = 60.0
+
+
+@contextlib.contextmanager
+def workspace(parent: Path, runner: Runner) -> Iterator[Path]:
+    """Make a private folder in `parent` and remove it at the end, whatever happens.
+
+    A killed process can't remove its own: the next one finds it by its free lock, and does.
+    Raises BuildError where the folder can't be made.
+    """
+    reap(parent, runner)
+    try:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        lock = os.open(path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BuildError(
+            f"can't write in {parent}: {error.strerror}",
+            next_step="choose another folder: -o for the image, --tmpdir for the build",
+        ) from None
+    try:
+        # Some file systems have no locks: then nothing of theirs is ever reaped.
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield path
+    finally:
+        remove(path, runner)
+        os.close(lock)
+
+
+def reap(parent: Path, runner: Runner) -> list[Path]:
+    """Remove what killed processes of this user left in a folder; give what was removed."""
+    removed = []
+    for path in sorted(parent.glob(f"{PREFIX}*")):
+        with contextlib.suppress(OSError):
+            if path.is_dir() and path.stat().st_uid == os.getuid() and _is_left(path):
+                remove(path, runner)
+                removed.append(path)
+    return removed
+
+
+def _is_left(path: Path) -> bool:
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return time.time() - path.stat().st_mtime > _GRACE_S
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def remove(path: Path, runner: Runner) -> None:
+    """Remove a tree, also where folders are not writable or belong to subordinate users."""
+    _make_removable(path)
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        return
+    # Files of a --fakeroot build can belong to the user's subordinate ids: only a user
+    # namespace that maps these may remove them.
+    argv = ["unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(path)]
+    try:
+        runner(argv)
+    except (CommandFailedError, CommandNotFoundError) as error:
+        raise BuildError(
+            f"can't remove {path}",
+            why=str(error),
+            next_step="remove it with: unshare --map-root-user --map-auto rm -rf",
+        ) from None
+
+
+def _make_removable(path: Path) -> None:
+    for folder, _, _ in os.walk(path):
+        with contextlib.suppress(OSError):
+            mode = stat.S_IMODE(Path(folder).lstat().st_mode)
+            if mode & 0o700 != 0o700:
+                Path(folder).chmod(mode | 0o700)
+
+
+def settle(source: Path, target: Path) -> None:
+    """Move a finished file to its place: it appears whole, or the old one stays.
+
+    Both lie on one file system. Raises BuildError where that fails.
+    """
+    try:
+        with source.open("rb") as file:
+            os.fsync(file.fileno())
+        source.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise BuildError(f"can't write {target}: {error.strerror}") from None
