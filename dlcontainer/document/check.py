@@ -1,0 +1,88 @@
+"""A document against a model: every error at once, each with its place."""
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from dlcontainer.document.base import Document, KeyPath, dotted
+from dlcontainer.document.shape import Shape
+from dlcontainer.document.wording import Saying, discriminator, say
+from dlcontainer.errors import ConfigError, Mark
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
+
+    M = TypeVar("M", bound=BaseModel)
+else:
+    M = TypeVar("M")
+
+
+class Finding(NamedTuple):
+    """One error: the path it is about, which may be of a missing key, and the words."""
+
+    path: KeyPath
+    saying: Saying
+
+
+def validate(document: Document, model: type[M]) -> M:
+    """Return the model that a document fills, or raise one ConfigError with a line an error."""
+    import json
+
+    from pydantic import ValidationError
+
+    try:
+        # As JSON, because strict models take lists for tuples and text for enums only from there.
+        return model.model_validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        found = [_finding(document, model, detail) for detail in error.errors(include_url=False)]
+        raise ConfigError("\n".join(_lines(document, _telling(found)))) from error
+
+
+def _finding(document: Document, model: type[M], detail: "ErrorDetails") -> Finding:
+    shape = Shape.of(model, document.data)
+    parent = shape
+    for part in detail["loc"]:
+        step = shape.step(part)
+        parent = shape if step.path != shape.path else parent
+        shape = step
+    key = discriminator(detail)
+    written = document.origins[shape.path].written if shape.path in document.origins else None
+    return Finding(
+        path=shape.path if key is None else (*shape.path, key),
+        saying=say(detail, shape, parent, written),
+    )
+
+
+def _telling(found: list[Finding]) -> list[Finding]:
+    """Make one finding of what a union's members say of the same value.
+
+    Where one member understood the value and complains of something in it, the others, which
+    wanted another kind of value altogether, are left out.
+    """
+    telling: list[Finding] = []
+    wanted: dict[KeyPath, list[str]] = {}
+    for finding in found:
+        path, wants = finding.path, finding.saying.wanted
+        if wants is None:
+            if finding not in telling:
+                telling.append(finding)
+        elif not any(o.path[: len(path)] == path and o.path != path for o in found):
+            if path not in wanted:
+                telling.append(finding)
+            wanted.setdefault(path, []).append(wants)
+    return [
+        finding
+        if finding.saying.wanted is None
+        else finding._replace(saying=finding.saying.with_wanted(wanted[finding.path]))
+        for finding in telling
+    ]
+
+
+def _lines(document: Document, found: list[Finding]) -> list[str]:
+    lines: list[tuple[tuple[str, int, int], str]] = []
+    for finding in found:
+        where = document.origin(finding.path).where
+        name = f"{dotted(finding.path)}: " if finding.path else ""
+        text = " ".join(f"{where}: {name}{finding.saying}".split())
+        order = (where.file, where.line, where.column) if isinstance(where, Mark) else ("~", 0, 0)
+        lines.append((order, text))
+    return [text for _, text in sorted(lines, key=lambda line: line[0])]

@@ -1,0 +1,20 @@
+"""The end of a message about a name that is not known: the nearest one, or all there are."""
+
+from collections.abc import Iterable
+
+MOST_LISTED = 20
+
+
+def suggest(word: str, candidates: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?`, or `; known: a, b, c`, or nothing when nothing is known."""
+    import difflib
+
+    known = sorted(set(candidates))
+    if not known:
+        return ""
+    by_folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean '{by_folded[near[0]]}'?"
+    rest = f", … ({len(known)} in all)" if len(known) > MOST_LISTED else ""
+    return f"; known: {', '.join(known[:MOST_LISTED])}{rest}"
