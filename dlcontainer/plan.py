@@ -134,7 +134,7 @@ def _only_overridable(change: Document) -> None:
         if key not in OVERRIDABLE:
             raise ConfigError(
                 f"{key}: can't be overridden here{document.suggest(key, OVERRIDABLE)}",
-                where=change.origins[(key,)].place,
+                where=change.origin((key,)).where,
                 why=f"only {', '.join(OVERRIDABLE)} of a recipe may be overridden",
                 next_step="copy the recipe to your own folder and change it there",
             )
@@ -148,7 +148,7 @@ def _one_base(layers: Sequence[Document]) -> Document:
         if isinstance(base, dict) and isinstance(merged.data.get("base"), dict):
             kinds = ("image" in base, "image" in merged.data["base"])
             if kinds[0] != kinds[1] and "distribution" in {*base, *merged.data["base"]}:
-                merged = document.without(merged, ("base",))
+                merged = document.without(merged, "base")
         merged = document.merge(merged, layer)
     return merged
 
@@ -171,7 +171,7 @@ def _expand(merged: Document, site: Site) -> Document:
         if path[0] in {"versions", "base", "prefix", "name"} or path[-1] == "when":
             return text
         shell = len(path) == 3 and path[0] == "steps" and path[2] == "shell"  # noqa: PLR2004
-        return render.expand(text, values, where=origin.place, shell=shell)
+        return render.expand(text, values, where=origin.where, shell=shell)
 
     return document.map_text(merged, one)
 
@@ -184,7 +184,7 @@ def _apply_conditions(
     environment: dict[str, str] = {}
     for index, step in enumerate(recipe.steps):
         if step.when is not None:
-            where = settled.origins[("steps", index, "when")].place
+            where = settled.origin(("steps", index, "when")).where
             if not render.holds(step.when, values, where=where):
                 continue
         # The condition is settled: what is left does not depend on it any more.
@@ -213,10 +213,9 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
     for name, target, key in wanted:
         path = folder / name
         if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
-            origin = settled.origins.get(key)
             raise ConfigError(
                 f"no file {name!r} in the recipe's folder",
-                where=origin.place if origin else None,
+                where=settled.origin(key).where,
                 next_step=f"put it into {folder}",
             )
         digest = hashlib.sha256(path.read_bytes()).hexdigest()

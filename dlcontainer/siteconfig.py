@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from dlcontainer import document
-from dlcontainer.document import Document
+from dlcontainer.document import Document, Sourced
 from dlcontainer.fields import AbsolutePath, Arch, EnvName, Line, Name, Strict, Url, Version
 from dlcontainer.machine import Host
 
@@ -167,10 +167,12 @@ def host_facts(host: Host) -> Document:
     return document.from_data(data, layer="host")
 
 
-def read(path: Path, *, display: str, overrides: Document | None, host: Host) -> Document:
-    """Read a site file, over the host's facts where it asks for them, under the user's overrides.
+def load(
+    path: Path, *, display: str, overrides: Document | None, host: Host
+) -> Sourced[Site]:
+    """Load a site file: over the host's facts where it asks for them, under the overrides.
 
-    Raises ConfigError, with the place, where a file can't be read or is not YAML.
+    Raises ConfigError that names every place that is wrong.
     """
     written = document.load(path, layer="site", display=display)
     layers = [written]
@@ -178,11 +180,5 @@ def read(path: Path, *, display: str, overrides: Document | None, host: Host) ->
         layers.insert(0, host_facts(host))
     if overrides is not None:
         layers.append(overrides)
-    return document.merge(*layers)
-
-
-def load(path: Path, *, display: str, overrides: Document | None, host: Host) -> Site:
-    """Load a site config; raises ConfigError that names every place that is wrong."""
-    return document.validate(
-        read(path, display=display, overrides=overrides, host=host), Site
-    )
+    merged = document.merge(*layers)
+    return Sourced(value=document.validate(merged, Site), document=merged)

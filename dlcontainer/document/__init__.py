@@ -3,6 +3,7 @@
 from dlcontainer.document.base import Document, KeyPath, Origin, dotted, flatten
 from dlcontainer.document.check import validate
 from dlcontainer.document.layers import merge
+from dlcontainer.document.parts import Sourced, from_data, map_text, nest, subtree, without
 from dlcontainer.document.settings import from_settings
 from dlcontainer.document.source import load, parse
 from dlcontainer.hints import suggest
@@ -11,12 +12,18 @@ __all__ = [
     "Document",
     "KeyPath",
     "Origin",
+    "Sourced",
     "dotted",
     "flatten",
+    "from_data",
     "from_settings",
     "load",
+    "map_text",
     "merge",
+    "nest",
     "parse",
+    "subtree",
     "suggest",
     "validate",
+    "without",
 ]

@@ -1,0 +1,79 @@
+"""What a process says, taken as bytes as they come: captured whole, or as a stream of lines."""
+
+import codecs
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import TextIO
+
+Sink = Callable[[bytes], object]
+
+LAST_LINES = 200
+LONGEST_LINE = 16_384  # characters; longer lines come in pieces, so that memory stays bounded
+
+
+class Capture:
+    """Stdout and stderr, whole and apart."""
+
+    merged = False
+
+    def __init__(self) -> None:
+        self._out, self._err = bytearray(), bytearray()
+
+    def sinks(self) -> list[Sink]:
+        """Give what takes the bytes of stdout and of stderr."""
+        return [self._out.extend, self._err.extend]
+
+    def texts(self) -> tuple[str, str]:
+        """Give stdout and stderr."""
+        return self._out.decode(errors="replace"), self._err.decode(errors="replace")
+
+
+class Lines:
+    """Stdout and stderr as one stream of lines."""
+
+    merged = True
+    _end = re.compile(r"\r\n|\r|\n")
+
+    def __init__(self, on_line: Callable[[str], None] | None, log: TextIO | None) -> None:
+        self._on_line, self._log = on_line, log
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._rest = ""
+        self._after_return = False
+
+    def sinks(self) -> list[Sink]:
+        """Give what takes the bytes of both."""
+        return [self._feed]
+
+    def _feed(self, chunk: bytes, *, final: bool = False) -> None:
+        text = self._decoder.decode(chunk, final)
+        if not text:
+            return
+        # A "\r" ends its line at once (progress bars); the "\n" of a "\r\n" may come later.
+        skip = 1 if self._after_return and text[0] == "\n" else 0
+        self._after_return = text[-1] == "\r"
+        *whole, rest = self._end.split(self._rest + text[skip:])
+        for line in whole:
+            self._give(line)
+        cut = max(0, len(rest) - 1) // LONGEST_LINE * LONGEST_LINE
+        self._rest = rest[cut:]
+        if cut:
+            self._give(rest[:cut])
+
+    def _give(self, line: str) -> None:
+        for at in range(0, max(1, len(line)), LONGEST_LINE):
+            piece = line[at : at + LONGEST_LINE]
+            self._last.append(piece)
+            if self._log is not None:
+                self._log.write(piece + "\n")
+            if self._on_line is not None:
+                self._on_line(piece)
+
+    def texts(self) -> tuple[str, str]:
+        """Take the end of the stream for a line's end; give the last lines, and no stderr."""
+        self._feed(b"", final=True)
+        if self._rest:
+            self._give(self._rest)
+            self._rest = ""
+        return "".join(f"{line}\n" for line in self._last), ""

@@ -1,0 +1,1 @@
+"""Tests: unit/ without real processes, integration/ with the real tools."""

@@ -1,0 +1,1 @@
+"""Tests with real processes and tools, one file each."""

@@ -1,0 +1,1 @@
+"""Unit tests: one file a module, no real process unless a test asks for it."""

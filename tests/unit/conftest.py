@@ -1,0 +1,25 @@
+import os
+import subprocess
+from typing import NoReturn
+
+import pytest
+
+
+@pytest.fixture
+def real_processes() -> None:
+    """Let this test start real processes."""
+
+
+@pytest.fixture(autouse=True)
+def no_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a real process an error, unless the test asks for `real_processes`."""
+    if "real_processes" in request.fixturenames:
+        return
+
+    def refuse(*args: object, **kwargs: object) -> NoReturn:
+        raise AssertionError(f"a unit test started a process: {args[1:]}")
+
+    # The method, not the class: others subclass it and name it in annotations.
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(os, "system", refuse)
+    monkeypatch.setattr(os, "posix_spawn", refuse)
