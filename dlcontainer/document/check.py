@@ -16,6 +16,9 @@ else:
     M = TypeVar("M")
 
 
+MOST_SHOWN = 50
+
+
 class Finding(NamedTuple):
     """One error: the path it is about, which may be of a missing key, and the words."""
 
@@ -58,23 +61,18 @@ def _telling(found: list[Finding]) -> list[Finding]:
     Where one member understood the value and complains of something in it, the others, which
     wanted another kind of value altogether, are left out.
     """
-    telling: list[Finding] = []
+    understood = {finding.path[:end] for finding in found for end in range(len(finding.path))}
     wanted: dict[KeyPath, list[str]] = {}
+    telling: dict[tuple[KeyPath, str | None], Finding] = {}
     for finding in found:
         path, wants = finding.path, finding.saying.wanted
         if wants is None:
-            if finding not in telling:
-                telling.append(finding)
-        elif not any(o.path[: len(path)] == path and o.path != path for o in found):
-            if path not in wanted:
-                telling.append(finding)
+            telling.setdefault((path, finding.saying.text), finding)
+        elif path not in understood:
             wanted.setdefault(path, []).append(wants)
-    return [
-        finding
-        if finding.saying.wanted is None
-        else finding._replace(saying=finding.saying.with_wanted(wanted[finding.path]))
-        for finding in telling
-    ]
+            saying = finding.saying.with_wanted(wanted[path])
+            telling[path, None] = Finding(path=path, saying=saying)
+    return list(telling.values())
 
 
 def _lines(document: Document, found: list[Finding]) -> list[str]:
@@ -85,4 +83,6 @@ def _lines(document: Document, found: list[Finding]) -> list[str]:
         text = " ".join(f"{where}: {name}{finding.saying}".split())
         order = (where.file, where.line, where.column) if isinstance(where, Mark) else ("~", 0, 0)
         lines.append((order, text))
-    return [text for _, text in sorted(lines, key=lambda line: line[0])]
+    texts = [text for _, text in sorted(lines, key=lambda line: line[0])]
+    more = [f"… and {len(texts) - MOST_SHOWN} more"] if len(texts) > MOST_SHOWN else []
+    return texts[:MOST_SHOWN] + more

@@ -95,10 +95,7 @@ def _is_called(member: Any, part: str | int) -> bool:
     while found := WRAPPED.fullmatch(name):
         name = found[1]
     name = name.removeprefix("constrained-").partition("[")[0]
-    return bool(
-        name == getattr(get_origin(member) or member, "__name__", "").lower()
-        or name == getattr(member, "__name__", "")
-    )
+    return name == getattr(get_origin(member) or member, "__name__", None)
 
 
 def literals(expected: Any) -> list[object]:

@@ -127,7 +127,7 @@ def _wrong_tag(detail: "ErrorDetails", _shape: Shape, _parent: Shape) -> str:
 
 
 def _no_tag(detail: "ErrorDetails", shape: Shape, _parent: Shape) -> str:
-    key = discriminator(detail)
+    key = discriminator(detail) or ""
     types = [fields_of(bare(member)).get(key) for member in choices(shape.expected)]
     allowed = [value for expected in types for value in literals(expected)]
     return "missing" + (f"; expected {_one_of(allowed)}" if allowed else "")
