@@ -12,7 +12,19 @@ from dlcontainer.errors import ConfigError
 
 # Kinds of /proc/mounts on which a build's many small writes are slow or whose ids do not map.
 NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "afs", "fuse.sshfs", "pvfs2", "panfs"}
+    {
+        "nfs",
+        "nfs4",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "afs",
+        "fuse.sshfs",
+        "pvfs2",
+        "panfs",
+    }
 )
 
 

@@ -79,7 +79,9 @@ class Step(Strict):
     """One named step; exactly one of the four kinds of work, or environment beside it."""
 
     name: Name
-    when: Line | None = Field(default=None, description="a Jinja expression on site, base, versions")
+    when: Line | None = Field(
+        default=None, description="a Jinja expression on site, base, versions"
+    )
     os_packages: tuple[OsPackage, ...] = ()
     python_packages: PythonPackages | None = None
     files: dict[RelativePath, ImagePath] = Field(default_factory=dict)
@@ -95,7 +97,9 @@ class Step(Strict):
             if getattr(self, key)
         ]
         if len(work) > 1:
-            raise ValueError(f"one kind of work a step: {' and '.join(work)} want steps of their own")
+            raise ValueError(
+                f"one kind of work a step: {' and '.join(work)} want steps of their own"
+            )
         if not work and not self.environment:
             raise ValueError(
                 "does nothing: give os_packages, python_packages, files, shell or environment"

@@ -21,7 +21,13 @@ from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.siteconfig import PipRouting, Routing
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
-CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO")
+CA_VARIABLES = (
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+)
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 PIP_REPORT = "pip-report.json"
 
@@ -141,7 +147,9 @@ def _apt(
         return (), ()
     settings = [line for line in dump.splitlines() if _APT_KEPT.match(line)]
     for scheme in ("http", "https"):
-        if f"{scheme}_proxy" in proxies and not any(f"{scheme}::Proxy" in line for line in settings):
+        if f"{scheme}_proxy" in proxies and not any(
+            f"{scheme}::Proxy" in line for line in settings
+        ):
             settings.append(f'Acquire::{scheme}::Proxy "{proxies[f"{scheme}_proxy"]}";')
     return parse_apt_targets(listed, base.release), tuple(settings)
 
@@ -259,4 +267,3 @@ def _traces(
     if str(host.home) not in {"/", "/root"}:
         traces.add(str(host.home))
     return tuple(sorted(trace for trace in traces if trace))
-

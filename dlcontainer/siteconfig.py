@@ -167,9 +167,7 @@ def host_facts(host: Host) -> Document:
     return document.from_data(data, layer="host")
 
 
-def load(
-    path: Path, *, display: str, overrides: Document | None, host: Host
-) -> Sourced[Site]:
+def load(path: Path, *, display: str, overrides: Document | None, host: Host) -> Sourced[Site]:
     """Load a site file: over the host's facts where it asks for them, under the overrides.
 
     Raises ConfigError that names every place that is wrong.

@@ -1,0 +1,1 @@
+"""Container engines: argv for building and running, and which mode works here."""

@@ -1,0 +1,1 @@
+"""Plan -> text: one file a format."""

@@ -107,9 +107,7 @@ def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Te
         ),
         Text(f"{python} -m pip check"),
         # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
-        Text(
-            f"{python} -m compileall -q -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
-        ),
+        Text(f"{python} -m compileall -q -j 0 --invalidation-mode unchecked-hash {prefix}/lib"),
     ]
     return lines
 

@@ -42,7 +42,9 @@ def _run(block: Block) -> Text:
         # those that begin with '#'.
         script = "\n".join([route, *block.commands])
         return Text("RUN " + json.dumps(["/bin/sh", "-euc", script]))
-    return Text("RUN " + " \\\n && ".join([f"{{ {route}; }}", *(_grouped(c) for c in block.commands)]))
+    return Text(
+        "RUN " + " \\\n && ".join([f"{{ {route}; }}", *(_grouped(c) for c in block.commands)])
+    )
 
 
 def _grouped(command: Text) -> str:

@@ -54,6 +54,8 @@ def manifest(plan: Plan) -> str:
 
 def image_files(plan: Plan) -> list[tuple[str, str]]:
     """Name the files that go in: (name in the build's `files/` folder, path in the image)."""
-    staged = [(f"{i:02}-{entry.target.rsplit('/', 1)[-1]}", entry.target)
-              for i, entry in enumerate(plan.files)]
+    staged = [
+        (f"{i:02}-{entry.target.rsplit('/', 1)[-1]}", entry.target)
+        for i, entry in enumerate(plan.files)
+    ]
     return [("manifest.json", MANIFEST), *staged]
