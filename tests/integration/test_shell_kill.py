@@ -124,7 +124,8 @@ class Family:
 
     def gone(self, seconds: float = LIMIT) -> bool:
         """Wait until nobody is left, the parent included."""
-        assert (parent := self.parent) is not None
+        parent = self.parent
+        assert parent is not None
         return poll(lambda: parent.poll() is not None and not marked(self.mark), seconds)
 
     def result(self) -> str:
