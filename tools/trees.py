@@ -78,7 +78,8 @@ def home_without_space(prefix: Path, environ: Mapping[str, str]) -> Path:
     if not re.search(r"\s", str(prefix)):
         return prefix
     own = hashlib.sha256(str(prefix).encode()).hexdigest()[:12]
-    folders = [environ.get("XDG_DATA_HOME", ""), environ.get("HOME", "") + "/.local/share"]
+    folders = [environ.get("XDG_DATA_HOME", "")]
+    folders += [f"{environ['HOME']}/.local/share"] if environ.get("HOME") else []
     for folder in folders:
         if folder.startswith("/") and not re.search(r"\s", folder):
             return Path(folder) / "dlcontainer" / own
