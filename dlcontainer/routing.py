@@ -4,6 +4,7 @@ None of it is content. It reaches the build as one folder, bound where the steps
 leaves nothing in the text, the digest or the image.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -65,6 +66,38 @@ class Routed:
     # What must be found nowhere in the finished image.
     traces: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @classmethod
+    def nothing(cls, folder: Path) -> "Routed":
+        """Give a routing that routes nothing: for showing what a build would do."""
+        return cls(
+            folder=folder,
+            binds=((folder, ROUTING_FOLDER),),
+            apt_sources=(),
+            apt_settings=(),
+            environment={},
+            traces=(),
+            notes=(),
+        )
+
+
+def installed(routed: Routed) -> tuple[dict[str, str], ...]:
+    """List the wheels that pip took in the build: name, version, sha256; no address."""
+    try:
+        report = json.loads((routed.folder / PIP_REPORT).read_text())
+    except FileNotFoundError:
+        return ()
+    found = []
+    for item in report["install"]:
+        hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
+        found.append(
+            {
+                "name": str(item["metadata"]["name"]),
+                "version": str(item["metadata"]["version"]),
+                "sha256": str(hashes.get("sha256", "")),
+            }
+        )
+    return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
 
 
 def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
@@ -160,7 +193,7 @@ def parse_apt_targets(text: str, release: str) -> tuple[AptSource, ...]:
     suites = {release, f"{release}-updates", f"{release}-security"}
     for line in text.splitlines():
         fields = line.split("\t")
-        if len(fields) == 5 and fields[0] == "Packages" and fields[2] in suites:  # noqa: PLR2004
+        if len(fields) == 5 and fields[0] == "Packages" and fields[2] in suites:
             components = found.setdefault((fields[1], fields[2], fields[4]), [])
             if fields[3] not in components:
                 components.append(fields[3])

@@ -26,6 +26,8 @@ KEPT_VARIABLES = (
     "LC_ALL",
     "LOGNAME",
     "PATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
     "TERM",
     "USER",
     "XDG_RUNTIME_DIR",
@@ -46,7 +48,7 @@ class Apptainer:
 
     def build_argv(self, spec: BuildSpec) -> list[str]:
         """Give `apptainer build`; %test is left to `validate`."""
-        argv = [str(self.program), "build", "--notest", "--disable-cache"]
+        argv = [str(self.program), "--nocolor", "build", "--notest", "--disable-cache"]
         argv += BUILD_MODES[spec.mode]
         if spec.squash:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
@@ -55,7 +57,7 @@ class Apptainer:
 
     def run_argv(self, spec: RunSpec) -> list[str]:
         """Give `apptainer exec` without the host's home, environment and file systems."""
-        argv = [str(self.program), "--quiet", "exec", *RUN_MODES[spec.mode]]
+        argv = [str(self.program), "--nocolor", "--quiet", "exec", *RUN_MODES[spec.mode]]
         argv += ["--cleanenv", "--containall", "--no-home", "--pwd", "/"]
         for name, value in sorted(spec.environment.items()):
             argv += ["--env", f"{name}={value}"]
@@ -64,7 +66,7 @@ class Apptainer:
 
     def inspect_argv(self, image: Path) -> list[str]:
         """Give the command that prints labels and definition as JSON."""
-        return [str(self.program), "inspect", "--json", "--labels", "--deffile", str(image)]
+        return [str(self.program), "--nocolor", "inspect", "--json", "--labels", "--deffile", str(image)]
 
 
 def environment(environ: Mapping[str, str], *, tmpdir: Path | None = None) -> dict[str, str]:

@@ -107,7 +107,11 @@ def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Te
         ),
         Text(f"{python} -m pip check"),
         # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
-        Text(f"{python} -m compileall -q -j 0 --invalidation-mode unchecked-hash {prefix}/lib"),
+        # Packages ship files for other Pythons too, which pip leaves as source; so does this.
+        Text(
+            f"{python} -m compileall -q -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
+            " || echo 'left as source: files that are not for this Python (named above)'"
+        ),
     ]
     return lines
 
