@@ -12,7 +12,7 @@ from typing import Protocol
 from dlcontainer import machine, record, rootfs, routing
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
-from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.base import Binds, BuildSpec
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import context, texts
@@ -210,9 +210,9 @@ def planned_commands(
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
         commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, work, target))
-    commands.append(
-        workshop.engine.build_argv(_spec(workshop.trial, routed, output / f"{plan.name}.sif"))
-    )
+    binds = (*routed.binds, (work / "inner-tmp", "/tmp"), (work / "inner-var-tmp", "/var/tmp"))  # noqa: S108
+    spec = _spec(workshop.trial, binds, output / f"{plan.name}.sif")
+    commands.append(workshop.engine.build_argv(spec))
     return commands
 
 
@@ -266,11 +266,22 @@ def _stage(plan: Plan, workshop: Workshop, base: BaseTree | None, folder: Path) 
         (folder / base.path.name).symlink_to(base.path)
 
 
-def _spec(trial: Trial, routed: Routed, image: Path) -> BuildSpec:
+def _private_tmp(work: Path) -> list[tuple[Path, str]]:
+    # Apptainer binds the host's /tmp and /var/tmp into %post: a recipe's snippet could read and
+    # remove what others have there. Empty folders of the build's own stand there instead.
+    binds = []
+    for name, target in (("inner-tmp", "/tmp"), ("inner-var-tmp", "/var/tmp")):  # noqa: S108
+        (work / name).mkdir(exist_ok=True)
+        (work / name).chmod(0o1777)
+        binds.append((work / name, target))
+    return binds
+
+
+def _spec(trial: Trial, binds: Binds, image: Path) -> BuildSpec:
     return BuildSpec(
         definition=texts.FILE_NAMES["apptainer"],
         image=image,
-        binds=routed.binds,
+        binds=binds,
         mode=trial.build_mode or "plain",
         squash=SQUASH if trial.takes_squash else (),
     )
@@ -288,7 +299,8 @@ def _engine_build(
     tmp.mkdir()
     env = apptainer.environment(workshop.host.environ, tmpdir=tmp) | _upper(routed.environment)
     steps.begin("unpack", "unpack the base")
-    argv = workshop.engine.build_argv(_spec(workshop.trial, routed, image))
+    spec = _spec(workshop.trial, (*routed.binds, *_private_tmp(work)), image)
+    argv = workshop.engine.build_argv(spec)
     try:
         workshop.runner(argv, env=env, cwd=work / "context", on_line=steps.line, log=log)
     except CommandFailedError as error:

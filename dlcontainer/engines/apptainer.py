@@ -66,7 +66,15 @@ class Apptainer:
 
     def inspect_argv(self, image: Path) -> list[str]:
         """Give the command that prints labels and definition as JSON."""
-        return [str(self.program), "--nocolor", "inspect", "--json", "--labels", "--deffile", str(image)]
+        return [
+            str(self.program),
+            "--nocolor",
+            "inspect",
+            "--json",
+            "--labels",
+            "--deffile",
+            str(image),
+        ]
 
 
 def environment(environ: Mapping[str, str], *, tmpdir: Path | None = None) -> dict[str, str]:
