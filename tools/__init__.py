@@ -1,0 +1,1 @@
+"""Set-up scripts for the machine: standard library only, they run before any venv exists."""

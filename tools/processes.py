@@ -1,0 +1,78 @@
+"""The set-up scripts' one door to other processes: argv lists, captured output, readable failures."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tools.console import SetupError
+
+_TAIL = 15
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    check: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with captured output; raise SetupError with its last lines if it fails.
+
+    `env` is added to the environment of this process.
+    """
+    try:
+        done = subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        if check:
+            raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
+        return subprocess.CompletedProcess(list(argv), 127, "", str(error))
+    if check and done.returncode != 0:
+        raise SetupError(f"failed ({done.returncode}): {' '.join(argv)}", why=_tail(done))
+    return done
+
+
+def stream(argv: Sequence[str], *, cwd: Path | None = None, keep: tuple[str, ...] = ()) -> None:
+    """Run a long command, showing the output lines that start with one of `keep`."""
+    lines: list[str] = []
+    with subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            lines.append(line.rstrip())
+            if line.lstrip().startswith(keep):
+                print(f"    {line.strip()[:110]}", flush=True)
+    if process.returncode != 0:
+        why = "\n       ".join(lines[-_TAIL:])
+        raise SetupError(f"failed ({process.returncode}): {' '.join(argv)}", why=why)
+
+
+def root_argv() -> list[str] | None:
+    """Return what to put before a command to run it as root, or None where that cannot be had."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") and run(["sudo", "-n", "true"], check=False).returncode == 0:
+        return ["sudo", "-n"]
+    return None
+
+
+def _tail(done: subprocess.CompletedProcess[str]) -> str:
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return "\n       ".join(lines[-_TAIL:]) or "it printed nothing"

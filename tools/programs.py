@@ -1,0 +1,142 @@
+"""The helper programs: what builds root trees and images, and what mounts them."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import aptget
+from tools.aptget import private_apt
+from tools.console import SetupError, note, say
+from tools.packages import unpack
+from tools.trees import publish, write_wrapper
+
+NAME = "programs"
+WRAPPERS = "wrappers"  # the folder in it that goes on PATH
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
+_CA_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """A command, Debian's package that has it, and what it is for."""
+
+    command: str
+    package: str
+    purpose: str
+    installed_only: str | None = None  # why unpacking its package is not enough
+
+
+PROGRAMS = (
+    Program(command="mmdebstrap", package="mmdebstrap", purpose="makes the base's root tree"),
+    Program(command="mksquashfs", package="squashfs-tools", purpose="writes the image"),
+    Program(command="unsquashfs", package="squashfs-tools", purpose="unpacks the image"),
+    Program(command="squashfuse_ll", package="squashfuse", purpose="mounts the image"),
+    Program(command="fuse2fs", package="fuse2fs", purpose="mounts ext3 overlays"),
+    Program(command="fuse-overlayfs", package="fuse-overlayfs", purpose="mounts writable layers"),
+    Program(
+        command="fakeroot",
+        package="fakeroot",
+        purpose="builds without a range of IDs",
+        installed_only="it looks for its library in /usr",
+    ),
+    Program(
+        command="newuidmap",
+        package="uidmap",
+        purpose="maps a range of user IDs",
+        installed_only="it must be setuid",
+    ),
+)
+
+
+def search_path(*first: Path, hide: Path | None = None) -> str:
+    """Return a PATH with the system folders an ordinary user's PATH lacks, without `hide`."""
+    own = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    hidden = hide.resolve() if hide else None
+    folders = [*map(str, first), *own, *_SYSTEM_FOLDERS]
+    return os.pathsep.join(
+        folder for folder in folders if folder and Path(folder).resolve() != hidden
+    )
+
+
+def missing(path: str) -> list[Program]:
+    """Return the programs that are not on `path`."""
+    return [program for program in PROGRAMS if not shutil.which(program.command, path=path)]
+
+
+def has_ca_bundle() -> bool:
+    """Tell whether the host has a bundle of certificate authorities."""
+    return any(Path(bundle).is_file() for bundle in _CA_BUNDLES)
+
+
+def install_on_host(root: Sequence[str], programs: Sequence[Program]) -> None:
+    """Install the distribution's packages of these programs."""
+    packages = sorted({program.package for program in programs})
+    if not has_ca_bundle():
+        packages.append("ca-certificates")
+    say(f"installing {', '.join(packages)} from the distribution")
+    aptget.install(root, packages)
+
+
+def explain_installed_only(programs: Sequence[Program]) -> None:
+    """Name the line to type for programs that cannot be unpacked privately."""
+    for program in programs:
+        if program.installed_only:
+            note(
+                f"no {program.command} ({program.purpose}): {program.installed_only}.\n"
+                f"        An administrator types: apt-get install {program.package}"
+            )
+
+
+def install_private(prefix: Path, programs: Sequence[Program]) -> Path:
+    """Unpack these programs under `<prefix>/programs`; they are started by the wrappers there."""
+    explain_installed_only(programs)
+    usable = [program for program in programs if not program.installed_only]
+    packages = sorted({program.package for program in usable})
+    say(f"unpacking {', '.join(packages)} and what they need into {prefix} (nothing is installed)")
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
+        apt = private_apt(Path(folder), sources=None)
+        apt.update()
+        simulation = apt.simulate(packages)
+        if simulation is None:
+            raise SetupError(
+                f"the host's apt sources do not offer all of {', '.join(packages)}",
+                next_step=f"an administrator types: apt-get install {' '.join(packages)}",
+            )
+        debs = apt.download(sorted({*packages, *simulation.installs}))
+
+        def build(tree: Path) -> None:
+            unpack(debs, tree)
+            (tree / WRAPPERS).mkdir()
+            for program in usable:
+                _wrap(tree, program)
+
+        return publish(prefix, NAME, build)
+
+
+def _wrap(tree: Path, program: Program) -> None:
+    """Write the wrapper of a command, with which it finds its libraries and modules in the tree."""
+    libraries = sorted({file.parent for file in tree.glob("usr/lib/*/*.so*")})
+    libraries += sorted({file.parent for file in tree.glob("lib/*/*.so*")})
+    perl = [*tree.glob("usr/share/perl*"), *tree.glob("usr/share/perl/*")]
+    perl += [*tree.glob("usr/lib/*/perl/*"), *tree.glob("usr/lib/*/perl*/*")]
+    found = shutil.which(
+        program.command,
+        path=":".join(str(tree / name) for name in ("usr/bin", "usr/sbin", "bin", "sbin")),
+    )
+    if found is None:
+        raise SetupError(f"package {program.package} has no {program.command}")
+    write_wrapper(
+        tree / WRAPPERS / program.command,
+        [found],
+        prepend={
+            "LD_LIBRARY_PATH": libraries,
+            "PERL5LIB": perl if program.command == "mmdebstrap" else [],
+        },
+    )

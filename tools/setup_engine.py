@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Make sure that this machine has a container engine, Apptainer, and the programs it needs.
+
+In this order: one that is on PATH; the distribution's package; a private prefix that changes nothing
+on the host. A step that would replace the host's C library is never taken.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools import apptainer, aptget, programs
+from tools.console import SetupError, note, report_error, say
+from tools.processes import root_argv
+from tools.subids import ensure_ranges
+from tools.trees import check_prefix, link_into, locked
+
+
+def ensure_programs(prefix: Path, *, only_prefix: bool) -> None:
+    """Have every helper program on PATH or in the prefix."""
+    private = prefix / programs.NAME / programs.WRAPPERS
+    lacking = programs.missing(str(private) if only_prefix else programs.search_path(private))
+    if only_prefix:
+        lacking = [program for program in lacking if not program.installed_only]
+    if not lacking:
+        where = "private prefix" if only_prefix else "PATH"
+        say(f"found: all helper programs ({where})")
+        return
+    if not aptget.available():
+        packages = sorted({program.package for program in lacking})
+        raise SetupError(
+            f"missing: {', '.join(program.command for program in lacking)}",
+            why="without apt-get they cannot be fetched from here",
+            next_step=f"install the packages that have them (Debian's names: {', '.join(packages)})",
+        )
+    root = None if only_prefix else root_argv()
+    if root is not None:
+        try:
+            programs.install_on_host(root, lacking)
+        except SetupError as error:
+            note(f"{error}\n        Unpacking them privately instead")
+        else:
+            return
+    # One tree, replaced whole: what it already has must be in the new one as well.
+    kept = [program for program in programs.PROGRAMS if (private / program.command).exists()]
+    wanted = [program for program in programs.PROGRAMS if program in {*lacking, *kept}]
+    if any(not program.installed_only for program in lacking):
+        programs.install_private(prefix, wanted)
+    else:
+        programs.explain_installed_only(lacking)
+
+
+def ensure_apptainer(prefix: Path, hidden: Path, *, only_prefix: bool) -> Path:
+    """Return a working Apptainer: from PATH, the distribution, or the prefix."""
+    if not only_prefix:
+        for name in ("apptainer", "singularity"):
+            found = shutil.which(name, path=programs.search_path(hide=hidden))
+            version = apptainer.version_of(found) if found else None
+            if found and version:
+                say(f"found: {found} ({version})")
+                return Path(found)
+    private = apptainer.find_private(prefix)
+    if private:
+        say(f"found: {private[0]} ({private[1]}, private prefix)")
+        return private[0]
+    os_release = platform.freedesktop_os_release()
+    if not aptget.available():
+        raise SetupError(
+            "no Apptainer on PATH",
+            why="without apt-get it cannot be fetched from here",
+            next_step=apptainer.advice(os_release),
+        )
+    packaged = None if only_prefix else _from_distribution()
+    if packaged:
+        return packaged
+    say("Apptainer goes into a private prefix: the host's libraries stay as they are")
+    return apptainer.install_private(
+        prefix, os_release, programs=prefix / programs.NAME / programs.WRAPPERS
+    )
+
+
+def _from_distribution() -> Path | None:
+    """Install the distribution's own package, where it has one that leaves libc alone."""
+    simulation = aptget.simulate(["apptainer"])
+    refusal = simulation.refusal() if simulation else "its apt sources have no installable one"
+    if refusal:
+        say(f"not the distribution's Apptainer: {refusal}")
+        return None
+    root = root_argv()
+    if root is None:
+        say("not the distribution's Apptainer: neither root nor passwordless sudo")
+        return None
+    say("installing the distribution's own Apptainer")
+    aptget.install(root, ["apptainer"])
+    found = shutil.which("apptainer", path=programs.search_path())
+    return Path(found) if found else None
+
+
+def check_fuse() -> None:
+    """Tell an ordinary user who cannot mount images why, and what mends it."""
+    device = Path("/dev/fuse")
+    if not device.exists():
+        note(
+            "there is no /dev/fuse: images cannot be mounted. An administrator types: modprobe fuse"
+        )
+    elif not os.access(device, os.R_OK | os.W_OK):
+        note(
+            f"{device} is not readable and writable for you: images cannot be mounted, only "
+            f"unpacked.\n        An administrator types: chmod 0666 {device}"
+        )
+
+
+def link_programs(bin_folder: Path, engine: Path, prefix: Path) -> None:
+    """Put links to what is private into `bin_folder`."""
+    names = {"apptainer": engine} if engine.is_relative_to(prefix) else {}
+    private = prefix / programs.NAME / programs.WRAPPERS
+    names |= {path.name: path for path in sorted(private.glob("*"))}
+    for name, target in names.items():
+        link_into(bin_folder, name, target)
+    if names:
+        say(f"linked in {bin_folder}: {', '.join(names)}")
+
+
+def main() -> int:
+    """Set the engine up and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", type=Path, default=Path(".venv/bin"), help="where links are put")
+    parser.add_argument("--prefix", type=Path, default=Path(".tools"), help="the private prefix")
+    parser.add_argument(
+        "--only",
+        choices=["prefix"],
+        help="use nothing installed and install nothing: everything goes into the prefix",
+    )
+    options = parser.parse_args()
+    prefix, bin_folder = Path(options.prefix).resolve(), Path(options.bin).absolute()
+    only_prefix = options.only == "prefix"
+    try:
+        check_prefix(prefix)
+        if not bin_folder.is_dir():
+            raise SetupError(
+                f"no folder {bin_folder}",
+                next_step="make it, or run tools/setup_venv.py first (`make setup` does both)",
+            )
+        with locked(prefix):
+            ensure_programs(prefix, only_prefix=only_prefix)
+            engine = ensure_apptainer(prefix, bin_folder, only_prefix=only_prefix)
+            link_programs(bin_folder, engine, prefix)
+        ensure_ranges()
+        check_fuse()
+    except SetupError as error:
+        return report_error(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

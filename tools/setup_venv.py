@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Make the virtual environment with the project installed in it, editable, with its extras."""
+
+import argparse
+import hashlib
+import json
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from tools import aptget
+from tools.aptget import private_apt
+from tools.console import SetupError, note, report_error, say
+from tools.packages import unpack
+from tools.processes import root_argv, run, stream
+from tools.trees import locked
+
+STAMP = "setup-stamp.json"
+# Made first, so that a half-made environment can be told from a folder of somebody's.
+MARKER = "setup-started"
+_PIP_LINES = ("Building wheel", "Downloading", "Installing", "Successfully", "ERROR")
+
+
+def base_python() -> str:
+    """Return the Python that environments are made with, also when run from inside one.
+
+    `make setup` in an activated `.venv` must not make that environment from itself.
+    """
+    return str(Path(getattr(sys, "_base_executable", None) or sys.executable).resolve())
+
+
+def wanted_stamp(project: Path, venv: Path, extras: str) -> dict[str, str]:
+    """Return what the environment depends on; a change of any of these calls for work."""
+    digest = hashlib.sha256((project / "pyproject.toml").read_bytes()).hexdigest()
+    return {
+        "pyproject": digest,
+        "extras": extras,
+        "python": f"{base_python()} {platform.python_version()}",
+        # Scripts in it hold its absolute path, the editable install that of the checkout.
+        "venv": str(venv),
+        "project": str(project),
+    }
+
+
+def read_stamp(venv: Path) -> dict[str, str]:
+    """Return the stamp of a finished environment, empty where there is none or it is broken."""
+    try:
+        stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) and (venv / "bin/python").exists() else {}
+
+
+def next_step(stamp: dict[str, str], wanted: dict[str, str]) -> str:
+    """Say what is to be done: `nothing`, `install` into what is there, or `make` it anew."""
+    if stamp == wanted:
+        return "nothing"
+    same = all(stamp.get(key) == wanted[key] for key in ("python", "venv", "project"))
+    return "install" if same else "make"
+
+
+def remove_old(venv: Path) -> None:
+    """Remove an environment; refuse a folder that is not one."""
+    if venv.is_symlink() or (venv.exists() and not venv.is_dir()):
+        raise SetupError(f"{venv} is not a folder", next_step="give another one with --venv")
+    if not venv.exists():
+        return
+    ours = any((venv / name).exists() for name in ("pyvenv.cfg", MARKER, STAMP))
+    if not ours and any(venv.iterdir()):
+        raise SetupError(
+            f"not removing {venv}",
+            why="it is not empty and not a virtual environment",
+            next_step="give another folder with --venv",
+        )
+    shutil.rmtree(venv)
+
+
+def make_venv(venv: Path, *, unpack_only: bool) -> None:
+    """Make an environment with pip in it, whatever the distribution left out of Python."""
+    remove_old(venv)
+    venv.mkdir(parents=True)
+    (venv / MARKER).touch()
+    if not has_ensurepip() and not unpack_only:
+        _install_venv_package()
+    if has_ensurepip():
+        say(f"making {venv} with Python {platform.python_version()}")
+        run([base_python(), "-m", "venv", str(venv)])
+        return
+    say("this Python lacks ensurepip: pip comes from the distribution's wheel, unpacked")
+    run([base_python(), "-m", "venv", "--without-pip", str(venv)])
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
+        _install_pip(venv, Path(folder))
+
+
+def has_ensurepip() -> bool:
+    """Tell whether this Python can put pip into an environment by itself."""
+    # Debian leaves a stub that imports but has no wheels: asking for the version finds out.
+    probe = "import ensurepip, venv; ensurepip.version()"
+    return run([base_python(), "-c", probe], check=False).returncode == 0
+
+
+def _install_venv_package() -> None:
+    root = root_argv() if aptget.available() else None
+    if root is None:
+        return
+    say("installing python3-venv: this Python lacks ensurepip")
+    try:
+        aptget.install(root, ["python3-venv"])
+    except SetupError as error:
+        note(str(error))
+
+
+def _install_pip(venv: Path, folder: Path) -> None:
+    advice = "an administrator types: apt-get install python3-venv"
+    if not aptget.available():
+        raise SetupError("no pip for the environment", why="no ensurepip", next_step=advice)
+    try:
+        apt = private_apt(folder, sources=None)
+        apt.update()
+        unpack(apt.download(["python3-pip-whl"]), folder / "tree")
+    except SetupError as error:
+        raise SetupError("no pip for the environment", why=str(error), next_step=advice) from error
+    wheel = next((folder / "tree/usr/share/python-wheels").glob("pip-*.whl"), None)
+    if wheel is None:
+        raise SetupError("no pip wheel in package python3-pip-whl", next_step=advice)
+    # A wheel is a zip file: Python runs the pip inside it, which installs itself.
+    python = str(venv / "bin/python")
+    run([python, str(wheel / "pip"), "install", "--no-index", "--no-deps", str(wheel)])
+
+
+def install_project(project: Path, venv: Path, extras: str) -> None:
+    """Install the project, editable, with its extras."""
+    target = f".[{extras}]" if extras else "."
+    say(f"installing dlcontainer[{extras}] into it, editable (a minute or two)")
+    python = str(venv / "bin/python")
+    try:
+        stream(
+            [python, "-m", "pip", "install", "--progress-bar", "off", "-e", target],
+            cwd=project,
+            keep=_PIP_LINES,
+        )
+    except SetupError as error:
+        error.next_step = (
+            "see pip's message above; behind a proxy set HTTPS_PROXY, PIP_INDEX_URL or PIP_CERT"
+        )
+        raise
+
+
+def setup(project: Path, venv: Path, extras: str, *, unpack_only: bool) -> None:
+    """Bring the environment up to date with the project."""
+    wanted = wanted_stamp(project, venv, extras)
+    step = next_step(read_stamp(venv), wanted)
+    if step == "nothing":
+        say(f"found: {venv} (pyproject.toml unchanged)")
+        return
+    if step == "make":
+        make_venv(venv, unpack_only=unpack_only)
+    (venv / STAMP).unlink(missing_ok=True)
+    install_project(project, venv, extras)
+    aside = venv / f"{STAMP}.new"
+    aside.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+    aside.replace(venv / STAMP)
+    say(f"ready: {venv}")
+
+
+def main() -> int:
+    """Set the environment up and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--venv", type=Path, default=Path(".venv"), help="where it is made")
+    parser.add_argument("--extras", default="dev", help="extras of pyproject.toml, by commas")
+    parser.add_argument(
+        "--unpack-only", action="store_true", help="never install a distribution's package"
+    )
+    options = parser.parse_args()
+    venv = Path(options.venv).absolute()
+    try:
+        with locked(PROJECT):
+            setup(PROJECT, venv, options.extras, unpack_only=options.unpack_only)
+    except SetupError as error:
+        return report_error(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
