@@ -1,15 +1,13 @@
 """Build: plan -> image, with its record and its log beside it. It appears whole or not at all."""
 
-import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from dlcontainer import machine, record, rootfs, routing
+from dlcontainer import preflight, record, rootfs, routing
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import Binds, BuildSpec
@@ -18,33 +16,14 @@ from dlcontainer.errors import BuildError
 from dlcontainer.formats import context, texts
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
+from dlcontainer.progress import Progress, Steps
 from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.workspace import settle, workspace
 
-_MARKER = re.compile(r"==> step (\d+)/(\d+) (\S+)")
 _LAST_LINES = 12
 _LINE_WIDTH = 200
-# What a build writes is of the order of the unpacked tree; the packed image is below half of it.
-_PACKED_SHARE = 2
-# A tree of many small files is unpacked 10 times as fast into memory (docs/measurements.md); it
-# is used only where it leaves at least this many times the build's size free.
-_MEMORY_SHARE = 4
-_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a private folder is made in it
-
-
-class Progress(Protocol):
-    """What a person sees of a long step."""
-
-    def step(self, title: str) -> None:
-        """Begin a step."""
-
-    def line(self, text: str) -> None:
-        """Take one line of a tool's output."""
-
-    def note(self, text: str) -> None:
-        """Say something worth knowing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,34 +51,6 @@ class Image:
     seconds: float
 
 
-@dataclass(slots=True)
-class _Steps:
-    """Follow the steps that an engine's output names, with their times (s)."""
-
-    progress: Progress
-    times: list[tuple[str, float]] = field(default_factory=list)
-    current: str = ""
-    began: float = field(default_factory=time.monotonic)
-
-    def begin(self, name: str, title: str) -> None:
-        self.end()
-        self.current, self.began = name, time.monotonic()
-        self.progress.step(title)
-
-    def end(self) -> None:
-        if self.current:
-            self.times.append((self.current, round(time.monotonic() - self.began, 2)))
-        self.current = ""
-
-    def line(self, text: str) -> None:
-        marker = _MARKER.match(text)
-        if marker:
-            self.begin(marker[3], f"step {marker[1]}/{marker[2]}: {marker[3]}")
-        elif text.startswith("INFO:") and "Creating SIF" in text:
-            self.begin("pack", "pack the image")
-        self.progress.line(text)
-
-
 def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> Image:
     """Build a plan's image into a folder; `tmpdir` holds the unpacked tree meanwhile.
 
@@ -107,10 +58,11 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
     no process, mount or half image is left; a killed build's leftovers go with the next one.
     """
     start = time.monotonic()
-    scratch = choose_tmpdir(plan, workshop.host, tmpdir)
-    _make_folder(output)
-    check_space(plan, output, scratch, workshop.progress)
-    runner, steps = workshop.runner, _Steps(workshop.progress)
+    preflight.check_architecture(plan, workshop.host)
+    scratch = preflight.choose_tmpdir(plan, workshop.host, tmpdir)
+    preflight.make_folder(output)
+    preflight.check_space(plan, output, scratch, workshop.progress)
+    runner, steps = workshop.runner, Steps(workshop.progress)
     with workspace(output, runner) as near, workspace(scratch, runner) as work:
         log = near / "build.log"
         with _log_kept(log, output / f"{plan.name}.failed.log"):
@@ -150,56 +102,6 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
     )
 
 
-def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:
-    """Choose where the tree is unpacked: asked for, the site's, TMPDIR, roomy memory, /tmp."""
-    if asked is not None:
-        return asked
-    site = plan.site.engine.tmpdir
-    if site and Path(site).is_dir():
-        return Path(site)
-    if host.environ.get("TMPDIR"):
-        return Path(host.environ["TMPDIR"])
-    need = plan.recipe.space_mb * _MEMORY_SHARE
-    limit = machine.cgroup_memory_mb()
-    mount = machine.mount_of(_MEMORY_FOLDER)
-    roomy = min(machine.free_mb(_MEMORY_FOLDER), machine.available_memory_mb()) >= need // 2
-    if (
-        mount.kind == "tmpfs"
-        and "noexec" not in mount.options
-        and roomy
-        and host.memory_mb >= need
-        and (limit is None or limit >= need)
-    ):
-        return _MEMORY_FOLDER
-    return Path("/tmp")  # noqa: S108  a private folder is made in it
-
-
-def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> None:
-    """Refuse a build that can't end well: no space, programs may not run, not writable."""
-    if not scratch.is_dir():
-        raise BuildError(f"no folder {scratch}", next_step="give one that exists: --tmpdir")
-    mount = machine.mount_of(scratch)
-    if "noexec" in mount.options:
-        raise BuildError(
-            f"{scratch} is mounted noexec ({mount.point}, {mount.kind})",
-            why="the build runs programs from the tree that it makes there",
-            next_step="give another folder: --tmpdir",
-        )
-    if mount.is_network:
-        progress.note(
-            f"{scratch} lies on {mount.kind}: slow, and it may not take the ids of a build; "
-            "a node-local --tmpdir is better"
-        )
-    need = plan.recipe.space_mb
-    for folder, wanted, option in ((scratch, need, "--tmpdir"), (output, need // 2, "-o")):
-        free = machine.free_mb(folder)
-        if free < wanted:
-            raise BuildError(
-                f"{folder} has {free} MB free, the build needs about {wanted} MB",
-                next_step=f"make room, or give another folder: {option}",
-            )
-
-
 def planned_commands(
     plan: Plan, workshop: Workshop, output: Path, scratch: Path
 ) -> list[list[str]]:
@@ -209,20 +111,11 @@ def planned_commands(
     commands = []
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
-        commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, work, target))
+        commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, target))
     binds = (*routed.binds, (work / "inner-tmp", "/tmp"), (work / "inner-var-tmp", "/var/tmp"))  # noqa: S108
     spec = _spec(workshop.trial, binds, output / f"{plan.name}.sif")
     commands.append(workshop.engine.build_argv(spec))
     return commands
-
-
-def _make_folder(output: Path) -> None:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BuildError(
-            f"can't make {output}: {error.strerror}", next_step="give another folder: -o"
-        ) from None
 
 
 def _route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
@@ -235,7 +128,7 @@ def _route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
 
 
 def _base(
-    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], steps: _Steps
+    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], steps: Steps
 ) -> BaseTree | None:
     base = plan.recipe.base
     if base.image:
@@ -247,6 +140,7 @@ def _base(
         runner=workshop.runner,
         cache=workshop.cache,
         on_line=workshop.progress.line,
+        on_wait=workshop.progress.note,
     )
     tree = rootfs.prepare(plan, routed, maker, work, log)
     if tree.cached:
@@ -292,7 +186,7 @@ def _engine_build(
     workshop: Workshop,
     routed: Routed,
     places: tuple[Path, Path, Path],
-    steps: _Steps,
+    steps: Steps,
 ) -> None:
     work, image, log = places
     tmp = work / "tmp"

@@ -58,7 +58,9 @@ class Plan:
     @property
     def content(self) -> dict[str, object]:
         """All that decides what is in the image, as plain data; no path or mirror of this host."""
-        recipe = self.recipe.model_dump(mode="json", by_alias=True, exclude={"environment"})
+        recipe = self.recipe.model_dump(
+            mode="json", by_alias=True, exclude={"environment", "space_mb"}
+        )
         return {
             "schema": 1,
             "site": self.site.name,

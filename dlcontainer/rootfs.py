@@ -25,6 +25,10 @@ from dlcontainer.workspace import settle
 # A base holds the distribution's security updates of the day it was made.
 MAX_AGE_S = 24 * 3600.0
 
+# Raise it when the way a base is made changes: older ones in caches are then not used.
+_MAKER = 1
+_EPOCH = "1577836800"  # 2020-01-01
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseTree:
@@ -44,6 +48,7 @@ class BaseMaker:
     runner: Runner
     cache: Path
     on_line: Callable[[str], None]
+    on_wait: Callable[[str], None]
 
 
 def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
@@ -55,7 +60,7 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
     arch = DEBIAN_ARCH[plan.site.arch]
     folder = maker.cache / "bases" / f"{base.distribution}-{base.release}-{arch}"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _locked(folder):
+    with _locked(folder, maker.on_wait):
         kept = _recall(folder)
         if kept is not None:
             return kept
@@ -66,18 +71,17 @@ def _make(
     plan: Plan, routed: Routed, maker: BaseMaker, places: tuple[Path, Path, Path]
 ) -> BaseTree:
     work, folder, log = places
+    for left in folder.glob(".*"):
+        left.unlink()  # of a killed maker: this one holds the lock
     tar = work / "rootfs.tar"
-    _run(maker, mmdebstrap_argv(plan, routed, maker.host, work, tar), routed, log)
+    _run(maker, mmdebstrap_argv(plan, routed, maker.host, tar), routed, (work, log))
     clean = work / "clean.tar"
     _without_devices(tar, clean)
     tar.unlink()
     squash = work / BASE_FILE
-    _run(maker, _squash_argv(maker.host, clean, squash), routed, log)
+    _run(maker, _squash_argv(maker.host, clean, squash), routed, (work, log))
     clean.unlink()
-    record = {
-        "sha256": _sha256(squash),
-        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
+    sha256, made = _sha256(squash), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     # The cache may lie on another file system: copy beside the target, then rename.
     aside = folder / f".{BASE_FILE}.{os.getpid()}"
     shutil.copyfile(squash, aside)
@@ -85,9 +89,9 @@ def _make(
     (folder / "base.json").unlink(missing_ok=True)
     settle(aside, folder / BASE_FILE)
     note = folder / f".base.json.{os.getpid()}"
-    note.write_text(json.dumps(record) + "\n")
+    note.write_text(json.dumps({"maker": _MAKER, "sha256": sha256, "made": made}) + "\n")
     settle(note, folder / "base.json")
-    return BaseTree(path=folder / BASE_FILE, cached=False, **record)
+    return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
 
 
 def _recall(folder: Path) -> BaseTree | None:
@@ -97,12 +101,14 @@ def _recall(folder: Path) -> BaseTree | None:
         age = time.time() - path.stat().st_mtime
         if not 0 <= age < MAX_AGE_S or _sha256(path) != record["sha256"]:
             return None
+        if record["maker"] != _MAKER:
+            return None
         return BaseTree(path=path, sha256=record["sha256"], made=record["made"], cached=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, work: Path, target: Path) -> list[str]:
+def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, target: Path) -> list[str]:
     """Give the command that makes the root tree through the host's mirrors.
 
     The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
@@ -119,18 +125,16 @@ def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, work: Path, target: 
     base = plan.recipe.base
     argv = [str(program), "--variant=minbase", "--format=tar"]
     argv.append(f"--architectures={DEBIAN_ARCH[plan.site.arch]}")
-    # Times of the archive's own files are kept; those made now get one fixed time.
     argv += [f"--aptopt={setting.rstrip(';')}" for setting in routed.apt_settings]
     if routed.apt_sources:
         lines = [
             source.line(str(source.keyring) if source.keyring else None)
             for source in routed.apt_sources
         ]
-        mirror = work / "mirror.list"
-        mirror.write_text("\n".join(lines) + "\n")
+        listed = " ".join(map(quote, lines))
         argv += [
             '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
-            f'--setup-hook=cp {quote(mirror)} "$1"/etc/apt/sources.list',
+            f"--setup-hook=printf '%s\\n' {listed} > \"$1\"/etc/apt/sources.list",
             '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
         ]
     argv += [
@@ -160,13 +164,18 @@ def _squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
 
 
-def _run(maker: BaseMaker, argv: list[str], routed: Routed, log: Path) -> None:
+def _run(maker: BaseMaker, argv: list[str], routed: Routed, places: tuple[Path, Path]) -> None:
+    work, log = places
     env = {
         name: value
         for name, value in maker.host.environ.items()
         if name in {"PATH", "HOME", "USER", "LANG", "TMPDIR", "PERL5LIB"}
     }
-    env |= {"SOURCE_DATE_EPOCH": "1577836800", **routed.environment}
+    # Files of the archive's packages keep their times; those made now get this one.
+    env |= {"SOURCE_DATE_EPOCH": _EPOCH, **routed.environment}
+    if maker.host.uid == 0:
+        # Others' mmdebstrap works as a subordinate user, who can't enter a private folder.
+        env["TMPDIR"] = str(work)
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:
@@ -201,12 +210,17 @@ def _sha256(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
     lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         # Two builders at once: the second waits and takes what the first made.
-        with contextlib.suppress(OSError):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait("another build is making this base: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            on_wait(f"{folder} has no locks: two builds at once would both make the base")
         yield
     finally:
         os.close(lock)

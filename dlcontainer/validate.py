@@ -19,7 +19,6 @@ from dlcontainer.siteconfig import Site
 
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
 ENVIRONMENT: Mapping[str, str] = {
-    "HOME": "/tmp",  # noqa: S108  inside the image, a private tmpfs
     "PYTHONNOUSERSITE": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
@@ -54,7 +53,7 @@ def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check
     """
     checks: list[Check] = []
 
-    def add(name: str, ok: bool, detail: str) -> bool:  # noqa: FBT001
+    def add(name: str, ok: bool, detail: str) -> bool:
         checks.append(Check(name=name, ok=ok, detail=detail))
         inspector.on_check(checks[-1])
         return ok

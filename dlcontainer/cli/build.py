@@ -1,11 +1,12 @@
 """`dlcontainer build`: the image, its record and its log."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.engines.base import EngineKind
 
 if TYPE_CHECKING:
     from dlcontainer.build import Workshop
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def build(
+    site: options.Site,
     recipe: options.Recipe = None,
-    site: options.Site = ...,  # type: ignore[assignment]
     engine: Annotated[
-        Literal["apptainer"] | None,
+        EngineKind | None,
         typer.Option("--engine", help="The engine to build with; without it the site's."),
     ] = None,
     target: options.Output = Path("images"),
@@ -31,13 +32,14 @@ def build(
     """Build an image for a site."""
     from dlcontainer import build as building
     from dlcontainer.cli.world import here
-    from dlcontainer.engines import apptainer, trial
+    from dlcontainer.engines import trial
+    from dlcontainer.engines.known import FINDERS
 
     world = here()
     settled = world.plan(recipe, site, settings)
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
-    program = apptainer.find(world.environ)
+    program = FINDERS[engine or settled.site.engine.kind](world.environ)
     workshop = building.Workshop(
         engine=program,
         trial=trial.require(world.cache, program, world.host, runner),
@@ -77,10 +79,11 @@ def _show_dry_run(
     settled: "Plan", workshop: "Workshop", places: tuple[Path, Path | None], *, as_json: bool
 ) -> None:
     from dlcontainer import build as building
+    from dlcontainer import preflight
     from dlcontainer.shell import quote
 
     target, tmpdir = places
-    scratch = building.choose_tmpdir(settled, workshop.host, tmpdir)
+    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
     commands = building.planned_commands(settled, workshop, target, scratch)
     if as_json:
         output.emit(

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict
 
+import typer
+
 from dlcontainer.cli import options, output
 
 
@@ -17,13 +19,12 @@ def doctor(as_json: options.Json = False, verbose: options.Verbose = False) -> N
     fit = examining.is_fit(findings)
     if as_json:
         output.emit("doctor", {"ok": fit, "findings": [asdict(finding) for finding in findings]})
-    else:
-        for finding in findings:
-            output.say(f"{finding.state:<4}  {finding.name}: {finding.detail}")
-            if finding.mend:
-                output.say(f"      -> {finding.mend}")
+        raise typer.Exit(0 if fit else 1)
+    for finding in findings:
+        output.say(f"{finding.state:<4}  {finding.name}: {finding.detail}")
+        if finding.mend:
+            output.say(f"      -> {finding.mend}")
     if not fit:
         bad = ", ".join(finding.name for finding in findings if finding.state == "bad")
         raise ChecksFailedError(f"images can't be built and run here: {bad}")
-    if not as_json:
-        output.say("images can be built and run here")
+    output.say("images can be built and run here")

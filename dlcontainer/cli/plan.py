@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def plan(
+    site: options.Site,
     recipe: options.Recipe = None,
-    site: options.Site = ...,  # type: ignore[assignment]
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,

@@ -11,8 +11,8 @@ Format = Literal["apptainer", "dockerfile", "native"]
 
 
 def render(
+    site: options.Site,
     recipe: options.Recipe = None,
-    site: options.Site = ...,  # type: ignore[assignment]
     form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
     target: Annotated[
         Path | None,

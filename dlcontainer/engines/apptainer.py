@@ -1,5 +1,7 @@
 """Apptainer and SingularityCE: argv for building and running."""
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +82,8 @@ class Apptainer:
 def environment(environ: Mapping[str, str], *, tmpdir: Path | None = None) -> dict[str, str]:
     """Give the environment that the engine itself runs in."""
     kept = {name: environ[name] for name in KEPT_VARIABLES if name in environ}
+    # A private engine's helpers (mksquashfs, squashfuse …) stand beside this Python.
+    kept["PATH"] = f"{kept.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
     if tmpdir is not None:
         # Both names: SingularityCE reads only the older one.
         kept |= {"APPTAINER_TMPDIR": str(tmpdir), "SINGULARITY_TMPDIR": str(tmpdir)}

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
+
+EngineKind = Literal["apptainer"]
 
 # (folder or file of the host, path in the image)
 Binds = tuple[tuple[Path, str], ...]
