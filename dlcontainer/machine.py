@@ -71,7 +71,7 @@ def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
         kernel=platform.release(),
         cpu_model=_cpu_model(root),
         cores=len(os.sched_getaffinity(0)),
-        memory_mb=_memory_mb(root),
+        memory_mb=_meminfo_mb(root, "MemTotal"),
         uid=os.getuid(),
         user=_user_name(),
         home=Path(environ.get("HOME") or "/"),
@@ -109,6 +109,11 @@ def free_mb(path: Path) -> int:
         there = there.parent
     stat = os.statvfs(there)
     return stat.f_bavail * stat.f_frsize // 1_000_000
+
+
+def available_memory_mb(root: Path = Path("/")) -> int:
+    """Memory that can be had without swapping, MB."""
+    return _meminfo_mb(root, "MemAvailable")
 
 
 def cgroup_memory_mb(root: Path = Path("/")) -> int | None:
@@ -158,10 +163,13 @@ def _cpu_model(root: Path) -> str:
     return " ".join(match[1].split()) if match else platform.machine()
 
 
-def _memory_mb(root: Path) -> int:
-    match = re.search(r"^MemTotal:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
+def _meminfo_mb(root: Path, name: str) -> int:
+    text = (root / "proc/meminfo").read_text()
+    match = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
     if not match:
-        raise ConfigError("/proc/meminfo has no MemTotal", next_step="report the kernel's version")
+        raise ConfigError(
+            f"/proc/meminfo has no {name}", next_step="report the kernel's version (`uname -r`)"
+        )
     return int(match[1]) * 1024 // 1_000_000
 
 

@@ -11,6 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from dlcontainer.machine import Host
 
+# Folders too wide to show to a build for the sake of an index that lies right below them.
+_NEVER_BOUND = {"/", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", "/var"}  # noqa: S108
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipSettings:
@@ -89,41 +92,43 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
     Folders and file:// addresses become folders under `folder`; those that are not there are
     left out, as pip itself would pass over them.
     """
-    binds: list[tuple[Path, str]] = []
+    bound: dict[Path, str] = {}
 
-    def moved(place: str) -> str | None:
+    def moved(place: str, *, is_index: bool = False) -> list[str]:
         path = _local(place)
         if path is None:
-            return place
+            return [place]
         if not path.is_dir():
-            return None
-        for bound, target in binds:
-            if bound == path:
-                break
-        else:
-            target = f"{folder}/folder-{len(binds)}"
-            binds.append((path, target))
-        return f"file://{quote_url(target)}" if place.startswith("file:") else target
+            return []
+        # An index links to files beside it (../../packages/…): what holds both is bound.
+        top = path.parent if is_index and str(path.parent) not in _NEVER_BOUND else path
+        target = bound.setdefault(top, f"{folder}/folder-{len(bound)}")
+        inner = str(Path(target) / path.relative_to(top))
+        return [f"file://{quote_url(inner)}" if place.startswith("file:") else inner]
 
-    lines = ["[global]", "disable-pip-version-check = true"]
-    if settings.index and (index := moved(settings.index)):
-        lines.append(f"index-url = {index}")
-    for key, places in (
-        ("extra-index-url", settings.extra_indexes),
-        ("find-links", settings.find_links),
-    ):
-        kept = [place for place in map(moved, places) if place]
-        if kept:
-            lines.append(f"{key} =")
-            lines += [f"    {place}" for place in kept]
-    if settings.trusted_hosts:
-        lines.append(f"trusted-host = {' '.join(settings.trusted_hosts)}")
-    if settings.no_index:
-        lines.append("no-index = true")
-    for key, value in (("timeout", settings.timeout), ("retries", settings.retries)):
-        if value and re.fullmatch(r"[0-9.]+", value):
-            lines.append(f"{key} = {value}")
-    return "\n".join(lines) + "\n", binds
+    values = {
+        "index-url": moved(settings.index, is_index=True) if settings.index else [],
+        "extra-index-url": [
+            new for old in settings.extra_indexes for new in moved(old, is_index=True)
+        ],
+        "find-links": [new for old in settings.find_links for new in moved(old)],
+        "trusted-host": list(settings.trusted_hosts),
+        "no-index": ["true"] if settings.no_index else [],
+        "timeout": _number(settings.timeout),
+        "retries": _number(settings.retries),
+        "disable-pip-version-check": ["true"],
+    }
+    lines = ["[global]"]
+    for key, places in values.items():
+        if len(places) == 1:
+            lines.append(f"{key} = {places[0]}")
+        elif places:
+            lines.append("\n    ".join([f"{key} =", *places]))
+    return "\n".join(lines) + "\n", list(bound.items())
+
+
+def _number(text: str | None) -> list[str]:
+    return [text] if text and re.fullmatch(r"[0-9.]+", text) else []
 
 
 def _local(place: str) -> Path | None:

@@ -58,7 +58,9 @@ class Plan:
     @property
     def content(self) -> dict[str, object]:
         """All that decides what is in the image, as plain data; no path or mirror of this host."""
-        recipe = self.recipe.model_dump(mode="json", by_alias=True, exclude={"environment"})
+        recipe = self.recipe.model_dump(
+            mode="json", by_alias=True, exclude={"environment", "space_mb"}
+        )
         return {
             "schema": 1,
             "site": self.site.name,
@@ -76,23 +78,30 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """What surrounds a plan: this host, what is remembered of its engine, the templates."""
+
+    host: Host
+    trial: Trial | None
+    # template -> its SHA-256
+    templates: Mapping[str, str]
+
+
 def resolve(
     *,
     site: Sourced[Site],
     recipe: Document,
     folder: Path,
-    overrides: Document | None,
-    settings: Document | None,
-    templates: Mapping[str, str],
-    host: Host,
-    trial: Trial | None,
+    changes: Sequence[Document],
+    setting: Setting,
 ) -> Plan:
     """Settle a recipe for a site.
 
-    `folder` holds the recipe's files; `templates` maps each template to its SHA-256; `trial` is
-    what was remembered of the engine. Raises ConfigError that names every place that is wrong.
+    `folder` holds the recipe's files; `changes` are the user's overrides and --set, in this
+    order. Raises ConfigError that names every place that is wrong.
     """
-    merged = _layers(site, recipe, overrides, settings)
+    merged = _layers(site, recipe, changes)
     expanded = _expand(merged, site.value)
     settled = document.validate(expanded, Recipe)
     settled, environment = _apply_conditions(settled, site.value, expanded)
@@ -102,30 +111,24 @@ def resolve(
         site=site.value,
         environment=environment,
         files=files,
-        templates=dict(sorted(templates.items())),
+        templates=dict(sorted(setting.templates.items())),
         origins=tuple(document.flatten(expanded)),
-        notes=tuple(_notes(settled, site.value, host, trial)),
-        trial=trial,
+        notes=tuple(_notes(settled, site.value, setting.host, setting.trial)),
+        trial=setting.trial,
     )
 
 
-def _layers(
-    site: Sourced[Site],
-    recipe: Document,
-    overrides: Document | None,
-    settings: Document | None,
-) -> Document:
+def _layers(site: Sourced[Site], recipe: Document, changes: Sequence[Document]) -> Document:
     name = recipe.data.get("name")
     layers = [document.from_data(DEFAULTS, layer="default"), recipe]
     for key in ("base", "environment"):
         part = document.subtree(site.document, (key,))
         if part is not None:
             layers.append(document.nest(part, key))
-    changes = [document.subtree(site.document, ("recipes", str(name))), overrides, settings]
-    for change in changes:
-        if change is not None:
-            _only_overridable(change)
-            layers.append(change)
+    of_site = document.subtree(site.document, ("recipes", str(name)))
+    for change in [of_site, *changes] if of_site else changes:
+        _only_overridable(change)
+        layers.append(change)
     return _one_base(layers)
 
 
@@ -144,10 +147,10 @@ def _one_base(layers: Sequence[Document]) -> Document:
     # A base is one choice: an image replaces a distribution and the other way round.
     merged = document.merge()
     for layer in layers:
-        base = layer.data.get("base")
-        if isinstance(base, dict) and isinstance(merged.data.get("base"), dict):
-            kinds = ("image" in base, "image" in merged.data["base"])
-            if kinds[0] != kinds[1] and "distribution" in {*base, *merged.data["base"]}:
+        new, old = layer.data.get("base"), merged.data.get("base")
+        if isinstance(new, dict) and isinstance(old, dict):
+            other = "distribution" if "image" in new else "image"
+            if other in old and ("image" in new or "distribution" in new):
                 merged = document.without(merged, "base")
         merged = document.merge(merged, layer)
     return merged
@@ -170,7 +173,7 @@ def _expand(merged: Document, site: Site) -> Document:
     def one(path: KeyPath, text: str, origin: Origin) -> str:
         if path[0] in {"versions", "base", "prefix", "name"} or path[-1] == "when":
             return text
-        shell = len(path) == 3 and path[0] == "steps" and path[2] == "shell"  # noqa: PLR2004
+        shell = len(path) == 3 and path[0] == "steps" and path[2] == "shell"
         return render.expand(text, values, where=origin.where, shell=shell)
 
     return document.map_text(merged, one)

@@ -26,7 +26,7 @@ def _sandbox(*, quoting: bool) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined,
         finalize=quote if quoting else None,
-        autoescape=False,  # noqa: S701  the output is shell and YAML text, never HTML
+        autoescape=False,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -40,7 +40,7 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
     """
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return text
-    return _guarded(lambda: _sandbox(quoting=shell).from_string(text).render(values), where)
+    return str(_guarded(lambda: _sandbox(quoting=shell).from_string(text).render(values), where))
 
 
 def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:

@@ -4,20 +4,21 @@ None of it is content. It reaches the build as one folder, bound where the steps
 leaves nothing in the text, the digest or the image.
 """
 
-import re
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import pipconfig
+from dlcontainer import aptconfig, pipconfig
+from dlcontainer.aptconfig import AptSource
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats.commands import ROUTING_FOLDER, upstream_variable
-from dlcontainer.machine import Host, find_program
+from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan
 from dlcontainer.render import quote
-from dlcontainer.shell import CommandFailedError, Runner
+from dlcontainer.shell import Runner
 from dlcontainer.siteconfig import PipRouting, Routing
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
@@ -30,26 +31,6 @@ CA_VARIABLES = (
 )
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 PIP_REPORT = "pip-report.json"
-
-# Settings of the host's apt that reach the build's: how it gets out, and which dates it accepts.
-_APT_KEPT = re.compile(
-    r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AptSource:
-    """One line of the host's apt sources that serves the base's release."""
-
-    uri: str
-    suite: str
-    components: tuple[str, ...]
-    keyring: Path | None
-
-    def line(self, keyring: str | None) -> str:
-        """Give the line of a sources.list."""
-        option = f"[signed-by={keyring}] " if keyring else ""
-        return f"deb {option}{self.uri} {self.suite} {' '.join(self.components)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +47,38 @@ class Routed:
     traces: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @classmethod
+    def nothing(cls, folder: Path) -> "Routed":
+        """Give a routing that routes nothing: for showing what a build would do."""
+        return cls(
+            folder=folder,
+            binds=((folder, ROUTING_FOLDER),),
+            apt_sources=(),
+            apt_settings=(),
+            environment={},
+            traces=(),
+            notes=(),
+        )
+
+
+def installed(routed: Routed) -> tuple[dict[str, str], ...]:
+    """List the wheels that pip took in the build: name, version, sha256; no address."""
+    try:
+        report = json.loads((routed.folder / PIP_REPORT).read_text())
+    except FileNotFoundError:
+        return ()
+    found = []
+    for item in report["install"]:
+        hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
+        found.append(
+            {
+                "name": str(item["metadata"]["name"]),
+                "version": str(item["metadata"]["version"]),
+                "sha256": str(hashes.get("sha256", "")),
+            }
+        )
+    return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
+
 
 def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
     """Write the folder that a build binds.
@@ -81,10 +94,10 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
     if ca is not None:
         shutil.copyfile(ca, folder / "ca.crt")
         lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
-    sources, settings = _apt(plan, host, runner, proxies)
+    sources, settings = aptconfig.read(plan, host, runner, proxies)
     if plan.site.routing.apt == "auto" and sources:
         lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/apt.conf")
-        _write_apt(folder, sources, settings, has_ca=ca is not None)
+        aptconfig.write(folder, sources, settings, has_ca=ca is not None)
     pip = _pip(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/pip.conf")
@@ -127,80 +140,6 @@ def _ca(routing: Routing, host: Host) -> Path | None:
     named = [host.environ.get(name) for name in CA_VARIABLES]
     candidates = [Path(name) for name in [*named, *CA_FILES] if name]
     return next((path for path in candidates if path.is_file()), None)
-
-
-def _apt(
-    plan: Plan, host: Host, runner: Runner, proxies: Mapping[str, str]
-) -> tuple[tuple[AptSource, ...], tuple[str, ...]]:
-    base = plan.recipe.base
-    get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
-    if not (get and config and base.release and base.distribution == host.distribution):
-        return (), ()
-    if plan.site.routing.apt == "default":
-        return (), ()
-    # apt itself reads its two formats of sources; it needs no list on disk for that.
-    form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
-    try:
-        listed = runner([str(get), "indextargets", "--format", form]).stdout
-        dump = runner([str(config), "dump", "Acquire"]).stdout
-    except CommandFailedError:
-        return (), ()
-    settings = [line for line in dump.splitlines() if _APT_KEPT.match(line)]
-    for scheme in ("http", "https"):
-        if f"{scheme}_proxy" in proxies and not any(
-            f"{scheme}::Proxy" in line for line in settings
-        ):
-            settings.append(f'Acquire::{scheme}::Proxy "{proxies[f"{scheme}_proxy"]}";')
-    return parse_apt_targets(listed, base.release), tuple(settings)
-
-
-def parse_apt_targets(text: str, release: str) -> tuple[AptSource, ...]:
-    """Pick the sources of one release (its updates and security too) from apt's own listing."""
-    found: dict[tuple[str, str, str], list[str]] = {}
-    suites = {release, f"{release}-updates", f"{release}-security"}
-    for line in text.splitlines():
-        fields = line.split("\t")
-        if len(fields) == 5 and fields[0] == "Packages" and fields[2] in suites:  # noqa: PLR2004
-            components = found.setdefault((fields[1], fields[2], fields[4]), [])
-            if fields[3] not in components:
-                components.append(fields[3])
-    return tuple(
-        AptSource(
-            uri=uri.rstrip("/"),
-            suite=suite,
-            components=tuple(components),
-            keyring=Path(key) if key.startswith("/") and Path(key).is_file() else None,
-        )
-        for (uri, suite, key), components in found.items()
-    )
-
-
-def _write_apt(
-    folder: Path, sources: tuple[AptSource, ...], settings: tuple[str, ...], *, has_ca: bool
-) -> None:
-    lines = []
-    for number, source in enumerate(sources):
-        keyring = None
-        if source.keyring:
-            name = f"key-{number}{source.keyring.suffix}"
-            shutil.copyfile(source.keyring, folder / name)
-            (folder / name).chmod(0o644)
-            keyring = f"{ROUTING_FOLDER}/{name}"
-        lines.append(source.line(keyring))
-    (folder / "sources.list").write_text("\n".join(lines) + "\n")
-    config = [
-        *settings,
-        f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
-        'Dir::Etc::SourceParts "/dev/null";',
-        # Not every build can change to the user _apt; the image appears whole or not at all, so
-        # dpkg need not sync every file.
-        'APT::Sandbox::User "root";',
-        'DPkg::Options:: "--force-unsafe-io";',
-        'Acquire::Languages "none";',
-    ]
-    if has_ca:
-        config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
-    (folder / "apt.conf").write_text("\n".join(config) + "\n")
 
 
 def _pip(routing: Routing, host: Host) -> PipSettings:

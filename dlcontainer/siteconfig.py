@@ -7,10 +7,10 @@ from pydantic import Field, model_validator
 
 from dlcontainer import document
 from dlcontainer.document import Document, Sourced
+from dlcontainer.engines.base import EngineKind
 from dlcontainer.fields import AbsolutePath, Arch, EnvName, Line, Name, Strict, Url, Version
 from dlcontainer.machine import Host
 
-EngineKind = Literal["apptainer"]
 SchedulerKind = Literal["none", "slurm", "lsf", "pbs"]
 
 

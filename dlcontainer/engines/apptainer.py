@@ -1,5 +1,7 @@
 """Apptainer and SingularityCE: argv for building and running."""
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,12 @@ PROGRAMS = ("apptainer", "singularity")
 
 # Tried in this order; the first that works is remembered.
 BUILD_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "fakeroot": ("--fakeroot",)}
-RUN_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "userns": ("--userns",)}
+RUN_MODES: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "userns": ("--userns",),
+    # Without /dev/fuse nothing can mount an image: it is unpacked for each run.
+    "unpacked": ("--userns", "--unsquash"),
+}
 
 # zstd is smaller than Apptainer's default (gzip) and quicker to make and to read; level 3 is for
 # images in use while a recipe is being made. Measured: docs/measurements.md.
@@ -26,6 +33,8 @@ KEPT_VARIABLES = (
     "LC_ALL",
     "LOGNAME",
     "PATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
     "TERM",
     "USER",
     "XDG_RUNTIME_DIR",
@@ -46,7 +55,7 @@ class Apptainer:
 
     def build_argv(self, spec: BuildSpec) -> list[str]:
         """Give `apptainer build`; %test is left to `validate`."""
-        argv = [str(self.program), "build", "--notest", "--disable-cache"]
+        argv = [str(self.program), "--nocolor", "build", "--notest", "--disable-cache"]
         argv += BUILD_MODES[spec.mode]
         if spec.squash:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
@@ -55,7 +64,7 @@ class Apptainer:
 
     def run_argv(self, spec: RunSpec) -> list[str]:
         """Give `apptainer exec` without the host's home, environment and file systems."""
-        argv = [str(self.program), "--quiet", "exec", *RUN_MODES[spec.mode]]
+        argv = [str(self.program), "--nocolor", "--quiet", "exec", *RUN_MODES[spec.mode]]
         argv += ["--cleanenv", "--containall", "--no-home", "--pwd", "/"]
         for name, value in sorted(spec.environment.items()):
             argv += ["--env", f"{name}={value}"]
@@ -64,12 +73,22 @@ class Apptainer:
 
     def inspect_argv(self, image: Path) -> list[str]:
         """Give the command that prints labels and definition as JSON."""
-        return [str(self.program), "inspect", "--json", "--labels", "--deffile", str(image)]
+        return [
+            str(self.program),
+            "--nocolor",
+            "inspect",
+            "--json",
+            "--labels",
+            "--deffile",
+            str(image),
+        ]
 
 
 def environment(environ: Mapping[str, str], *, tmpdir: Path | None = None) -> dict[str, str]:
     """Give the environment that the engine itself runs in."""
     kept = {name: environ[name] for name in KEPT_VARIABLES if name in environ}
+    # A private engine's helpers (mksquashfs, squashfuse …) stand beside this Python.
+    kept["PATH"] = f"{kept.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
     if tmpdir is not None:
         # Both names: SingularityCE reads only the older one.
         kept |= {"APPTAINER_TMPDIR": str(tmpdir), "SINGULARITY_TMPDIR": str(tmpdir)}

@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
+
+EngineKind = Literal["apptainer"]
+
+# (folder or file of the host, path in the image)
+Binds = tuple[tuple[Path, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,7 +17,7 @@ class BuildSpec:
 
     definition: str
     image: Path
-    binds: tuple[tuple[Path, str], ...] = ()
+    binds: Binds = ()
     mode: str
     # Arguments of mksquashfs; empty where the engine does not take them.
     squash: tuple[str, ...] = ()
@@ -26,7 +31,7 @@ class RunSpec:
     argv: tuple[str, ...]
     mode: str
     environment: Mapping[str, str] = field(default_factory=dict)
-    binds: tuple[tuple[Path, str], ...] = ()
+    binds: Binds = ()
 
 
 class Engine(Protocol):

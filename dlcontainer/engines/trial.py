@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -120,7 +121,7 @@ def _first(
         try:
             runner(argv_of(mode), env=env, cwd=work, timeout=_TIMEOUT_S)
         except CommandFailedError as error:
-            failures[f"{what} {mode}"] = _last_line(error.completed.stderr)
+            failures[f"{what} {mode}"] = _reason(error.completed.stderr)
         except CommandTimeoutError:
             failures[f"{what} {mode}"] = f"no answer in {_TIMEOUT_S} s"
         else:
@@ -128,9 +129,14 @@ def _first(
     return None
 
 
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
+def _reason(text: str) -> str:
+    """Pick the line that says what went wrong from an engine's complaints."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    said = [line for line in lines if "while permitted capability" in line or "ERROR" in line]
+    fatal = [line for line in lines if line.startswith("FATAL")]
+    chosen = (said or fatal or lines or ["it said nothing"])[-1]
+    return " ".join(chosen.split())
 
 
 def _tiny_tree(tree: Path) -> tuple[tuple[Path, str], ...]:

@@ -9,7 +9,7 @@ from dlcontainer.render import Text, quote
 TEMPLATE = "image/apptainer.def.j2"
 
 # The root tree that the base step makes, beside the definition file.
-BASE_FILE = "base.tar"
+BASE_FILE = "base.sqfs"
 
 
 def values(plan: Plan) -> Mapping[str, object]:
@@ -17,7 +17,7 @@ def values(plan: Plan) -> Mapping[str, object]:
     image = plan.recipe.base.image
     return {
         "head": [Text(line) for line in labels.head(plan)],
-        "bootstrap": Text("docker" if image else "docker-archive"),
+        "bootstrap": Text("docker" if image else "localimage"),
         "source": Text(image.removeprefix("docker://") if image else BASE_FILE),
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)

@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping
 
 from dlcontainer.formats import commands, labels
-from dlcontainer.formats.apptainer import BASE_FILE
 from dlcontainer.formats.commands import Block
 from dlcontainer.plan import Plan
 from dlcontainer.render import Text
 
 TEMPLATE = "image/Dockerfile.j2"
+
+# The base's root tree, beside the Dockerfile, where no registry is to be had.
+ROOT_TREE = "rootfs.tar"
 
 
 def values(plan: Plan) -> Mapping[str, object]:
@@ -18,7 +20,7 @@ def values(plan: Plan) -> Mapping[str, object]:
     return {
         "head": [Text(line) for line in labels.head(plan)],
         "source": Text(image.removeprefix("docker://") if image else "scratch"),
-        "rootfs": None if image else Text(BASE_FILE),
+        "rootfs": None if image else Text(ROOT_TREE),
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],

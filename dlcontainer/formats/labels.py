@@ -52,10 +52,14 @@ def manifest(plan: Plan) -> str:
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
 
+def staged_names(plan: Plan) -> list[str]:
+    """Name the recipe's files in the build's `files/` folder, one for each of `plan.files`."""
+    return [
+        f"{number:02}-{entry.target.rsplit('/', 1)[-1]}" for number, entry in enumerate(plan.files)
+    ]
+
+
 def image_files(plan: Plan) -> list[tuple[str, str]]:
     """Name the files that go in: (name in the build's `files/` folder, path in the image)."""
-    staged = [
-        (f"{i:02}-{entry.target.rsplit('/', 1)[-1]}", entry.target)
-        for i, entry in enumerate(plan.files)
-    ]
-    return [("manifest.json", MANIFEST), *staged]
+    targets = [entry.target for entry in plan.files]
+    return [("manifest.json", MANIFEST), *zip(staged_names(plan), targets, strict=True)]

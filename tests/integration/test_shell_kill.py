@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.processes import MARK, kill_marked, marked, new_mark, poll
 
 LIMIT = 5.0  # seconds from the kill until nobody is left: the promise of supervisor.py
 READY = 60.0  # seconds to start things; only a broken test needs them
@@ -63,29 +64,6 @@ except (Ended, KeyboardInterrupt) as error:
 """
 
 
-def marked(mark: str) -> dict[int, int]:
-    """Find the living processes with `mark` in their environment, and their parents."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-                if state not in "ZX" and mark.encode() in (folder / "environ").read_bytes():
-                    found[int(folder.name)] = int(parent)
-            except (FileNotFoundError, ProcessLookupError, PermissionError):
-                continue
-    return found
-
-
-def poll(question: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not question():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 @dataclass
 class Family:
     """A parent that runs a command, the two supervisors, and what the command started."""
@@ -134,25 +112,15 @@ class Family:
 
 @pytest.fixture
 def family(tmp_path: Path) -> Iterator[Family]:
-    mark = f"DLCONTAINER_TEST_MARK={uuid.uuid4().hex}"
-    name, _, value = mark.partition("=")
-    environ = {**os.environ, name: value, "PYTHON": sys.executable}
+    mark = new_mark()
+    environ = {**os.environ, MARK: mark, "PYTHON": sys.executable}
     # The package may be a plain folder, not installed: the parent must find the same one.
     environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     folder = tmp_path / "a b\n'c"
     folder.mkdir()
     family = Family(mark, folder, environ)
     yield family
-    for _ in range(100):
-        left = marked(mark)
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        if not left:
-            break
-        time.sleep(0.05)
+    kill_marked(mark)
     if family.parent is not None:
         family.parent.wait()
 

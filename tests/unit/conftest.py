@@ -1,8 +1,12 @@
 import os
 import subprocess
+from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
+
+from dlcontainer.shell import ProcessRunner
+from tests.processes import MARK, kill_marked, new_mark
 
 
 @pytest.fixture
@@ -23,3 +27,12 @@ def no_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
     monkeypatch.setattr(os, "system", refuse)
     monkeypatch.setattr(os, "posix_spawn", refuse)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessRunner]:
+    """Give the real runner; what it leaves behind is killed after the test."""
+    mark = new_mark()
+    monkeypatch.setenv(MARK, mark)  # the supervisors have it from here, whatever `env` is
+    yield ProcessRunner(environ={"PATH": os.environ["PATH"], MARK: mark})
+    kill_marked(mark)

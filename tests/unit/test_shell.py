@@ -1,25 +1,19 @@
-import gc
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from dlcontainer import errors, lines, shell
+from dlcontainer import errors
 from dlcontainer.shell import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
     Completed,
     ProcessRunner,
-    Runner,
     quote,
 )
-from tests.fakes import RecordingRunner, completed
 
 HOSTILE = ["a b", "'", '"', "$(x)", "`x`", "a\nb", "", "-n", "*", "\\", "ü", "\udcff", "a'; echo x"]
 PRINT_ARGV = "import os, sys; [os.write(1, os.fsencode(a) + bytes(1)) for a in sys.argv[1:]]"
@@ -27,20 +21,8 @@ PRINT_ARGV = "import os, sys; [os.write(1, os.fsencode(a) + bytes(1)) for a in s
 real = pytest.mark.usefixtures("real_processes")
 
 
-@pytest.fixture
-def run() -> ProcessRunner:
-    return ProcessRunner(environ={"PATH": os.environ["PATH"], "BASE": "yes"})
-
-
 def python(code: str, *argv: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code, *argv]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_unit_test_starts_no_process(run: ProcessRunner) -> None:
@@ -97,7 +79,8 @@ def test_environment_is_the_base_or_the_given_one(
     run: ProcessRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FROM_THE_PROCESS", "1")
-    assert set(run(["/usr/bin/env"]).stdout.split()) == {f"PATH={os.environ['PATH']}", "BASE=yes"}
+    base = "".join(f"{name}={value}\n" for name, value in run.environ.items())
+    assert run(["/usr/bin/env"]).stdout == base
     assert run(["/usr/bin/env"], env={"A": "x=y\nz", "B": ""}).stdout == "A=x=y\nz\nB=\n"
     assert run(["/usr/bin/env"], env={}).stdout == ""
     big = {f"V{n}": "x" * 10_000 for n in range(40)}  # more than a pipe holds
@@ -119,21 +102,6 @@ def test_standard_input_is_empty_or_the_given_text(run: ProcessRunner) -> None:
     text = "zeile ü\n" * 100_000
     assert run(["cat"], stdin=text).stdout == text
     assert run(["true"], stdin=text).returncode == 0  # unread input harms nobody
-
-
-@real
-def test_no_terminal_and_no_descriptor_is_handed_down(run: ProcessRunner) -> None:
-    done = run(["sh", "-c", "ls /proc/self/fd; exec 2>/dev/null; true </dev/tty || echo none"])
-    assert done.stdout.split() == ["0", "1", "2", "3", "none"]  # 3: ls reads the folder
-
-
-@real
-def test_signals_are_as_in_a_fresh_process(run: ProcessRunner) -> None:
-    status = run(["cat", "/proc/self/status"]).stdout
-    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-    assert int(fields["SigBlk"], 16) == 0
-    for number in (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGXFSZ):
-        assert not int(fields["SigIgn"], 16) >> (number - 1) & 1
 
 
 @real
@@ -214,160 +182,6 @@ def test_lines_are_logged_and_the_last_are_kept(run: ProcessRunner, tmp_path: Pa
     assert log.read_text() == "before\n" + numbers + numbers
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 1000])
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (b"", []),
-        (b"a\nb", ["a", "b"]),
-        (b"a\r\nb\r\n", ["a", "b"]),
-        (b"1%\r2%\rdone\n\n", ["1%", "2%", "done", ""]),
-        (b"\r\n\r\n", ["", ""]),
-        (b"a\r\r\nb", ["a", "", "b"]),
-        ("ü\u2028\x0b\x85\n".encode(), ["ü\u2028\x0b\x85"]),
-        (b"\xff\n\xc3", ["\ufffd", "\ufffd"]),
-    ],
-)
-def test_line_ends(text: bytes, expected: list[str], size: int) -> None:
-    seen: list[str] = []
-    stream = lines.Lines(seen.append, None)
-    for at in range(0, len(text), size):
-        stream.sinks()[0](text[at : at + size])
-    assert stream.texts() == ("".join(f"{line}\n" for line in expected), "")
-    assert seen == expected
-
-
-@pytest.mark.parametrize("size", [1000, 65_536, 10_000_000])
-def test_a_very_long_line_comes_in_pieces(size: int) -> None:
-    seen: list[str] = []
-    stream = lines.Lines(seen.append, None)
-    text = b"x" * (3 * lines.LONGEST_LINE) + b"\n" + b"y" * (lines.LONGEST_LINE + 1)
-    for at in range(0, len(text), size):
-        stream.sinks()[0](text[at : at + size])
-    stream.texts()
-    assert [(piece[0], len(piece)) for piece in seen] == [
-        *[("x", lines.LONGEST_LINE)] * 3,
-        ("y", lines.LONGEST_LINE),
-        ("y", 1),
-    ]
-
-
-@real
-def test_timeout_ends_the_command_and_keeps_its_words(run: ProcessRunner) -> None:
-    script = "trap 'echo bye; exit 3' TERM; echo $$; while :; do sleep 0.05; done"
-    start = time.monotonic()
-    with pytest.raises(CommandTimeoutError, match=r"within 0\.5 s") as caught:
-        run(["sh", "-c", script], timeout=0.5, check=False)
-    assert time.monotonic() - start < 10
-    first, last = caught.value.completed.stdout.split()
-    assert (last, caught.value.completed.returncode, caught.value.timeout) == ("bye", 3, 0.5)
-    assert not alive(int(first))
-    assert run(["true"], timeout=60).returncode == 0
-
-
-@real
-def test_timeout_of_a_command_that_never_stops_talking(run: ProcessRunner) -> None:
-    with pytest.raises(CommandTimeoutError):
-        run(["yes"], timeout=0.3, on_line=lambda line: None)
-
-
-@real
-def test_what_a_command_leaves_behind_is_ended(run: ProcessRunner) -> None:
-    start = time.monotonic()
-    done = run(["sh", "-c", "setsid sleep 120 & echo $!; sleep 120 & echo $!; exit 7"], check=False)
-    assert done.returncode == 7
-    assert time.monotonic() - start < 10
-    assert not any(alive(int(pid)) for pid in done.stdout.split())
-
-
-class OddError(BaseException):
-    """No Exception: as the command line turns a signal into."""
-
-
-@real
-def test_any_exception_meanwhile_ends_the_command(run: ProcessRunner) -> None:
-    pids: list[int] = []
-
-    def on_line(line: str) -> None:
-        pids.append(int(line))
-        raise OddError
-
-    with pytest.raises(OddError):
-        run(["sh", "-c", "echo $$; sleep 120"], on_line=on_line)
-    assert not alive(pids[0])
-
-
-@real
-def test_no_descriptor_and_no_zombie_is_left_after_many_calls(run: ProcessRunner) -> None:
-    def state() -> tuple[int, set[str]]:
-        gc.collect()
-        mine = {str(os.getpid())}
-        children = {
-            pid
-            for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit())
-            if alive_parent(pid) in mine
-        }
-        return len(os.listdir("/proc/self/fd")), children  # noqa: PTH208 - it opens one, always
-
-    run(["true"])
-    before = state()
-    for n in range(200):
-        kind = n % 4
-        if kind == 0:
-            run(["true"], stdin="x")
-        elif kind == 1:
-            run(["false"], check=False, on_line=lambda line: None)
-        elif kind == 2:
-            with pytest.raises(CommandNotFoundError):
-                run(["no-such-program"])
-        else:
-            with pytest.raises(FileNotFoundError):
-                run(["true"], cwd=Path("/no/such/folder"))
-    assert state() == before
-
-
-def alive_parent(pid: str) -> str | None:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-
-
-@real
-def test_threads_run_commands_side_by_side(run: ProcessRunner) -> None:
-    results: dict[int, Completed] = {}
-
-    def work(n: int) -> None:
-        results[n] = run(["sh", "-c", f"sleep 0.2; echo {n}"])
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {n: done.stdout for n, done in results.items()} == {n: f"{n}\n" for n in range(6)}
-
-
-@real
-def test_the_supervisor_writes_no_bytecode(
-    run: ProcessRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    assert run(["true"]).returncode == 0
-    cache = shell.SUPERVISOR.parent / "__pycache__"
-    assert not list(cache.glob("supervisor.*"))
-
-
-@real
-def test_a_supervisor_that_cannot_work_says_why(
-    run: ProcessRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "supervisor.py").write_text("raise SystemError('no such thing')\n")
-    monkeypatch.setattr(shell, "SUPERVISOR", tmp_path / "supervisor.py")
-    with pytest.raises(RuntimeError, match="no such thing"):
-        run(["true"])
-
-
 def test_dry_run_only_echoes() -> None:
     said: list[str] = []
     run = ProcessRunner(environ={}, echo=said.append, dry_run=True)
@@ -394,18 +208,3 @@ def test_quoted_is_what_a_shell_reads(run: ProcessRunner) -> None:
 def test_errors_of_the_door_are_the_callers_to_translate() -> None:
     for error in (CommandFailedError, CommandNotFoundError, CommandTimeoutError):
         assert not issubclass(error, errors.DlcontainerError)
-
-
-def test_recording_runner_is_a_runner() -> None:
-    said: list[str] = []
-    fake = RecordingRunner([completed("a", stdout="x\ny\n"), completed("b", code=3)])
-    run: Runner = fake
-    assert run(["a", "1"], on_line=said.append).stdout == "x\ny\n"
-    with pytest.raises(CommandFailedError):
-        run(["b"])
-    assert run(["c"], cwd=Path("/d")).returncode == 0
-    assert fake.argvs == [("a", "1"), ("b",), ("c",)]
-    assert (said, fake.calls[2].cwd) == (["x", "y"], Path("/d"))
-    fake.strict = True
-    with pytest.raises(AssertionError, match="no answer is left"):
-        run(["d"])

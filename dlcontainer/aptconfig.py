@@ -1,0 +1,111 @@
+"""The host's apt configuration: its mirrors of a release, and how apt gets out."""
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.formats.commands import ROUTING_FOLDER
+from dlcontainer.machine import Host, find_program
+from dlcontainer.plan import Plan
+from dlcontainer.shell import CommandFailedError, Runner
+
+# Settings of the host's apt that reach the build's: how it gets out, and which dates it accepts.
+_APT_KEPT = re.compile(
+    r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AptSource:
+    """One line of the host's apt sources that serves the base's release."""
+
+    uri: str
+    suite: str
+    components: tuple[str, ...]
+    keyring: Path | None
+
+    def line(self, keyring: str | None) -> str:
+        """Give the line of a sources.list."""
+        option = f"[signed-by={keyring}] " if keyring else ""
+        return f"deb {option}{self.uri} {self.suite} {' '.join(self.components)}"
+
+
+def read(
+    plan: Plan, host: Host, runner: Runner, proxies: Mapping[str, str]
+) -> tuple[tuple[AptSource, ...], tuple[str, ...]]:
+    """Read the host's sources for the base's release, and apt's settings of the way out.
+
+    Both are empty where the host has no apt, or is of another distribution than the base.
+    """
+    base = plan.recipe.base
+    get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
+    if not (get and config and base.release and base.distribution == host.distribution):
+        return (), ()
+    if plan.site.routing.apt == "default":
+        return (), ()
+    # apt itself reads its two formats of sources; it needs no list on disk for that.
+    form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
+    try:
+        listed = runner([str(get), "indextargets", "--format", form]).stdout
+        dump = runner([str(config), "dump", "Acquire"]).stdout
+    except CommandFailedError:
+        return (), ()
+    settings = [line for line in dump.splitlines() if _APT_KEPT.match(line)]
+    for scheme in ("http", "https"):
+        if f"{scheme}_proxy" in proxies and not any(
+            f"{scheme}::Proxy" in line for line in settings
+        ):
+            settings.append(f'Acquire::{scheme}::Proxy "{proxies[f"{scheme}_proxy"]}";')
+    return parse_targets(listed, base.release), tuple(settings)
+
+
+def parse_targets(text: str, release: str) -> tuple[AptSource, ...]:
+    """Pick the sources of one release (its updates and security too) from apt's own listing."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    suites = {release, f"{release}-updates", f"{release}-security"}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) == 5 and fields[0] == "Packages" and fields[2] in suites:
+            components = found.setdefault((fields[1], fields[2], fields[4]), [])
+            if fields[3] not in components:
+                components.append(fields[3])
+    return tuple(
+        AptSource(
+            uri=uri.rstrip("/"),
+            suite=suite,
+            components=tuple(components),
+            keyring=Path(key) if key.startswith("/") and Path(key).is_file() else None,
+        )
+        for (uri, suite, key), components in found.items()
+    )
+
+
+def write(
+    folder: Path, sources: tuple[AptSource, ...], settings: tuple[str, ...], *, has_ca: bool
+) -> None:
+    """Write apt's configuration for the inside of a build, its keyrings with it."""
+    lines = []
+    for number, source in enumerate(sources):
+        keyring = None
+        if source.keyring:
+            name = f"key-{number}{source.keyring.suffix}"
+            shutil.copyfile(source.keyring, folder / name)
+            (folder / name).chmod(0o644)
+            keyring = f"{ROUTING_FOLDER}/{name}"
+        lines.append(source.line(keyring))
+    (folder / "sources.list").write_text("\n".join(lines) + "\n")
+    config = [
+        *settings,
+        f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
+        'Dir::Etc::SourceParts "/dev/null";',
+        # Not every build can change to the user _apt; the image appears whole or not at all, so
+        # dpkg need not sync every file.
+        'APT::Sandbox::User "root";',
+        'DPkg::Options:: "--force-unsafe-io";',
+        'Acquire::Languages "none";',
+    ]
+    if has_ca:
+        config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
+    (folder / "apt.conf").write_text("\n".join(config) + "\n")

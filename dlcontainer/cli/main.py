@@ -1,0 +1,119 @@
+"""The entry point: all commands, and the only place that exits."""
+
+import json
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from dlcontainer import __version__
+from dlcontainer.cli import build, doctor, plan, recipe, render, site, validate
+from dlcontainer.errors import DlcontainerError, InterruptedByUserError, UsageError
+
+app = typer.Typer(
+    name="dlcontainer",
+    help="Build, validate and publish deep-learning containers for supercomputing centres.",
+    # Plain help: importing rich would double the time of --help (docs/measurements.md).
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    epilog="Exit codes: 0 ok, 1 checks failed, 2 usage, 3 configuration, 4 engine, 5 build, "
+    "6 publish, 7 bench data, 70 a bug in dlcontainer, 130 interrupted.",
+)
+app.add_typer(site.app, name="site")
+app.add_typer(recipe.app, name="recipe")
+app.command("plan")(plan.plan)
+app.command("render")(render.render)
+app.command("build")(build.build)
+app.command("validate")(validate.validate)
+app.command("doctor")(doctor.doctor)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"dlcontainer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Build, validate and publish deep-learning containers for supercomputing centres."""
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    # SIGTERM (a batch system's time limit) and SIGHUP (a lost connection) clean up as Ctrl-C does.
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise InterruptedByUserError(f"interrupted by {signal.Signals(number).name}")
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+    yield
+
+
+def _report(error: DlcontainerError, *, as_json: bool) -> None:
+    print(f"dlcontainer: {error}", file=sys.stderr)
+    if as_json:
+        body = {
+            "schema": "dlcontainer/error/1",
+            "exit_code": error.exit_code,
+            "what": error.what,
+            "where": None if error.where is None else str(error.where),
+            "why": error.why,
+            "next": error.next_step,
+        }
+        print(json.dumps(body, indent=1))
+
+
+def _run(argv: list[str], *, as_json: bool) -> int:
+    try:
+        with _signals():
+            code = app(args=argv, prog_name="dlcontainer", standalone_mode=False)
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        error: DlcontainerError = InterruptedByUserError("interrupted by Ctrl-C")
+    except typer.TyperException as problem:
+        error = UsageError(
+            problem.format_message(), next_step=f"dlcontainer {_command(argv)}--help"
+        )
+    except DlcontainerError as raised:
+        error = raised
+    else:
+        return int(code or 0)
+    _report(error, as_json=as_json)
+    return error.exit_code
+
+
+def _command(argv: list[str]) -> str:
+    words = [word for word in argv[:1] if not word.startswith("-")]
+    return "".join(f"{word} " for word in words)
+
+
+def run() -> None:
+    """Run the command line and exit with its documented code."""
+    argv = sys.argv[1:]
+    try:
+        code = _run(argv, as_json="--json" in argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `dlcontainer plan … | head`: the reader has what it wanted. Python would complain again
+        # while it closes stdout.
+        sys.stderr.close()
+        code = 0
+    except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
+        traceback.print_exc()
+        print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
+        code = 70
+    sys.exit(code)

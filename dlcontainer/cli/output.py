@@ -1,0 +1,92 @@
+"""What people and programs read: text, tables, JSON, progress."""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dlcontainer.shell import ProcessRunner
+
+_CLEAR = "\r\033[K"
+_HEARTBEAT_S = 30.0
+
+
+def say(text: str) -> None:
+    """Print a result."""
+    print(text)
+
+
+def emit(schema: str, body: Mapping[str, object]) -> None:
+    """Print a result as JSON: one object, its schema first."""
+    print(json.dumps({"schema": f"dlcontainer/{schema}/1", **body}, indent=1))
+
+
+def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:
+    """Set rows in columns, two spaces apart."""
+    lines = [[str(cell) for cell in row] for row in ([head, *rows] if head else rows)]
+    if not lines:
+        return ""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def shown(value: object) -> str:
+    """Show a value on one line: JSON for what is not plain text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class Console:
+    """Progress on stderr, with the time since the start.
+
+    On a terminal the tools' last line is shown as it comes; in a log a line every half minute
+    says that work goes on.
+    """
+
+    verbose: bool = False
+    quiet: bool = False
+    live: bool = field(default_factory=sys.stderr.isatty)
+    began: float = field(default_factory=time.monotonic)
+    spoke: float = field(default_factory=time.monotonic)
+
+    def _print(self, text: str) -> None:
+        if not self.quiet:
+            self.spoke = time.monotonic()
+            clear = _CLEAR if self.live else ""
+            print(f"{clear}[{self._elapsed()}] {text}", file=sys.stderr, flush=True)
+
+    def _elapsed(self) -> str:
+        return f"{time.monotonic() - self.began:5.0f} s"
+
+    def step(self, title: str) -> None:
+        """Begin a step."""
+        self._print(title)
+
+    def note(self, text: str) -> None:
+        """Say something worth knowing."""
+        self._print(f"  note: {text}")
+
+    def line(self, text: str) -> None:
+        """Show a tool's own line: whole when asked to, else as a sign of life."""
+        if self.verbose:
+            self._print(f"  | {text}")
+        elif self.live and not self.quiet:
+            width = shutil.get_terminal_size().columns - 14
+            clean = "".join(character for character in text if character.isprintable())
+            print(
+                f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+        elif time.monotonic() - self.spoke > _HEARTBEAT_S:
+            self._print(f"  … {text[:100]}")
+
+    def runner(self, environ: Mapping[str, str]) -> ProcessRunner:
+        """Give the door to other processes; it echoes commands when asked to."""
+        return ProcessRunner(environ=environ, echo=self.line if self.verbose else None)

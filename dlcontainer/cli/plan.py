@@ -1,0 +1,81 @@
+"""`dlcontainer plan`: one recipe for one site, every value settled."""
+
+from typing import TYPE_CHECKING
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.engines.trial import Trial
+    from dlcontainer.plan import Plan
+    from dlcontainer.recipe import Step
+
+
+def plan(
+    site: options.Site,
+    recipe: options.Recipe = None,
+    settings: options.Set = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show the resolved plan: base, steps, versions, engine, digest, the origin of each value."""
+    from dlcontainer.cli.world import here
+    from dlcontainer.plan import base_python
+
+    settled = here().plan(recipe, site, settings)
+    if as_json:
+        output.emit("plan", _body(settled))
+        return
+    base = settled.recipe.base
+    trial = settled.trial
+    rows = [
+        ("image", settled.name),
+        ("recipe", f"{settled.recipe.name} {settled.recipe.version}: {settled.recipe.summary}"),
+        ("site", f"{settled.site.name} ({settled.site.arch}): {settled.site.summary}"),
+        ("base", base.image or f"{base.distribution} {base.release}, minimal root tree"),
+        ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
+        ("engine", _engine(settled.site.engine.kind, trial)),
+        ("digest", f"sha256:{settled.digest}"),
+    ]
+    output.say(output.table(rows))
+    output.say("\nsteps")
+    for number, step in enumerate(settled.recipe.steps, start=1):
+        output.say(f"  {number}. {step.name}: {_work(step)}")
+    output.say("\nvalues, with where each comes from")
+    values = [(f"  {k}", output.shown(v), origin) for k, v, origin in settled.origins]
+    output.say(output.table(values))
+    for note in settled.notes:
+        output.say(f"\nnote: {note}")
+
+
+def _engine(kind: str, trial: "Trial | None") -> str:
+    if trial is None:
+        return f"{kind}, not tried here: run `dlcontainer doctor`"
+    return f"{trial.version}, builds in mode {trial.build_mode}, runs in mode {trial.run_mode}"
+
+
+def _work(step: "Step") -> str:
+    if step.os_packages:
+        return "OS packages " + ", ".join(step.os_packages)
+    if step.python_packages:
+        return "Python packages " + ", ".join(step.python_packages.packages)
+    if step.files:
+        return "files " + ", ".join(step.files.values())
+    if step.shell:
+        return "shell snippet"
+    return "environment " + ", ".join(step.environment)
+
+
+def _body(settled: "Plan") -> dict[str, object]:
+    return {
+        "name": settled.name,
+        "digest": settled.digest,
+        "content": settled.content,
+        "engine": {
+            "kind": settled.site.engine.kind,
+            "version": settled.trial.version if settled.trial else None,
+            "build_mode": settled.trial.build_mode if settled.trial else None,
+            "run_mode": settled.trial.run_mode if settled.trial else None,
+        },
+        "origins": {key: str(origin) for key, _, origin in settled.origins},
+        "notes": list(settled.notes),
+    }

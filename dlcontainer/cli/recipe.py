@@ -1,0 +1,63 @@
+"""`dlcontainer recipe`: known recipes; one, resolved; the schema for editors."""
+
+from typing import Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+app = typer.Typer(help="Recipes: what is in an image.", rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.command("list")
+def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
+    """List the known recipes."""
+    from dlcontainer import recipe
+    from dlcontainer.cli.world import here
+
+    world = here()
+    head = ("name", "version", "summary")
+    rows = []
+    for name in world.resources.names("recipes"):
+        path = world.locate("recipes", name)
+        data = recipe.read(path, display=world.resources.display(path)).data
+        rows.append({key: data.get(key) for key in head})
+    if as_json:
+        output.emit("recipes", {"recipes": rows})
+        return
+    output.say(output.table([[row[key] for key in head] for row in rows], head=head))
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A recipe's name or its file.")],
+    site: options.Site = "local",
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show one recipe as resolved for a site, each value with its origin."""
+    from dlcontainer.cli.world import here
+
+    settled = here().plan(name, site, None)
+    if as_json:
+        output.emit(
+            "recipe",
+            {
+                "recipe": settled.recipe.model_dump(mode="json", by_alias=True),
+                "site": settled.site.name,
+                "origins": {key: str(origin) for key, _, origin in settled.origins},
+            },
+        )
+        return
+    rows = [(key, output.shown(value), origin) for key, value, origin in settled.origins]
+    output.say(output.table(rows, head=("key", "value", "origin")))
+
+
+@app.command("schema")
+def schema(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
+    """Print the JSON Schema of recipes, for editors."""
+    import json
+
+    from dlcontainer.recipe import Recipe
+
+    output.say(json.dumps(Recipe.model_json_schema(), indent=1))

@@ -1,0 +1,47 @@
+"""`dlcontainer render`: the text of a recipe for a site, in one format."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dlcontainer.cli import options, output
+
+Format = Literal["apptainer", "dockerfile", "native"]
+
+
+def render(
+    site: options.Site,
+    recipe: options.Recipe = None,
+    form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file for the text; or a folder (ending in / or there already) for the text "
+            "and the files that it names.",
+        ),
+    ] = None,
+    settings: options.Set = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Render the definition file, the Dockerfile or the native script."""
+    from dlcontainer.cli.world import here
+    from dlcontainer.formats import context, texts
+
+    world = here()
+    settled = world.plan(recipe, site, settings)
+    text = texts.text(settled, form, world.resources.template_folders())
+    written = None
+    if target is not None:
+        written = context.write(settled, form, text, target)
+    if as_json:
+        body = {"format": form, "digest": settled.digest, "text": text}
+        output.emit("render", {**body, "written": str(written) if written else None})
+    elif written is None:
+        typer.echo(text, nl=False)
+    else:
+        output.say(f"wrote {written}")

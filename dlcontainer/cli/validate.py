@@ -1,0 +1,52 @@
+"""`dlcontainer validate`: checks of an image, one line each; the exit code says all."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+
+def validate(
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file (.sif).")],
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Check that an image is what its record says, keeps the host out, and works."""
+    from dlcontainer import validate as validating
+    from dlcontainer.cli.world import here
+    from dlcontainer.engines import apptainer, sif, trial
+
+    world = here()
+    loaded = world.site(site).value if site else None
+    sif.arch(image)  # what is no image at all needs no engine to say so
+    console = output.Console(verbose=verbose, quiet=as_json)
+    runner = console.runner(world.environ)
+    program = apptainer.find(world.environ)
+
+    def show(check: validating.Check) -> None:
+        if not as_json:
+            mark = "ok    " if check.ok else "FAILED"
+            output.say(f"{mark}  {check.name}: {check.detail}")
+
+    checks = validating.validate(
+        image.absolute(),
+        loaded,
+        validating.Inspector(
+            engine=program,
+            trial=trial.require(world.cache, program, world.host, runner),
+            host=world.host,
+            runner=runner,
+            on_check=show,
+        ),
+    )
+    if as_json:
+        ok = all(check.ok for check in checks)
+        body = {"image": str(image), "ok": ok, "checks": [asdict(check) for check in checks]}
+        output.emit("validate", body)
+        raise typer.Exit(0 if ok else 1)
+    validating.require_ok(checks)
+    output.say(f"valid: {len(checks)} checks")

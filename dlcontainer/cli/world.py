@@ -1,0 +1,123 @@
+"""What the commands work with: this host, the folders, the loaded site, recipe and plan."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dlcontainer import document, resources, siteconfig
+from dlcontainer import plan as planning
+from dlcontainer import recipe as recipes
+from dlcontainer.document import Document, Sourced
+from dlcontainer.engines import apptainer, trial
+from dlcontainer.engines.trial import Trial
+from dlcontainer.errors import EngineError
+from dlcontainer.machine import Host, read_host
+from dlcontainer.plan import Plan, Setting
+from dlcontainer.resources import Kind, Resources
+from dlcontainer.siteconfig import Site
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """This run's surroundings; the environment is read here and nowhere below."""
+
+    environ: dict[str, str]
+
+    @cached_property
+    def host(self) -> Host:
+        """This machine."""
+        return read_host(self.environ)
+
+    def _folder(self, variable: str, default: str) -> Path:
+        given = self.environ.get(variable, "")
+        # A relative path in these is to be ignored (XDG Base Directory Specification).
+        base = Path(given) if given.startswith("/") else self.host.home / default
+        return base / "dlcontainer"
+
+    @cached_property
+    def user_folder(self) -> Path:
+        """The user's own recipes, site configs, templates and overrides.yaml."""
+        return self._folder("XDG_CONFIG_HOME", ".config")
+
+    @cached_property
+    def cache(self) -> Path:
+        """What can be made again: bases, the engine's trial."""
+        return self._folder("XDG_CACHE_HOME", ".cache")
+
+    @cached_property
+    def resources(self) -> Resources:
+        """The folders of recipes, templates and site configs."""
+        return resources.locate(self.user_folder)
+
+    @cached_property
+    def overrides(self) -> Document | None:
+        """The user's overrides.yaml, if there is one."""
+        path = self.user_folder / "overrides.yaml"
+        if not path.exists():
+            return None
+        return document.load(path, layer="user", display=str(path))
+
+    def override(self, kind: str, name: str) -> Document | None:
+        """Give the user's overrides of one site or recipe."""
+        return document.subtree(self.overrides, (kind, name)) if self.overrides else None
+
+    def locate(self, kind: Kind, name: str) -> Path:
+        """Find a site or recipe by name, or take it as a path."""
+        path = Path(name)
+        if "/" in name or name.endswith((".yaml", ".yml")):
+            return path / "recipe.yaml" if kind == "recipes" and path.is_dir() else path
+        return self.resources.find(kind, name)
+
+    def site(self, name: str, changes: Document | None = None) -> Sourced[Site]:
+        """Load a site by name or path, the user's overrides and --set site.* over it."""
+        path = self.locate("site-configs", name)
+        layers = [
+            layer for layer in (self.override("sites", path.stem), changes) if layer is not None
+        ]
+        return siteconfig.load(
+            path,
+            display=self.resources.display(path),
+            overrides=document.merge(*layers) if layers else None,
+            host=self.host,
+        )
+
+    def recalled_trial(self) -> Trial | None:
+        """Recall what was found out about the engine; starts no process."""
+        try:
+            engine = apptainer.find(self.environ)
+        except EngineError:
+            return None
+        return trial.recall(self.cache, engine, self.host)
+
+    def plan(self, recipe: str | None, site_name: str, settings: list[str] | None) -> Plan:
+        """Settle a recipe for a site; starts no process."""
+        given = document.from_settings(settings or [])
+        site = self.site(site_name, document.subtree(given, ("site",)))
+        path = self.locate("recipes", recipe or site.value.default_recipe)
+        written = recipes.read(path, display=self.resources.display(path))
+        changes = [self.override("recipes", str(written.data.get("name")))]
+        changes.append(document.without(given, "site"))
+        return planning.resolve(
+            site=site,
+            recipe=written,
+            folder=path.parent,
+            changes=[change for change in changes if change is not None],
+            setting=Setting(
+                host=self.host, trial=self.recalled_trial(), templates=self.template_digests()
+            ),
+        )
+
+    def template_digests(self) -> dict[str, str]:
+        """Give the SHA-256 of each image template in use: a changed one is another plan."""
+        digests: dict[str, str] = {}
+        for folder in reversed(self.resources.template_folders()):
+            for path in sorted((folder / "image").glob("*.j2")):
+                digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return digests
+
+
+def here() -> World:
+    """Give the world of this process."""
+    return World(environ=dict(os.environ))

@@ -1,0 +1,190 @@
+"""Doctor: what this user may build and run with here, why, and what to type to mend it."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dlcontainer import machine
+from dlcontainer.engines import apptainer, trial
+from dlcontainer.errors import EngineError
+from dlcontainer.machine import Host, find_program
+from dlcontainer.shell import Runner
+
+State = Literal["ok", "poor", "bad"]
+
+# program -> (what for, package)
+HELPERS = {
+    "mmdebstrap": ("makes the base of an image", "mmdebstrap"),
+    "mksquashfs": ("packs images", "squashfs-tools"),
+    "unsquashfs": ("unpacks the base", "squashfs-tools"),
+}
+_SMALL_TMP_MB = 5000
+_SMALL_MEMORY_MB = 4000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing looked at: fine, poor (works, but), or bad (does not work); and the cure."""
+
+    name: str
+    state: State
+    detail: str
+    mend: str | None = None
+
+
+def examine(host: Host, runner: Runner, cache: Path) -> list[Finding]:
+    """Look at all that building and running needs; the engine is really tried."""
+    findings = [_host(host), *_engine(host, runner, cache), *_helpers(host)]
+    findings += [_namespaces(host), _subordinate_ids(host), _fuse(host), *_space(host)]
+    findings += [_memory(), _way_out(host)]
+    return findings
+
+
+def _host(host: Host) -> Finding:
+    what = f"{host.distribution} {host.release}, {host.arch}, kernel {host.kernel}"
+    return Finding(
+        name="host", state="ok", detail=f"{what}; {host.cores} cores, {host.memory_mb} MB"
+    )
+
+
+def _engine(host: Host, runner: Runner, cache: Path) -> Iterable[Finding]:
+    try:
+        engine = apptainer.find(host.environ)
+    except EngineError as error:
+        yield Finding(name="engine", state="bad", detail=error.what, mend=error.next_step)
+        return
+    found = trial.perform(cache, engine, host, runner)
+    yield Finding(name="engine", state="ok", detail=f"{found.version} ({found.program})")
+    for what, mode in (("build", found.build_mode), ("run", found.run_mode)):
+        failed = [(k, v) for k, v in found.failures.items() if k.startswith(f"{what} ")]
+        because = "; ".join(f"{name.split()[1]} failed: {said}" for name, said in failed)
+        if mode is not None:
+            detail = f"works in mode {mode}" + (f" ({because})" if because else "")
+            yield Finding(name=what, state="ok", detail=detail)
+        else:
+            yield Finding(
+                name=what,
+                state="bad",
+                detail=because or "not tried: it needs an image that could not be built",
+                mend="see the lines below marked bad or poor",
+            )
+
+
+def _helpers(host: Host) -> Iterable[Finding]:
+    for name, (purpose, package) in HELPERS.items():
+        path = find_program(name, host.environ)
+        if path is not None:
+            yield Finding(name=name, state="ok", detail=f"{path}: {purpose}")
+        else:
+            yield Finding(
+                name=name,
+                state="bad",
+                detail=f"not found; it {purpose}",
+                mend=f"make setup (no root needed), or: sudo apt-get install {package}",
+            )
+
+
+def _namespaces(host: Host) -> Finding:
+    def number(path: str) -> int | None:
+        try:
+            return int(Path(path).read_text())
+        except (OSError, ValueError):
+            return None
+
+    most = number("/proc/sys/user/max_user_namespaces")
+    clone = number("/proc/sys/kernel/unprivileged_userns_clone")
+    apparmor = number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+    if most == 0:
+        mend = "an administrator types: sysctl user.max_user_namespaces=15000"
+        return Finding(
+            name="user namespaces", state="bad", detail="the kernel allows none", mend=mend
+        )
+    if host.uid != 0 and clone == 0:
+        mend = "an administrator types: sysctl kernel.unprivileged_userns_clone=1"
+        return Finding(name="user namespaces", state="bad", detail="only for root", mend=mend)
+    if host.uid != 0 and apparmor == 1:
+        return Finding(
+            name="user namespaces",
+            state="poor",
+            detail="AppArmor lets only programs with a profile make them",
+            mend="use the distribution's apptainer package, which brings its profile",
+        )
+    return Finding(name="user namespaces", state="ok", detail=f"up to {most}")
+
+
+def _subordinate_ids(host: Host) -> Finding:
+    missing = [name for name in ("/etc/subuid", "/etc/subgid") if not _has_range(name, host)]
+    if not missing:
+        return Finding(name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid")
+    line = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
+    return Finding(
+        name="subordinate ids",
+        state="poor",
+        detail=f"{host.user} has no line in {' and '.join(missing)}: packages that change owners "
+        "may fail to install, and mmdebstrap needs them unless root runs it",
+        mend=f"an administrator types: {line}",
+    )
+
+
+def _has_range(name: str, host: Host) -> bool:
+    try:
+        lines = Path(name).read_text().splitlines()
+    except OSError:
+        return False
+    return any(line.split(":")[0] in {host.user, str(host.uid)} for line in lines)
+
+
+def _fuse(host: Host) -> Finding:
+    if os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return Finding(name="/dev/fuse", state="ok", detail="readable and writable")
+    return Finding(
+        name="/dev/fuse",
+        state="poor",
+        detail=f"{host.user} can't open it: images are unpacked for each run instead of mounted",
+        mend="an administrator types: chmod 0666 /dev/fuse",
+    )
+
+
+def _space(host: Host) -> Iterable[Finding]:
+    tmp = Path(host.environ.get("TMPDIR") or tempfile.gettempdir())
+    mount, free = machine.mount_of(tmp), machine.free_mb(tmp)
+    detail = f"{tmp}: {free} MB free on {mount.kind}"
+    if "noexec" in mount.options:
+        mend = "give another folder: --tmpdir, or engine.tmpdir in the site config"
+        yield Finding(name="temporary files", state="bad", detail=f"{detail}, noexec", mend=mend)
+    elif mount.is_network or free < _SMALL_TMP_MB:
+        mend = "give a roomy node-local folder: --tmpdir, or engine.tmpdir in the site config"
+        yield Finding(name="temporary files", state="poor", detail=detail, mend=mend)
+    else:
+        yield Finding(name="temporary files", state="ok", detail=detail)
+
+
+def _memory() -> Finding:
+    limit = machine.cgroup_memory_mb()
+    if limit is not None and limit < _SMALL_MEMORY_MB:
+        return Finding(
+            name="memory limit",
+            state="poor",
+            detail=f"this login may use {limit} MB; packing an image may be killed",
+            mend="build inside a job, where the limit is the job's own",
+        )
+    return Finding(name="memory limit", state="ok", detail=f"{limit} MB" if limit else "none")
+
+
+def _way_out(host: Host) -> Finding:
+    names = [
+        name for name in ("https_proxy", "http_proxy") if {name, name.upper()} & set(host.environ)
+    ]
+    # Names only: a proxy's address may hold a password.
+    detail = (
+        f"through a proxy ({', '.join(names)})" if names else "direct, no proxy variable is set"
+    )
+    return Finding(name="network", state="ok", detail=detail)
+
+
+def is_fit(findings: list[Finding]) -> bool:
+    """Tell whether images can be built and run here."""
+    return not any(finding.state == "bad" for finding in findings)

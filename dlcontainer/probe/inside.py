@@ -1,0 +1,107 @@
+"""Look round inside an image and print one JSON object. Standard library, Python >= 3.6.
+
+Fed to the image's Python on its standard input, so that nothing need be bound into the image.
+"""
+
+import glob
+import importlib
+import json
+import os
+import platform
+import sys
+
+MANIFEST = "/opt/dlcontainer/manifest.json"
+
+# Set by an engine or by the image itself; anything else came from the host.
+OWN_PREFIXES = ("APPTAINER", "SINGULARITY", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE")
+OWN = {"HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PS1", "PROMPT_COMMAND", "PWD", "SHLVL", "TERM",
+       "USER_PATH", "_", "OLDPWD", "LC_CTYPE"}  # fmt: skip
+ENGINE_LIBS = "/.singularity.d/libs"
+
+# What a build leaves where it is not cleaned up.
+EMPTY = ("/mnt", "/tmp", "/var/tmp", "/root", "/var/lib/apt/lists", "/var/cache/apt")
+ABSENT = (
+    "/etc/pip.conf",
+    "/etc/apt/apt.conf",
+    "/etc/apt/apt.conf.d/99mmdebstrap",
+    "/etc/apt/sources.default",
+    "/usr/local/share/ca-certificates/*",
+    "/root/.cache",
+    "/root/.config",
+    "/root/.netrc",
+    "/root/.pip",
+    "/var/log/apt",
+    "/var/log/dpkg.log",
+)
+
+
+def imports(wanted):
+    """Import each module and say which version came from where."""
+    found = []
+    for module, version in sorted(wanted.items()):
+        entry = {"module": module, "wanted": version, "version": "", "file": "", "error": ""}
+        try:
+            loaded = importlib.import_module(module)
+            entry["version"] = str(getattr(loaded, "__version__", ""))
+            entry["file"] = str(getattr(loaded, "__file__", ""))
+        except BaseException as error:  # an import can end in any way, SystemExit included
+            entry["error"] = "{}: {}".format(type(error).__name__, error)
+        found.append(entry)
+    return found
+
+
+def leaks(environment, prefix):
+    """Name what of the host shows: variables, a user's site, paths outside the image's Python."""
+    found = []
+    own = OWN | set(environment)
+    for name in sorted(os.environ):
+        if name not in own and not name.startswith(OWN_PREFIXES):
+            found.append("variable " + name)
+    libraries = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
+    found += ["LD_LIBRARY_PATH " + p for p in libraries if p != ENGINE_LIBS]
+    import site
+
+    if site.ENABLE_USER_SITE:
+        found.append("user site " + str(site.getusersitepackages()))
+    inside = (prefix, sys.base_prefix + "/lib")
+    found += ["sys.path " + p for p in sys.path if p and not p.startswith(inside)]
+    return found
+
+
+def leftovers():
+    """Name what a build left behind."""
+    found = [path for pattern in ABSENT for path in sorted(glob.glob(pattern))]
+    for folder in EMPTY:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        # /root is read as an ordinary user or is a home of the engine's: its skeleton is Debian's.
+        found += [folder + "/" + n for n in names if n not in {".bashrc", ".profile", "partial"}]
+    return found
+
+
+def main():
+    """Print what was seen."""
+    with open(MANIFEST, encoding="utf-8") as file:
+        manifest = json.load(file)
+    content = manifest["content"]
+    prefix = content["recipe"]["prefix"]
+    seen = {
+        "schema": "dlcontainer/inside/1",
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "interpreter": manifest["python"],
+        "prefix": prefix,
+        "sys_prefix": sys.prefix,
+        "digest": manifest["digest"],
+        "verify": manifest["verify"],
+        "leaks": leaks(content["environment"], prefix),
+        "leftovers": leftovers(),
+        "imports": imports(content["recipe"]["verify"]["imports"]),
+    }
+    print(json.dumps(seen, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()

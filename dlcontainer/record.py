@@ -1,0 +1,108 @@
+"""The build record: what was built, from what, how long it took. JSON beside the image."""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import __version__
+from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.engines.trial import Trial
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.machine import Host
+from dlcontainer.plan import Plan
+from dlcontainer.rootfs import BaseTree
+
+SCHEMA = "dlcontainer/record/1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """All that a record is made of; times in s."""
+
+    plan: Plan
+    host: Host
+    trial: Trial
+    image: Path
+    base: BaseTree | None
+    text: str
+    packages: tuple[Mapping[str, str], ...]
+    steps: tuple[tuple[str, float], ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """What a record says of its image: SHA-256, size in bytes, digest of the plan."""
+
+    sha256: str
+    size: int
+    digest: str
+
+
+def write(path: Path, facts: Facts) -> Written:
+    """Write the record of a finished image."""
+    plan, trial, base = facts.plan, facts.trial, facts.base
+    with facts.image.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    size = facts.image.stat().st_size
+    body = {
+        "schema": SCHEMA,
+        "dlcontainer": __version__,
+        "image": {"file": f"{plan.name}.sif", "sha256": sha256, "size": size},
+        "digest": plan.digest,
+        "content": plan.content,
+        "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
+        "base": {"sha256": base.sha256, "made": base.made} if base else None,
+        "engine": {
+            "version": trial.version,
+            "mode": trial.build_mode,
+            "squash": list(SQUASH) if trial.takes_squash else [],
+        },
+        "built_on": {
+            "arch": facts.host.arch,
+            "distribution": facts.host.distribution,
+            "release": facts.host.release,
+            "kernel": facts.host.kernel,
+        },
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": round(facts.seconds, 1),
+        "steps": [{"name": name, "seconds": seconds} for name, seconds in facts.steps],
+        "python_packages": list(facts.packages),
+    }
+    path.write_text(json.dumps(body, indent=1) + "\n")
+    return Written(sha256=sha256, size=size, digest=plan.digest)
+
+
+def beside(image: Path) -> Path:
+    """Name the record that belongs to an image."""
+    return image.with_suffix(".json")
+
+
+def read(path: Path) -> Written | None:
+    """Read a record; None where there is none.
+
+    Raises ChecksFailedError for one that is cut, or of another version.
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ChecksFailedError(f"can't read {path}: {error}") from None
+    try:
+        body = json.loads(text)
+        if body["schema"] != SCHEMA:
+            raise ChecksFailedError(
+                f"{path} is of the version {body['schema']!r}, this dlcontainer reads {SCHEMA}",
+                next_step="build the image again, or use the dlcontainer that made it",
+            )
+        return Written(
+            sha256=body["image"]["sha256"], size=body["image"]["size"], digest=body["digest"]
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ChecksFailedError(
+            f"{path} is no whole record: {error}", next_step="build the image again"
+        ) from None

@@ -1,0 +1,201 @@
+"""Validate: checks of an image against its record, its site and what it promises; one line each."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import record
+from dlcontainer.engines import apptainer, sif
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.trial import Trial
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.formats import labels
+from dlcontainer.machine import Host
+from dlcontainer.record import Written
+from dlcontainer.shell import CommandFailedError, CommandTimeoutError, Runner
+from dlcontainer.siteconfig import Site
+
+# The environment that checks run in, declared whole: nothing of the caller's reaches them.
+ENVIRONMENT: Mapping[str, str] = {
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+PROBE = Path(__file__).resolve().parent / "probe" / "inside.py"
+_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing that was looked at: whether it holds, and what was seen."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inspector:
+    """Who looks, with what."""
+
+    engine: Apptainer
+    trial: Trial
+    host: Host
+    runner: Runner
+    on_check: Callable[[Check], None]
+
+
+def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check]:
+    """Check an image; every check is reported as it is made.
+
+    Raises ChecksFailedError for a file that is no image, EngineError for an engine that can't run.
+    """
+    checks: list[Check] = []
+
+    def add(name: str, ok: bool, detail: str) -> bool:
+        checks.append(Check(name=name, ok=ok, detail=detail))
+        inspector.on_check(checks[-1])
+        return ok
+
+    arch = sif.arch(image)
+    wanted = site.arch if site else inspector.host.arch
+    if not add("architecture", arch == wanted, f"{arch}, wanted {wanted}"):
+        return checks
+    written = record.read(record.beside(image))
+    _check_file(image, written, add)
+    _check_labels(image, written, inspector, add)
+    seen = _look_inside(image, inspector, add)
+    if seen is not None:
+        _check_inside(seen, written, arch, add)
+        _run_verify(image, seen, inspector, add)
+    return checks
+
+
+_Add = Callable[[str, bool, str], bool]
+
+
+def _check_file(image: Path, written: Written | None, add: _Add) -> None:
+    if written is None:
+        add("record", False, f"no {record.beside(image).name} beside the image")
+        return
+    import hashlib
+
+    with image.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    same = sha256 == written.sha256
+    detail = f"sha256 {sha256[:12]}…" if same else f"sha256 {sha256[:12]}… is not the record's"
+    add("record", same, f"{detail}, {image.stat().st_size / 1e6:.0f} MB")
+
+
+def _check_labels(image: Path, written: Written | None, inspector: Inspector, add: _Add) -> None:
+    env = apptainer.environment(inspector.host.environ)
+    try:
+        answer = inspector.runner(inspector.engine.inspect_argv(image), env=env)
+        attributes = json.loads(answer.stdout)["data"]["attributes"]
+        found = attributes["labels"] or {}
+    except (CommandFailedError, ValueError, KeyError, TypeError) as error:
+        add("labels", False, f"the engine could not read them: {error}")
+        return
+    digest = found.get(f"{labels.PREFIX}.digest", "")
+    if not digest:
+        add("labels", False, "no digest: not an image of dlcontainer")
+    elif written is not None and digest != f"sha256:{written.digest}":
+        add("labels", False, f"digest {digest[7:19]}… is not the record's {written.digest[:12]}…")
+    else:
+        title = found.get("org.opencontainers.image.title", "?")
+        version = found.get("org.opencontainers.image.version", "?")
+        add("labels", True, f"{title} {version}, plan {digest[7:19]}…")
+
+
+def _exec(image: Path, argv: tuple[str, ...], inspector: Inspector, stdin: str | None) -> str:
+    spec = RunSpec(
+        image=image,
+        argv=argv,
+        mode=inspector.trial.run_mode or "plain",
+        environment=ENVIRONMENT,
+    )
+    env = apptainer.environment(inspector.host.environ)
+    argv_out = inspector.engine.run_argv(spec)
+    return inspector.runner(argv_out, env=env, stdin=stdin, timeout=_TIMEOUT_S).stdout
+
+
+def _look_inside(image: Path, inspector: Inspector, add: _Add) -> dict[str, object] | None:
+    # The shell finds the image's own Python through the manifest: the image may hold no other.
+    find = (
+        f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {labels.MANIFEST}) && '
+        'exec "$python" - '
+    )
+    try:
+        answer = _exec(image, ("/bin/sh", "-c", find), inspector, PROBE.read_text())
+        seen = json.loads(answer)
+    except CommandFailedError as error:
+        lines = [line for line in error.completed.stderr.splitlines() if line.strip()]
+        add("runs", False, lines[-1] if lines else str(error))
+        return None
+    except (CommandTimeoutError, ValueError) as error:
+        add("runs", False, str(error))
+        return None
+    add("runs", True, f"engine mode {inspector.trial.run_mode}")
+    return dict(seen)
+
+
+def _check_inside(
+    seen: Mapping[str, object], written: Written | None, arch: str, add: _Add
+) -> None:
+    add("machine", seen["machine"] == arch, f"{seen['machine']} inside")
+    prefix = str(seen["prefix"])
+    add("python", seen["sys_prefix"] == prefix, f"{seen['python']} in {seen['sys_prefix']}")
+    if written is not None:
+        same = seen["digest"] == written.digest
+        add("manifest", same, f"plan {str(seen['digest'])[:12]}…")
+    imports = seen["imports"]
+    for entry in imports if isinstance(imports, list) else []:
+        ok = entry["version"] == entry["wanted"] and str(entry["file"]).startswith(prefix)
+        detail = entry["error"] or f"{entry['version']} from {entry['file']}"
+        if entry["version"] != entry["wanted"]:
+            detail += f", wanted {entry['wanted']}"
+        add(f"import {entry['module']}", ok, detail)
+    leaks = seen["leaks"]
+    add("host stays out", not leaks, _listed(leaks) or "no variable, user site or path of the host")
+    leftovers = seen["leftovers"]
+    add(
+        "no leftovers", not leftovers, _listed(leftovers) or "no cache, log, token or CA of a build"
+    )
+
+
+def _listed(found: object) -> str:
+    return ", ".join(str(item) for item in found) if isinstance(found, list) else ""
+
+
+def _run_verify(image: Path, seen: Mapping[str, object], inspector: Inspector, add: _Add) -> None:
+    argv = (str(seen["interpreter"]), str(seen["verify"]))
+    try:
+        answer = _exec(image, argv, inspector, None)
+    except CommandFailedError as error:
+        text = error.completed.stdout + error.completed.stderr
+        lines = [line for line in text.splitlines() if line.strip()]
+        add("verify", False, lines[-1] if lines else str(error))
+        return
+    except CommandTimeoutError as error:
+        add("verify", False, str(error))
+        return
+    lines = answer.strip().splitlines()
+    try:
+        said = json.loads(lines[-1])
+        ok = said.pop("ok") is True
+        what = said.pop("what")
+        rest = ", ".join(f"{key} {value}" for key, value in sorted(said.items()))
+        add("verify", ok, f"{what}: {rest}")
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        add("verify", False, "the script printed no JSON object with 'ok' and 'what'")
+
+
+def require_ok(checks: list[Check]) -> None:
+    """Raise ChecksFailedError that names the failed checks, if there are any."""
+    failed = [check.name for check in checks if not check.ok]
+    if failed:
+        raise ChecksFailedError(
+            f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}",
+            next_step="build the image again, or read the lines marked FAILED above",
+        )

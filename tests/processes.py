@@ -1,0 +1,55 @@
+"""Find and end the real processes that a test started, wherever they have gone."""
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+MARK = "DLCONTAINER_TEST_MARK"
+
+
+def new_mark() -> str:
+    """Give a value for the variable MARK: who has it in the environment belongs to the test."""
+    return uuid.uuid4().hex
+
+
+def marked(mark: str) -> dict[int, int]:
+    """Find the living processes that started with this mark, and their parents."""
+    found = {}
+    variable = f"{MARK}={mark}".encode()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            try:
+                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+                if state not in "ZX" and variable in (folder / "environ").read_bytes():
+                    found[int(folder.name)] = int(parent)
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+    return found
+
+
+def poll(question: Callable[[], bool], seconds: float) -> bool:
+    """Ask until the answer is yes, at most so long."""
+    deadline = time.monotonic() + seconds
+    while not question():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def kill_marked(mark: str) -> None:
+    """Kill every process with this mark."""
+
+    def none_left() -> bool:
+        left = marked(mark)
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return not left
+
+    assert poll(none_left, 10)

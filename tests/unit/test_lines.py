@@ -1,0 +1,41 @@
+import pytest
+
+from dlcontainer import lines
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", []),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"1%\r2%\rdone\n\n", ["1%", "2%", "done", ""]),
+        (b"\r\n\r\n", ["", ""]),
+        (b"a\r\r\nb", ["a", "", "b"]),
+        ("ü\u2028\x0b\x85\n".encode(), ["ü\u2028\x0b\x85"]),
+        (b"\xff\n\xc3", ["\ufffd", "\ufffd"]),
+    ],
+)
+def test_line_ends(text: bytes, expected: list[str], size: int) -> None:
+    seen: list[str] = []
+    stream = lines.Lines(seen.append, None)
+    for at in range(0, len(text), size):
+        stream.sinks()[0](text[at : at + size])
+    assert stream.texts() == ("".join(f"{line}\n" for line in expected), "")
+    assert seen == expected
+
+
+@pytest.mark.parametrize("size", [1000, 65_536, 10_000_000])
+def test_a_very_long_line_comes_in_pieces(size: int) -> None:
+    seen: list[str] = []
+    stream = lines.Lines(seen.append, None)
+    text = b"x" * (3 * lines.LONGEST_LINE) + b"\n" + b"y" * (lines.LONGEST_LINE + 1)
+    for at in range(0, len(text), size):
+        stream.sinks()[0](text[at : at + size])
+    stream.texts()
+    assert [(piece[0], len(piece)) for piece in seen] == [
+        *[("x", lines.LONGEST_LINE)] * 3,
+        ("y", lines.LONGEST_LINE),
+        ("y", 1),
+    ]
