@@ -1,6 +1,5 @@
 """The entry point: all commands, and the only place that exits."""
 
-import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -64,6 +63,8 @@ def _signals() -> Iterator[None]:
 def _report(error: DlcontainerError, *, as_json: bool) -> None:
     print(f"dlcontainer: {error}", file=sys.stderr)
     if as_json:
+        import json
+
         body = {
             "schema": "dlcontainer/error/1",
             "exit_code": error.exit_code,
