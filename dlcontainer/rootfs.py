@@ -26,7 +26,7 @@ from dlcontainer.workspace import settle
 MAX_AGE_S = 24 * 3600.0
 
 # Raise it when the way a base is made changes: older ones in caches are then not used.
-_MAKER = 1
+_MAKER = 2
 _EPOCH = "1577836800"  # 2020-01-01
 
 
@@ -158,7 +158,9 @@ def _squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
         )
     # lz4: the base is unpacked once and thrown away, so quick beats small.
     options = ["-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"]
-    options += ["-root-mode", "0755", "-root-uid", "0", "-root-gid", "0"]
+    # All files root's: a user without subordinate ids can unpack no others, and one base for all
+    # users means one image for all.
+    options += ["-root-mode", "0755", "-all-root"]
     # mksquashfs reads a tar only from its standard input; values arrive as arguments, not as text.
     script = 'program=$1 tar=$2; shift 2; exec "$program" - "$@" < "$tar"'
     return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]

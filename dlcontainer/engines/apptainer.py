@@ -14,7 +14,12 @@ PROGRAMS = ("apptainer", "singularity")
 
 # Tried in this order; the first that works is remembered.
 BUILD_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "fakeroot": ("--fakeroot",)}
-RUN_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "userns": ("--userns",)}
+RUN_MODES: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "userns": ("--userns",),
+    # Without /dev/fuse nothing can mount an image: it is unpacked for each run.
+    "unpacked": ("--userns", "--unsquash"),
+}
 
 # zstd is smaller than Apptainer's default (gzip) and quicker to make and to read; level 3 is for
 # images in use while a recipe is being made. Measured: docs/measurements.md.
