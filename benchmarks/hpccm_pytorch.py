@@ -1,3 +1,5 @@
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
 """What recipes/pytorch installs, as a recipe of HPC Container Maker, for benchmarks/startup.py.
 
 hpccm runs this file with its own names in scope (Stage0 and the building blocks).

@@ -77,7 +77,7 @@ def main() -> None:
         print(json.dumps(body, indent=1))
         return
     print(describe(facts))
-    print(f"{options.n} rounds, seed {options.seed}; ratios within rounds, medians, 95 % intervals\n")
+    print(f"{options.n} rounds, seed {options.seed}; medians of ratios within a round, intervals\n")
     print(table(rows))
     missed = [row.what for row in rows if row.met.startswith("NO")]
     print("\nmissed: " + "; ".join(missed) if missed else "\nall targets met")
@@ -158,7 +158,7 @@ def _files_opened(program: str, environ: Mapping[str, str], folder: Path) -> tup
     if strace is not None:
         log = folder / "strace"
         argv = [strace, "-f", "-e", "trace=open,openat", "-o", str(log), program, "--help"]
-        done = subprocess.run(argv, env=environ, capture_output=True)
+        done = subprocess.run(argv, check=False, env=environ, capture_output=True)
         if done.returncode == 0:
             lines = log.read_text(errors="replace").splitlines()
             return sum("open" in line and " = -1 " not in line for line in lines), "strace"
@@ -169,8 +169,7 @@ def _files_opened(program: str, environ: Mapping[str, str], folder: Path) -> tup
 
 def _rows(samples: Samples, opened: int, how: str) -> list[Row]:
     further = [
-        (a + b) * 1000
-        for a, b in zip(samples["plan.resolve"], samples["texts.text"], strict=True)
+        (a + b) * 1000 for a, b in zip(samples["plan.resolve"], samples["texts.text"], strict=True)
     ]
     text_ms = spread([value * 1000 for value in samples["texts.text"]])
     theirs = _ms(samples[HPCCM])

@@ -1,5 +1,6 @@
 """The entry point: all commands, and the only place that exits."""
 
+import gc
 import signal
 import sys
 from collections.abc import Iterator
@@ -103,6 +104,8 @@ def _command(argv: list[str]) -> str:
 
 def run() -> None:
     """Run the command line and exit with its documented code."""
+    # Importing makes some 50,000 objects that stay: looking through them for garbage is in vain.
+    gc.set_threshold(50_000)
     argv = sys.argv[1:]
     try:
         code = _run(argv, as_json="--json" in argv)
@@ -112,4 +115,6 @@ def run() -> None:
         # while it closes stdout.
         sys.stderr.close()
         code = 0
+    # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
+    gc.freeze()
     sys.exit(code)
