@@ -2,11 +2,8 @@
 
 import shlex
 from collections.abc import Mapping
-<<<<<<< HEAD
 from dataclasses import replace
-=======
 from functools import cache
->>>>>>> refs/heads/benchmarks
 from pathlib import Path
 from typing import Any
 

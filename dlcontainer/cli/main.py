@@ -116,13 +116,10 @@ def run() -> None:
         # while it closes stdout.
         sys.stderr.close()
         code = 0
-<<<<<<< HEAD
     except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
         traceback.print_exc()
         print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
         code = 70
-=======
     # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
     gc.freeze()
->>>>>>> refs/heads/benchmarks
     sys.exit(code)
