@@ -15,7 +15,8 @@ def render(
     recipe: options.Recipe = None,
     form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
     target: Annotated[
-        Path | None,
+        # Not a Path: that would drop the slash at the end, which says that a folder is meant.
+        str | None,
         typer.Option(
             "--output",
             "-o",
@@ -37,7 +38,8 @@ def render(
     text = texts.text(settled, form, world.resources.template_folders())
     written = None
     if target is not None:
-        written = context.write(settled, form, text, target)
+        as_folder = target.endswith("/") or Path(target).is_dir()
+        written = context.write(settled, form, text, Path(target), as_folder=as_folder)
     if as_json:
         body = {"format": form, "digest": settled.digest, "text": text}
         output.emit("render", {**body, "written": str(written) if written else None})

@@ -20,12 +20,11 @@ def stage(plan: Plan, folder: Path) -> None:
         (files / name).chmod(0o644)
 
 
-def write(plan: Plan, form: Format, text: str, target: Path) -> Path:
+def write(plan: Plan, form: Format, text: str, target: Path, *, as_folder: bool) -> Path:
     """Write a text to a file, or to a folder with the files that it names; give the text's path.
 
     Raises ConfigError where it can't be written; what was there stays then.
     """
-    as_folder = target.is_dir() or str(target).endswith("/")
     try:
         if not as_folder:
             return _write_whole(target, text)
