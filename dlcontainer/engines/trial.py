@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Folders of a root tree that are links into /usr on merged systems and folders on others.
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_TIMEOUT_S = 120
+# For one answer of the engine: the tiny image takes it a second or two.
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,12 +73,14 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
 
 
 def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
-    """Build and run a tiny image in each mode until one works; remember the outcome."""
+    """Build and run a tiny image in each mode until one works; remember the outcome.
+
+    Raises EngineError for an engine that can't even tell its version.
+    """
     import tempfile
 
-    env = apptainer.environment(host.environ)
-    version = runner([str(engine.program), "--version"], env=env).stdout.strip()
-    help_text = runner([str(engine.program), "build", "--help"], env=env).stdout
+    version = _answer(engine, ["--version"], host, runner).strip()
+    help_text = _answer(engine, ["build", "--help"], host, runner)
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
         work = Path(name)
@@ -114,6 +117,23 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
     return trial
 
 
+def _answer(engine: Apptainer, words: list[str], host: Host, runner: "Runner") -> str:
+    from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
+
+    env = apptainer.environment(host.environ)
+    try:
+        return runner([str(engine.program), *words], env=env, timeout=TIMEOUT_S).stdout
+    except CommandFailedError as error:
+        said = f"{error}: {_reason(error.completed.stderr)}"
+    except (CommandNotFoundError, CommandTimeoutError) as error:
+        said = str(error)
+    raise EngineError(
+        f"{engine.program} does not work",
+        why=said,
+        next_step="type `make setup` in dlcontainer's checkout, or load the site's module",
+    )
+
+
 def _first(
     what: str,
     modes: list[str],
@@ -125,11 +145,11 @@ def _first(
     runner, env, work, failures = world
     for mode in modes:
         try:
-            runner(argv_of(mode), env=env, cwd=work, timeout=_TIMEOUT_S)
+            runner(argv_of(mode), env=env, cwd=work, timeout=TIMEOUT_S)
         except CommandFailedError as error:
             failures[f"{what} {mode}"] = _reason(error.completed.stderr)
         except CommandTimeoutError:
-            failures[f"{what} {mode}"] = f"no answer in {_TIMEOUT_S} s"
+            failures[f"{what} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
         else:
             return mode
     return None
