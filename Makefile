@@ -28,7 +28,7 @@ demo: setup ## build and validate a PyTorch image on this machine
 lint: setup ## ruff, mypy and the layers of the design
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard dlcontainer tests tools benchmarks)
 	$(BIN)/lint-imports
 
 test: setup lint ## lint and all tests but those that take minutes
