@@ -47,6 +47,12 @@ PROGRAMS = (
         installed_only="it looks for its library in /usr",
     ),
     Program(
+        command="fakechroot",
+        package="fakechroot",
+        purpose="makes the base without a range of IDs",
+        installed_only="it looks for its library in /usr",
+    ),
+    Program(
         command="newuidmap",
         package="uidmap",
         purpose="maps a range of user IDs",
