@@ -13,7 +13,12 @@ from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
 from dlcontainer.machine import Host
-from dlcontainer.shell import CommandFailedError, CommandTimeoutError, Runner
+from dlcontainer.shell import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Runner,
+)
 
 # Folders of a root tree that are links into /usr on merged systems and folders on others.
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -70,10 +75,11 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Tria
 
 
 def perform(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Trial:
-    """Build and run a tiny image in each mode until one works; remember the outcome."""
-    env = apptainer.environment(host.environ)
-    version = runner([str(engine.program), "--version"], env=env).stdout.strip()
-    help_text = runner([str(engine.program), "build", "--help"], env=env).stdout
+    """Build and run a tiny image in each mode until one works; remember the outcome.
+
+    Raises EngineError where the program itself does not start.
+    """
+    version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
         work = Path(name)
@@ -108,6 +114,24 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Tria
     )
     _remember(folder, host, trial)
     return trial
+
+
+def _introduce(engine: Apptainer, host: Host, runner: Runner) -> tuple[str, str]:
+    """Ask the program for its version and for what `build` takes."""
+    env = apptainer.environment(host.environ)
+    try:
+        version = runner([str(engine.program), "--version"], env=env, timeout=_TIMEOUT_S).stdout
+        help_text = runner(
+            [str(engine.program), "build", "--help"], env=env, timeout=_TIMEOUT_S
+        ).stdout
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
+        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        raise EngineError(
+            f"{engine.program} does not start",
+            why=f"{error}: {said}" if said else str(error),
+            next_step="install it again, or take it off PATH and type `make setup`",
+        ) from None
+    return version.strip(), help_text
 
 
 def _first(
