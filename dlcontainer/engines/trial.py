@@ -72,12 +72,13 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
 
 
 def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
-    """Build and run a tiny image in each mode until one works; remember the outcome."""
+    """Build and run a tiny image in each mode until one works; remember the outcome.
+
+    Raises EngineError where the program itself does not start.
+    """
     import tempfile
 
-    env = apptainer.environment(host.environ)
-    version = runner([str(engine.program), "--version"], env=env).stdout.strip()
-    help_text = runner([str(engine.program), "build", "--help"], env=env).stdout
+    version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
         work = Path(name)
@@ -112,6 +113,26 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
     )
     _remember(folder, host, trial)
     return trial
+
+
+def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, str]:
+    """Ask the program for its version and for what `build` takes."""
+    from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
+
+    env = apptainer.environment(host.environ)
+    try:
+        version = runner([str(engine.program), "--version"], env=env, timeout=_TIMEOUT_S).stdout
+        help_text = runner(
+            [str(engine.program), "build", "--help"], env=env, timeout=_TIMEOUT_S
+        ).stdout
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
+        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        raise EngineError(
+            f"{engine.program} does not start",
+            why=f"{error}: {said}" if said else str(error),
+            next_step="install it again, or take it off PATH and type `make setup`",
+        ) from None
+    return version.strip(), help_text
 
 
 def _first(
