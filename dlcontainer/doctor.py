@@ -53,14 +53,9 @@ def _host(host: Host) -> Finding:
 def _engine(host: Host, runner: Runner, cache: Path) -> Iterable[Finding]:
     try:
         engine = apptainer.find(host.environ)
-    except EngineError as error:
-        yield Finding(name="engine", state="bad", detail=error.what, mend=error.next_step)
-        return
-    try:
         found = trial.perform(cache, engine, host, runner)
     except EngineError as error:
-        detail = f"{error.what}: {error.why}"
-        yield Finding(name="engine", state="bad", detail=detail, mend=error.next_step)
+        yield Finding(name="engine", state="bad", detail=error.what, mend=error.next_step)
         return
     yield Finding(name="engine", state="ok", detail=f"{found.version} ({found.program})")
     for what, mode in (("build", found.build_mode), ("run", found.run_mode)):

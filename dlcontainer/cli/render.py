@@ -1,6 +1,5 @@
 """`dlcontainer render`: the text of a recipe for a site, in one format."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -15,7 +14,6 @@ def render(
     recipe: options.Recipe = None,
     form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
     target: Annotated[
-        # Not a Path: that would drop the slash at the end, which says that a folder is meant.
         str | None,
         typer.Option(
             "--output",
@@ -38,8 +36,7 @@ def render(
     text = texts.text(settled, form, world.resources.template_folders())
     written = None
     if target is not None:
-        as_folder = target.endswith("/") or Path(target).is_dir()
-        written = context.write(settled, form, text, Path(target), as_folder=as_folder)
+        written = context.write(settled, form, text, target)
     if as_json:
         body = {"format": form, "digest": settled.digest, "text": text}
         output.emit("render", {**body, "written": str(written) if written else None})

@@ -75,12 +75,11 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
 def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
     """Build and run a tiny image in each mode until one works; remember the outcome.
 
-    Raises EngineError for an engine that can't even tell its version.
+    Raises EngineError where the program itself does not start.
     """
     import tempfile
 
-    version = _answer(engine, ["--version"], host, runner).strip()
-    help_text = _answer(engine, ["build", "--help"], host, runner)
+    version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
         work = Path(name)
@@ -117,21 +116,24 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
     return trial
 
 
-def _answer(engine: Apptainer, words: list[str], host: Host, runner: "Runner") -> str:
+def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, str]:
+    """Ask the program for its version and for what `build` takes."""
     from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
 
     env = apptainer.environment(host.environ)
     try:
-        return runner([str(engine.program), *words], env=env, timeout=TIMEOUT_S).stdout
-    except CommandFailedError as error:
-        said = f"{error}: {_reason(error.completed.stderr)}"
-    except (CommandNotFoundError, CommandTimeoutError) as error:
-        said = str(error)
-    raise EngineError(
-        f"{engine.program} does not work",
-        why=said,
-        next_step="type `make setup` in dlcontainer's checkout, or load the site's module",
-    )
+        version = runner([str(engine.program), "--version"], env=env, timeout=TIMEOUT_S).stdout
+        help_text = runner(
+            [str(engine.program), "build", "--help"], env=env, timeout=TIMEOUT_S
+        ).stdout
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
+        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        raise EngineError(
+            f"{engine.program} does not start",
+            why=f"{error}: {said}" if said else str(error),
+            next_step="install it again, or take it off PATH and type `make setup`",
+        ) from None
+    return version.strip(), help_text
 
 
 def _first(
