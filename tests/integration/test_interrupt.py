@@ -20,9 +20,9 @@ from tests.processes import MARK, kill_marked, marked, poll
 LIMIT = 5.0  # seconds from the end of dlcontainer until nobody of the build is left
 READY = 120.0  # seconds to come as far as a test wants; only a broken test needs them
 
-# Phase -> (the progress line that begins it, what else must be there before the kill).
+# Phase -> (the progress line that begins it, the program that must be at work before the kill).
 PHASES = {
-    "base": ("base: debian", "mmdebstrap"),
+    "base": ("base: debian", "apt-get"),
     "post": ("step 1/", "sleep"),
     "pack": ("pack the image", "mksquashfs"),
 }
@@ -64,7 +64,8 @@ class Running:
         assert poll(lambda: any(line in said for said in self.lines), READY), self.lines
 
         def at_work() -> bool:
-            return any(program in text for text in self.descendants().values())
+            words = [text.split()[:1] for text in self.descendants().values()]
+            return [program] in [[Path(word).name for word in first] for first in words]
 
         # What is quick may be over already: packing a small image takes a moment.
         assert poll(lambda: at_work() or self.process.poll() is not None, READY)
