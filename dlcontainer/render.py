@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,12 @@ def quote(value: object) -> str:
     return value if isinstance(value, Text) else shlex.quote(str(value))
 
 
-def _sandbox(*, quoting: bool) -> ImmutableSandboxedEnvironment:
+# Kept, as what is compiled from files is kept in it: a further text of one process is quicker. The
+# templates can't change an environment, and a changed file is read anew.
+@cache
+def _sandbox(*, quoting: bool, folders: tuple[Path, ...] = ()) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
+        loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         finalize=quote if quoting else None,
         autoescape=False,
@@ -73,8 +78,7 @@ def render_template(folders: list[Path], name: str, values: Mapping[str, object]
 
     Raises ConfigError with the template's line.
     """
-    environment = _sandbox(quoting=True)
-    environment.loader = jinja2.FileSystemLoader([str(folder) for folder in folders])
+    environment = _sandbox(quoting=True, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 

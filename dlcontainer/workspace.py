@@ -108,6 +108,19 @@ def _open_up(folder: Path) -> None:
             folder.chmod(stat.S_IMODE(info.st_mode) | 0o700)
 
 
+@contextlib.contextmanager
+def settling(folder: Path) -> Iterator[None]:
+    """Keep others from settling files in a folder: a record and its image change together."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Some file systems have no locks: then two builds that end at one moment can mix.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def settle(source: Path, target: Path) -> None:
     """Move a finished file to its place: it appears whole, or the old one stays.
 

@@ -1,6 +1,6 @@
 """The entry point: all commands, and the only place that exits."""
 
-import json
+import gc
 import signal
 import sys
 import traceback
@@ -65,6 +65,8 @@ def _signals() -> Iterator[None]:
 def _report(error: DlcontainerError, *, as_json: bool) -> None:
     print(f"dlcontainer: {error}", file=sys.stderr)
     if as_json:
+        import json
+
         body = {
             "schema": "dlcontainer/error/1",
             "exit_code": error.exit_code,
@@ -103,6 +105,8 @@ def _command(argv: list[str]) -> str:
 
 def run() -> None:
     """Run the command line and exit with its documented code."""
+    # Importing makes some 50,000 objects that stay: looking through them for garbage is in vain.
+    gc.set_threshold(50_000)
     argv = sys.argv[1:]
     try:
         code = _run(argv, as_json="--json" in argv)
@@ -116,4 +120,6 @@ def run() -> None:
         traceback.print_exc()
         print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
         code = 70
+    # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
+    gc.freeze()
     sys.exit(code)
