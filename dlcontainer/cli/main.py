@@ -54,10 +54,13 @@ def root(
 def _signals() -> Iterator[None]:
     # SIGTERM (a batch system's time limit) and SIGHUP (a lost connection) clean up as Ctrl-C does.
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        raise InterruptedByUserError(f"interrupted by {signal.Signals(number).name}")
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        raise InterruptedByUserError(f"interrupted by {name}")
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    # SIGINT too: Typer would end without a word on KeyboardInterrupt. One that is ignored (nohup,
+    # a shell's background job) stays so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
     yield
 
