@@ -108,7 +108,8 @@ def _command(argv: list[str]) -> str:
 
 def run() -> None:
     """Run the command line and exit with its documented code."""
-    # Importing makes some 50,000 objects that stay: looking through them for garbage is in vain.
+    # Importing makes some 50,000 objects that stay: looking through them for garbage, now and as
+    # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements.md).
     gc.set_threshold(50_000)
     argv = sys.argv[1:]
     try:
@@ -123,6 +124,5 @@ def run() -> None:
         traceback.print_exc()
         print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
         code = 70
-    # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
     gc.freeze()
     sys.exit(code)

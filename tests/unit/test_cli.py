@@ -73,11 +73,12 @@ def test_json_is_one_object_with_a_schema_and_nothing_else(
 
 @pytest.mark.parametrize(("noun", "key"), [("site", "arch"), ("recipe", "steps")])
 def test_schemas_for_editors(run: Run, noun: str, key: str) -> None:
-    for extra in ((), ("--json",)):
-        code, out, err = run(noun, "schema", *extra)
-        body = json.loads(out)
-        assert (code, err, body["additionalProperties"]) == (0, "", False)
-        assert key in body["required"]
+    code, out, err = run(noun, "schema")
+    body = json.loads(out)
+    assert (code, err, body["additionalProperties"]) == (0, "", False)
+    assert key in body["required"]
+    wrapped = json.loads(run(noun, "schema", "--json")[1])
+    assert wrapped == {"schema": f"dlcontainer/{noun}-schema/1", "json_schema": body}
 
 
 def test_people_read_text(run: Run) -> None:
