@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dlcontainer import __version__
-from dlcontainer.cli import build, doctor, plan, recipe, render, site, validate
+from dlcontainer.cli import build, doctor, plan, publish, recipe, render, site, validate
 from dlcontainer.errors import DlcontainerError, InterruptedByUserError, UsageError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("plan")(plan.plan)
 app.command("render")(render.render)
 app.command("build")(build.build)
 app.command("validate")(validate.validate)
+app.command("publish")(publish.publish)
 app.command("doctor")(doctor.doctor)
 
 
@@ -116,13 +117,10 @@ def run() -> None:
         # while it closes stdout.
         sys.stderr.close()
         code = 0
-<<<<<<< HEAD
     except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
         traceback.print_exc()
         print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
         code = 70
-=======
     # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
     gc.freeze()
->>>>>>> refs/heads/benchmarks
     sys.exit(code)
