@@ -151,9 +151,10 @@ def _root(given: Path | None, site: Site) -> Path:
 
 
 def _prepared_root(root: Path, site: Site) -> Ownership:
-    if not root.is_dir():
-        root.mkdir(parents=True)
-        root.chmod(0o755)
+    missing = [path for path in (root, *root.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        path.chmod(0o755)
     return tree.ownership(root, site.modules.group)
 
 
