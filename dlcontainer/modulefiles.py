@@ -52,7 +52,8 @@ def tcl(value: object) -> str:
     if isinstance(value, Text):
         return value
     out = []
-    for character in str(value):
+    # Lmod rewrites the words as Lua, between [===[ and ]===]: no text may end that.
+    for character in str(value).replace("]=", "] ="):
         if character in '"\\$[]{};':
             out.append("\\" + character)
         elif " " <= character <= "~":

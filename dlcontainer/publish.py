@@ -30,6 +30,11 @@ from dlcontainer.workspace import remove, workspace
 Checks = Sequence[Mapping[str, object]]
 
 
+# ':' parts PATH and MODULEPATH; Environment Modules finds nothing below a path with $ [ ] { or \,
+# and Lmod's reader of Tcl modulefiles takes what follows a '"' for code (both tried).
+_UNFIT = ':$[]{}\\"`'
+
+
 class _Recipe(Strict):
     """What a record says of its recipe, as far as it becomes paths and programs."""
 
@@ -143,9 +148,13 @@ def _root(given: Path | None, site: Site) -> Path:
             next_step="give --root DIR, or write modules.root in the site config",
         )
     root = given if given is not None else Path(str(site.modules.root))
-    if ":" in str(root) or not str(root).isprintable():
+    bad = sorted({character for character in str(root) if character in _UNFIT})
+    if bad or not str(root).isprintable():
         raise ConfigError(
-            f"can't publish in {str(root)!r}", why="a ':' or a control character parts PATH"
+            f"can't publish in {str(root)!r}",
+            why="module systems can't load from a path with "
+            + (" ".join(bad) if bad else "a control character"),
+            next_step="give another folder: --root DIR",
         )
     return root
 

@@ -15,9 +15,9 @@ def shelf(
     pytorch_image: Built,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Shelf:
-    """Publish the PyTorch image, once, under a name that needs quoting everywhere."""
+    """Publish the PyTorch image, once, below a path that needs quoting."""
     folder = tmp_path_factory.mktemp("shelf")
-    root = folder / "a root's $(x) \"one\" [exec x]"
+    root = folder / "root's;(one)&#two*"
     site = folder / "lab.yaml"
     site.write_text(
         "schema: 1\nname: local\nsummary: for tests\nfacts: host\ndefault_recipe: pytorch\n"

@@ -13,7 +13,9 @@ from tests.integration.publish.tools import ARGUMENTS, SHOW, Shelf, program
 from tests.integration.world import write_wheel
 from tests.processes import poll
 
-TREE = "import json, os, sys; print(json.dumps([dict(os.environ), sys.path, sys.flags.no_user_site]))"
+TREE = (
+    "import json, os, sys; print(json.dumps([dict(os.environ), sys.path, sys.flags.no_user_site]))"
+)
 
 
 def test_arguments_arrive_as_they_were(shelf: Shelf) -> None:
@@ -23,7 +25,7 @@ def test_arguments_arrive_as_they_were(shelf: Shelf) -> None:
 
 
 def test_stdin_cwd_and_exit_code(shelf: Shelf, tmp_path: Path) -> None:
-    folder = tmp_path / "it's here, \"you\": $(x)"
+    folder = tmp_path / 'it\'s here, "you": $(x)'
     folder.mkdir()
     (folder / "script.py").write_text(
         "import os, sys; print(os.getcwd()); print(sys.stdin.read()); sys.exit(7)"

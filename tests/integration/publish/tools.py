@@ -69,4 +69,4 @@ def clean_home(folder: Path) -> dict[str, str]:
     home.mkdir(parents=True)
     kept = ("PATH", "USER", "LOGNAME", "CI")
     environ = {name: os.environ[name] for name in kept if name in os.environ}
-    return {**environ, "HOME": str(home)}
+    return {**environ, "HOME": str(home), "LANG": "C.UTF-8"}
