@@ -24,7 +24,7 @@ from dlcontainer.progress import Progress
 from dlcontainer.shell import Runner
 from dlcontainer.siteconfig import Site
 from dlcontainer.tree import Ownership, Place
-from dlcontainer.workspace import remove, workspace
+from dlcontainer.workspace import reap, remove, workspace
 
 # What was looked at, each with its name, whether it holds and what was seen.
 Checks = Sequence[Mapping[str, object]]
@@ -228,6 +228,7 @@ def _is_taken(place: Place, release: Release, image: Path, *, alone: bool, runne
 
 
 def _already(place: Place, own: Ownership, shop: Shop, *, aside: Path | None = None) -> Published:
+    reap(place.root, shop.runner)
     missing = [link for link in place.links if not link.exists()]
     if missing and aside is not None:
         _link(place, own, aside)

@@ -45,7 +45,9 @@ def publish(
             trial=trial.require(world.cache, program, world.host, runner),
             host=world.host,
             runner=runner,
-            on_check=lambda check: None if check.ok else console.note(f"FAILED {check.detail}"),
+            on_check=lambda check: (
+                None if check.ok else console.note(f"FAILED {check.name}: {check.detail}")
+            ),
         )
         return [asdict(check) for check in validating.validate(image, loaded, inspector)]
 

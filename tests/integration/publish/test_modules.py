@@ -123,8 +123,8 @@ def test_help_names_the_evidence(shelf: Shelf, system: tuple[str, str]) -> None:
 
 def test_texts_stay_texts(tmp_path: Path, system: tuple[str, str]) -> None:
     shelf = Shelf(root=tmp_path / "r", name="nasty", version="1.0", environ=clean_home(tmp_path))
-    for folder in ("lmod", "tcl"):
-        (shelf.root / "modules" / folder / "nasty").mkdir(parents=True)
+    for kind in ("lmod", "tcl"):
+        (shelf.root / "modules" / kind / "nasty").mkdir(parents=True)
     release = Release(
         name="nasty",
         version="1.0",

@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,9 @@ ENGINE = """\
 { printf '<%s>' "$@"; echo; } >> "$0.calls"
 way=plain
 for word do case $word in --userns) way=userns ;; --unsquash) way=unpacked ;; esac; done
-[ "$way" = "$(cat "$0.works")" ] || { echo "INFO: x" >&2; echo "FATAL: no $way here" >&2; exit 255; }
+[ "$way" = "$(cat "$0.works")" ] && exit
+{ echo "INFO: x"; echo "FATAL: no $way here"; } >&2
+exit 255
 """
 
 
@@ -36,7 +39,7 @@ class Fake:
         return lines
 
 
-def fake(tmp_path: Path, name: str = "apptainer", **changes: object) -> Fake:
+def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
     release = Release(
         name="demo",
         version="1.0",
@@ -111,7 +114,7 @@ def test_no_way_works(tmp_path: Path) -> None:
 
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     there = fake(tmp_path)
-    blocked = {"XDG_CACHE_HOME": "/proc/nothing", "HOME": "/proc/none"}
+    blocked: dict[str, Any] = {"XDG_CACHE_HOME": "/proc/nothing", "HOME": "/proc/none"}
     done = there.shelf.run(there.shelf.python, "x", cwd=tmp_path, **blocked)
     assert (done.stderr, len(there.calls())) == ("", 2)
 

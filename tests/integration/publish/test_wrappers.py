@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_the_host_stays_out(shelf: Shelf) -> None:
     (site / "usercustomize.py").write_text("raise SystemExit('poisoned')")
     (home / "evil").mkdir(exist_ok=True)
     (home / "evil" / "torch.py").write_text("raise SystemExit('poisoned')")
-    poison = {
+    poison: dict[str, Any] = {
         "PYTHONPATH": str(home / "evil"),
         "PYTHONHOME": str(home / "evil"),
         "PYTHONSTARTUP": str(home / "evil/torch.py"),
@@ -107,7 +108,7 @@ def test_the_host_stays_out(shelf: Shelf) -> None:
 
 def test_what_a_job_needs_goes_in(shelf: Shelf) -> None:
     hostile = "a,b \"c\" 'd' $(touch /tmp/evaluated) `x` \\ \\\\ $HOME\nexport OMP_FAKE=1\n"
-    variables = {
+    variables: dict[str, Any] = {
         "SLURM_JOB_ID": hostile,
         "OMP_NUM_THREADS": "3",
         "MASTER_ADDR": "",
@@ -202,7 +203,7 @@ def test_packages_on_top(shelf: Shelf, tmp_path: Path) -> None:
 
 
 def test_the_mode_is_found_once(shelf: Shelf, tmp_path: Path) -> None:
-    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    cache: dict[str, Any] = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     shelf.run(shelf.python, "-c", "0", **cache)
     (file,) = (tmp_path / "cache/dlcontainer").iterdir()
     before = file.stat().st_mtime_ns
