@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlcontainer import modulefiles
+from dlcontainer.errors import ConfigError
 from dlcontainer.modulefiles import Release, lua, tcl
 from dlcontainer.render import Text
 from tests.values import HOSTILE, TEMPLATES, site_of
@@ -105,3 +106,20 @@ def test_a_wrapper_for_each_command() -> None:
         "\"next: \"'type: module load it'\"'\"'s/apptainer'",
     ):
         assert line in text
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        {"pass_environment": ["A B"]},
+        {"pass_environment": ["*"]},
+        {"pass_environment": ["A*B"]},
+        {"pass_environment": ["A) x;; B"]},
+        {"pass_environment": ["1A"]},
+        {"group": "a b"},
+        {"group": "-x"},
+    ],
+)
+def test_a_site_that_would_be_code_in_a_wrapper(modules: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="not a"):
+        site_of(modules=modules)

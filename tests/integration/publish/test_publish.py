@@ -70,7 +70,7 @@ def test_an_image_that_fails(world: World, pytorch_image: Built, tmp_path: Path)
 def test_killed_while_it_copies(world: World, pytorch_image: Built, tmp_path: Path) -> None:
     root = tmp_path / "root"
     argv = ["publish", str(pytorch_image.image), "-s", "local", "--root", str(root)]
-    for number in (signal.SIGKILL, signal.SIGTERM):
+    for number in (signal.SIGTERM, signal.SIGKILL):
         with subprocess.Popen(
             [*world.program, *argv],
             env=dict(world.environ),
@@ -82,5 +82,5 @@ def test_killed_while_it_copies(world: World, pytorch_image: Built, tmp_path: Pa
             finally:
                 os.kill(process.pid, number)
         left = list(root.glob(".dlcontainer-build-*"))
-        # What SIGKILL leaves is reaped by the next one, which SIGTERM lets clean up itself.
+        # SIGTERM lets it clean up; what SIGKILL leaves is hidden, and reaped by the next publisher.
         assert (len(left), names(root)) == (int(number == signal.SIGKILL), [])
