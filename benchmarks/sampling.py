@@ -30,6 +30,8 @@ class Interval:
     coverage: float
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.median:.3g}"
         return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
@@ -101,9 +103,9 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     return spread([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row], *, sides: tuple[str, str] = ("ours", "theirs")) -> str:
     """Set the report in columns."""
-    head = ("what", "ours", "theirs", "ratio or value [interval]", "target", "met")
+    head = ("what", *sides, "ratio or value [interval]", "target", "met")
     cells = [head, *((r.what, r.ours, r.theirs, _value(r), _target(r), r.met) for r in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     return "\n".join(

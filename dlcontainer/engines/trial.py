@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Folders of a root tree that are links into /usr on merged systems and folders on others.
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_TIMEOUT_S = 120
+# For one answer of the engine: the tiny image takes it a second or two.
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,12 +73,13 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
 
 
 def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
-    """Build and run a tiny image in each mode until one works; remember the outcome."""
+    """Build and run a tiny image in each mode until one works; remember the outcome.
+
+    Raises EngineError where the program itself does not start.
+    """
     import tempfile
 
-    env = apptainer.environment(host.environ)
-    version = runner([str(engine.program), "--version"], env=env).stdout.strip()
-    help_text = runner([str(engine.program), "build", "--help"], env=env).stdout
+    version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
         work = Path(name)
@@ -114,6 +116,26 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
     return trial
 
 
+def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, str]:
+    """Ask the program for its version and for what `build` takes."""
+    from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
+
+    env = apptainer.environment(host.environ)
+    try:
+        version = runner([str(engine.program), "--version"], env=env, timeout=TIMEOUT_S).stdout
+        help_text = runner(
+            [str(engine.program), "build", "--help"], env=env, timeout=TIMEOUT_S
+        ).stdout
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
+        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        raise EngineError(
+            f"{engine.program} does not start",
+            why=f"{error}: {said}" if said else str(error),
+            next_step="install it again, or take it off PATH and type `make setup`",
+        ) from None
+    return version.strip(), help_text
+
+
 def _first(
     what: str,
     modes: list[str],
@@ -125,11 +147,11 @@ def _first(
     runner, env, work, failures = world
     for mode in modes:
         try:
-            runner(argv_of(mode), env=env, cwd=work, timeout=_TIMEOUT_S)
+            runner(argv_of(mode), env=env, cwd=work, timeout=TIMEOUT_S)
         except CommandFailedError as error:
             failures[f"{what} {mode}"] = _reason(error.completed.stderr)
         except CommandTimeoutError:
-            failures[f"{what} {mode}"] = f"no answer in {_TIMEOUT_S} s"
+            failures[f"{what} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
         else:
             return mode
     return None

@@ -118,14 +118,17 @@ def test_a_sites_override_of_a_step_is_refused(tmp_path: Path) -> None:
 
 
 def test_conditions(tmp_path: Path) -> None:
-    steps = [
+    steps: list[dict[str, Any]] = [
         {"name": "always", "os_packages": ["python3"]},
         {"name": "cpu", "when": "not site.accelerator", "environment": {"KIND": "cpu"}},
         {"name": "gpu", "when": "site.accelerator.vendor == 'nvidia'", "shell": "true"},
         {"name": "old", "when": "base.release in ['bookworm'] and versions.tool", "shell": "true"},
     ]
     folder = folder_of(tmp_path, steps=steps)
-    with pytest.raises(ConfigError, match=r"recipe\.yaml:32:3: template: 'None' has no attribute"):
+    text = (folder / "recipe.yaml").read_text().splitlines()
+    line = 1 + text.index("  when: site.accelerator.vendor == 'nvidia'")
+    message = rf"recipe\.yaml:{line}:3: template: 'None' has no attribute 'vendor'"
+    with pytest.raises(ConfigError, match=message):
         plan_of(folder)
     gpu = {"vendor": "nvidia", "model": "V100", "per_node": 6}
     plan = plan_of(folder, site=site_of(accelerator=gpu))

@@ -33,7 +33,7 @@ def test_the_same_inputs_give_the_same_digest_wherever_they_stand(tmp_path: Path
     assert digest(tmp_path, "it's here") == digest(tmp_path, "or there")
     folder = tmp_path / "third"
     folder.mkdir()
-    write_yaml(folder / "recipe.yaml", dict(reversed(RECIPE.items())))
+    write_yaml(folder / "recipe.yaml", {key: RECIPE[key] for key in reversed(list(RECIPE))})
     (folder / "verify.py").write_text("print('{}')\n")
     assert plan_of(folder).digest == digest(tmp_path)
 
