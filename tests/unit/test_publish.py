@@ -1,12 +1,9 @@
-"""The transaction: whatever a user can see works, whoever publishes, whenever they are killed."""
+"""Publishing: the tree, its modes and group, and what is refused."""
 
-import contextlib
-import hashlib
 import json
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,95 +11,8 @@ import pytest
 
 from dlcontainer import publish as publishing
 from dlcontainer.errors import ConfigError, PublishError
-from dlcontainer.publish import Published, Shop, publish
-from dlcontainer.siteconfig import Site
-from dlcontainer.workspace import PREFIX
-from tests.fakes import RecordingRunner
-from tests.values import TEMPLATES, site_of
-
-SITE = site_of(name="lab").value
-RECIPE: dict[str, Any] = {
-    "name": "demo",
-    "version": "1.0",
-    "summary": "a demo",
-    "homepage": None,
-    "license": "MIT",
-    "prefix": "/opt/demo",
-    "exposes": ["python", "tool"],
-    "steps": "whatever else a recipe has",
-}
-
-
-class Quiet:
-    """A progress that notes what it is told."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def step(self, title: str) -> None:
-        self.said.append(title)
-
-    note = line = step
-
-
-def image_of(folder: Path, data: bytes = b"an image", **changes: Any) -> Path:
-    """Make an image's file, its record and its log."""
-    folder.mkdir(parents=True, exist_ok=True)
-    image = folder / "demo-1.0-lab.sif"
-    image.write_bytes(data)
-    content = {"site": "lab", "recipe": {**RECIPE, **changes}}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    body = {
-        "schema": "dlcontainer/record/1",
-        "image": {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)},
-        "digest": hashlib.sha256(text.encode()).hexdigest(),
-        "content": content,
-    }
-    image.with_suffix(".json").write_text(json.dumps(body))
-    image.with_suffix(".log").write_text("a log")
-    return image
-
-
-def shop(*, ok: bool = True, **changes: Any) -> Shop:
-    given = Shop(
-        engine=Path("/opt/bin/apptainer"),
-        runner=RecordingRunner(strict=True),
-        templates=(TEMPLATES,),
-        progress=Quiet(),
-        check=lambda: [{"name": "runs", "ok": ok, "detail": "x"}],
-    )
-    return replace(given, **changes)
-
-
-def put(image: Path, root: Path | None, site: Site = SITE, **changes: Any) -> Published:
-    return publish(image, site, root, shop(**changes))
-
-
-def seen(root: Path) -> list[str]:
-    """List what module users see, after a look that each thing works."""
-    found = []
-    for link in sorted((root / "modules").rglob("*")):
-        if link.is_dir():
-            continue
-        text = link.read_text()
-        assert text.startswith(("-- Written by", "#%Module1.0"))
-        folder = link.resolve().parent
-        record = json.loads((folder / "record.json").read_text())
-        image = (folder / "image.sif").read_bytes()
-        assert hashlib.sha256(image).hexdigest() == record["image"]["sha256"]
-        assert json.loads((folder / "checks.json").read_text())["checks"][0]["ok"]
-        for command in ("python", "tool"):
-            assert os.access(folder / "bin" / command, os.X_OK)
-        assert f"{folder}/bin" in text
-        found.append(link.relative_to(root / "modules").as_posix())
-    return found
-
-
-def hidden(root: Path) -> list[Path]:
-    return list(root.glob(f"{PREFIX}*"))
-
-
-BOTH = ["lmod/demo/1.0.lua", "tcl/demo/1.0"]
+from tests.publishing import BOTH, hidden, image_of, put, seen
+from tests.values import site_of
 
 
 @pytest.fixture
@@ -295,95 +205,3 @@ def test_no_space(image: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(PublishError, match=r"the image needs 1 MB, .* has 0 MB"):
         put(image, root)
     assert (seen(root), hidden(root)) == ([], [])
-
-
-class Faults:
-    """Makes the Nth change to a file system an error, or the end of the process."""
-
-    names = ("mkdir", "chmod", "chown", "rename", "symlink", "fsync", "open", "unlink")
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> None:
-        self.left, self.act = at, act
-        for name in self.names:
-            monkeypatch.setattr(os, name, self._wrapped(getattr(os, name)))
-
-    def _wrapped(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def changed(*args: Any, **kwargs: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
-                self.act()
-            return real(*args, **kwargs)
-
-        return changed
-
-
-def disk_full() -> None:
-    raise OSError(28, "No space left on device")
-
-
-def test_an_error_at_each_step(image: Path, root: Path) -> None:
-    """Whichever change fails: all or nothing is seen, nothing hidden stays."""
-    for at in range(1, 500):
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            faults = Faults(monkeypatch, at, disk_full)
-            with contextlib.suppress(PublishError):
-                put(image, root)
-        visible = seen(root) if root.exists() else []
-        assert visible in ([], BOTH[:1], BOTH), at
-        assert hidden(root) == [], at
-        if faults.left > 0:
-            break
-    assert 40 < at < 499
-    assert seen(root) == BOTH
-
-
-def test_killed_at_each_step(tmp_path: Path) -> None:
-    """Whichever change is the last of a killed publisher: the next one succeeds, and cleans up."""
-    image = image_of(tmp_path / "images")
-    other = image_of(tmp_path / "other", b"another image")
-    for at in range(1, 500):
-        root = tmp_path / f"root {at}"
-        root.mkdir()
-        child = os.fork()
-        if child == 0:
-            try:
-                with pytest.MonkeyPatch.context() as monkeypatch:
-                    faults = Faults(monkeypatch, at, lambda: os._exit(9))
-                    put(image, root)
-                    os._exit(0 if faults.left > 0 else 1)
-            finally:  # never back into pytest
-                os._exit(2)
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        assert code in (0, 9)
-        visible = seen(root)
-        assert visible in ([], BOTH[:1], BOTH), at
-        # Nothing is visible: then a half-made version hinders nobody, whatever they publish.
-        put(image if visible else other, root)
-        assert seen(root) == BOTH
-        leftovers = [path for path in hidden(root) if (path / "lock").exists()]
-        assert leftovers == [], at
-        if code == 0:
-            break
-    assert 40 < at < 499
-
-
-def test_two_at_once(image: Path, root: Path, tmp_path: Path) -> None:
-    """One of many wins; the others see that it is there, or that it is another image."""
-    other = image_of(tmp_path / "other", b"another image")
-    root.mkdir(parents=True)
-    children = []
-    for number in range(8):
-        child = os.fork()
-        if child == 0:
-            try:
-                new = put(other if number % 2 else image, root).new
-                os._exit(10 if new else 11)
-            except PublishError as error:
-                os._exit(12 if "is published already" in str(error) else 13)
-            finally:
-                os._exit(2)
-        children.append(child)
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert sorted(codes) == [10, 11, 11, 11, 12, 12, 12, 12]
-    assert (seen(root), hidden(root)) == (BOTH, [])
