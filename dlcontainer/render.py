@@ -1,7 +1,7 @@
 """The Jinja environments: undefined names are errors with their line, values are quoted."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,11 +38,13 @@ def quote(value: object) -> str:
 # Kept, as what is compiled from files is kept in it: a further text of one process is quicker. The
 # templates can't change an environment, and a changed file is read anew.
 @cache
-def _sandbox(*, quoting: bool, folders: tuple[Path, ...] = ()) -> ImmutableSandboxedEnvironment:
+def _sandbox(
+    *, finalize: Callable[[object], str] | None, folders: tuple[Path, ...] = ()
+) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
-        finalize=quote if quoting else None,
+        finalize=finalize,
         autoescape=False,
         keep_trailing_newline=True,
         trim_blocks=True,
@@ -60,25 +62,32 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
     if isinstance(where, Mark) and "\n" in text:
         # A block scalar's text starts on the line after its key; a flow scalar's on its own.
         where = replace(where, line=where.line + 1)
-    return str(_guarded(lambda: _sandbox(quoting=shell).from_string(text).render(values), where))
+    sandbox = _sandbox(finalize=quote if shell else None)
+    return str(_guarded(lambda: sandbox.from_string(text).render(values), where))
 
 
 def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:
     """Tell whether a recipe's `when` expression is true on these values."""
     compiled = _guarded(
-        lambda: _sandbox(quoting=False).compile_expression(expression, undefined_to_none=False),
+        lambda: _sandbox(finalize=None).compile_expression(expression, undefined_to_none=False),
         where,
     )
     # One line, and Jinja's frames of an expression know nothing of it.
     return bool(_guarded(lambda: bool(compiled(**values)), where, lines=False))
 
 
-def render_template(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
-    """Render a file of templates/; every value that is not Text is quoted for the shell.
+def render_template(
+    folders: list[Path],
+    name: str,
+    values: Mapping[str, object],
+    *,
+    finalize: Callable[[object], str] = quote,
+) -> str:
+    """Render a file of templates/; `finalize` quotes each value, for the shell unless told else.
 
     Raises ConfigError with the template's line.
     """
-    environment = _sandbox(quoting=True, folders=tuple(folders))
+    environment = _sandbox(finalize=finalize, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 
