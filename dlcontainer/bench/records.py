@@ -6,7 +6,7 @@ The lines, by `kind`: `session` (what was declared before the first launch, and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -185,7 +185,7 @@ def declared_sha256(declared: Declared) -> str:
 
 def plain(value: object) -> object:
     """Turn records into what JSON has."""
-    if hasattr(value, "__dataclass_fields__"):
+    if is_dataclass(value) and not isinstance(value, type):
         return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
