@@ -41,16 +41,19 @@ def forest(analysis: Analysis) -> Markup:
     """Draw every interval on one axis of ratios, the margin as a band, the pairs as faint dots."""
     rows = _forest_rows(analysis)
     margin = analysis.series.session.declared.margin
-    top, pitch, left, right = 16.0, 46.0, 190.0, WIDTH - 132
+    top, pitch, left, right = 20.0, 46.0, 190.0, WIDTH - 132
     bottom = top + pitch * len(rows)
     drawing = Drawing(title="Ratios of times with intervals and the margin", height=bottom + 44)
     scale = _ratio_scale(analysis, left, right)
     low, high = scale.at(1 / (1 + margin)), scale.at(1 + margin)
     drawing.box(low, top, high - low, bottom - top, "margin")
+    drawing.text(scale.at(1) - 8, top - 6, "← faster", "tick", "end")
+    drawing.text(scale.at(1) + 8, top - 6, "slower →", "tick")
     horizontal_axis(
         drawing, scale, top=top, bottom=bottom, name="ratio of times, candidate / reference"
     )
-    drawing.line(scale.at(1), top, scale.at(1), bottom, "one")
+    for x, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
+        drawing.line(x, top, x, bottom, style)
     for i, row in enumerate(rows):
         y, role, interval = top + pitch * (i + 0.5), row.role, row.interval
         drawing.text(0, y - 2, _NAMES[role], "row")
@@ -107,10 +110,11 @@ def _panel(
 ) -> None:
     margin = analysis.series.session.declared.margin
     top, bottom = scale.end, scale.start
-    low, high = scale.at(1 + margin), scale.at(1 / (1 + margin))
-    drawing.box(left, low, right - left, high - low, "margin")
+    high, low = scale.at(1 + margin), scale.at(1 / (1 + margin))
+    drawing.box(left, high, right - left, low - high, "margin")
     vertical_axis(drawing, scale, left=left, right=right, name="ratio" if is_first else "")
-    drawing.line(left, scale.at(1), right, scale.at(1), "one")
+    for y, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
+        drawing.line(left, y, right, y, style)
     drawing.text(left, top - 12, _NAMES[figure.role], "row")
     band, centre = figure.interval, scale.at(figure.interval.ratio)
     drawing.box(
@@ -186,9 +190,9 @@ def phases(analysis: Analysis) -> Markup | None:
             x1, x2 = scale.at(begun), scale.at(begun + mean)
             drawing.box(x1, y, x2 - x1, pitch - 20, f"phase p{names.index(phase) % _FAMILIES}")
             if x2 - x1 > 44:
-                drawing.text((x1 + x2) / 2, y + 18, f"{mean:.3g} s", "inbar", "middle")
+                drawing.text((x1 + x2) / 2, y + 18, f"{mean:.2f} s", "inbar", "middle")
             begun += mean
-        drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.3g} s", "row")
+        drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.2f} s", "row")
     entries: list[tuple[Shape | None, str, str]] = [
         (None, f"phase p{i % _FAMILIES}", name) for i, name in enumerate(names)
     ]

@@ -37,14 +37,15 @@ class Scale:
     def _warp(self, value: float) -> float:
         return math.log(value) if self.log else value
 
-    def ticks(self, about: int = 6) -> list[float]:
-        """Give round values inside the scale."""
+    def ticks(self, about: int = 6) -> list[tuple[float, str]]:
+        """Give round values inside the scale, each with its label."""
         rough = (self.high - self.low) / about
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * s for s in _STEPS if power * s >= rough * 0.999)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        return [round(n * step, 12) for n in range(first, last + 1)]
+        digits = next(d for d in range(16) if abs(round(step, d) - step) < step * 1e-6)
+        return [(n * step, f"{n * step:.{digits}f}") for n in range(first, last + 1)]
 
 
 def spanning(
@@ -61,11 +62,6 @@ def spanning(
     room = max((high - low) * 0.08, abs(high) * 0.005, 1e-9)
     bottom = 0.0 if from_zero else max(low - room, 0.0) if low >= 0 else low - room
     return Scale(low=bottom, high=high + room, start=start, end=end)
-
-
-def number(value: float) -> str:
-    """Write a tick: no trailing zeros, no more digits than it takes."""
-    return f"{value:.4g}"
 
 
 @dataclass(slots=True)
@@ -139,10 +135,10 @@ def horizontal_axis(
     drawing: Drawing, scale: Scale, *, top: float, bottom: float, name: str
 ) -> None:
     """Draw ticks with faint lines across the figure, and the axis' name."""
-    for tick in scale.ticks():
+    for tick, label in scale.ticks():
         x = scale.at(tick)
         drawing.line(x, top, x, bottom, "grid")
-        drawing.text(x, bottom + 16, number(tick), "tick", "middle")
+        drawing.text(x, bottom + 16, label, "tick", "middle")
     drawing.text((scale.start + scale.end) / 2, bottom + 34, name, "axis", "middle")
 
 
@@ -150,11 +146,11 @@ def vertical_axis(
     drawing: Drawing, scale: Scale, *, left: float, right: float, name: str = ""
 ) -> None:
     """Draw ticks with faint lines across the figure, and the axis' name."""
-    for tick in scale.ticks():
+    for tick, label in scale.ticks():
         y = scale.at(tick)
         drawing.line(left, y, right, y, "grid")
         if name:
-            drawing.text(left - 8, y + 4, number(tick), "tick", "end")
+            drawing.text(left - 8, y + 4, label, "tick", "end")
     if name:
         drawing.upright(14, (scale.start + scale.end) / 2, name)
 

@@ -190,9 +190,10 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
             "a published claim takes as many."
         )
     if analysis.losses is not None and not analysis.losses.problem:
+        apart = analysis.losses.largest
+        agree = f"agree within {wording.percent(apart)}" if apart else "are identical"
         notes.append(
-            f"Correctness: the loss curves of all launches agree within "
-            f"{analysis.losses.largest:.2g} (relative) over {analysis.losses.steps} steps."
+            f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
         )
     if analysis.failed:
         lines = tables.ranges(sample.line for sample in analysis.failed)
@@ -206,16 +207,16 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
         found.append(_ratio_tile("A/B ratio", analysis.main))
         fitted = analysis.main.fitted
         if fitted.df > 0:
-            found.append(("sd of a pair", wording.percent(fitted.sd), f"{fitted.n} pairs"))
+            found.append(("sd of a pair", wording.scatter(fitted.sd), f"{fitted.n} pairs"))
             order = 100 * expm1(fitted.order_effect)
-            found.append(("running second", f"{order:+.2g} %", "effect of order, taken out"))
+            found.append(("running second", f"{order:+.2f} %", "effect of order, taken out"))
     if analysis.joiner is not None:
         found.append(_ratio_tile("joining a mount", analysis.joiner))
     if analysis.control is not None and analysis.verdict.control is not None:
         control = analysis.verdict.control
         found.append(("A/A ratio", f"{control.ratio:.3f}", wording.bounds(control)))
         if analysis.control.fitted.df > 0:
-            sd = wording.percent(analysis.control.fitted.sd)
+            sd = wording.scatter(analysis.control.fitted.sd)
             found.append(("A/A sd", sd, f"{analysis.control.fitted.n} pairs"))
     return tuple(found)
 
@@ -244,7 +245,8 @@ def _plates(analysis: Analysis) -> tuple[Plate, ...]:
             Plate(
                 name="A/A beside A/B",
                 caption="Left a side against itself: what this machine scatters by. Beside it the "
-                "comparison, on the same axis; the line and its band are ratio and interval.",
+                "comparison, on the same axis; "
+                f"the line and its band are ratio and {100 * (1 - analysis.alpha):.3g} % interval.",
                 lines=paired,
                 svg=figures.pair_ratios(analysis),
             )

@@ -13,6 +13,8 @@ def headline(analysis: Analysis) -> str:
         text += f" within {percent(declared.margin)}"
     elif verdict.word in {"SLOWER", "FASTER"} and verdict.difference is not None:
         text += f" by {_by(verdict.difference)}"
+    elif verdict.tail:
+        text += f" (tail: {', '.join(f'pair {number}' for number in verdict.tail)})"
     return text + (", as shipped" if declared.question == "deployment" else "")
 
 
@@ -54,10 +56,9 @@ def _decided(analysis: Analysis) -> str:
 def _inconclusive(analysis: Analysis) -> str:
     verdict, declared = analysis.verdict, analysis.series.session.declared
     if verdict.tail:
-        pairs = ", ".join(str(number) for number in verdict.tail)
         return (
-            f"No verdict: {verdict.reasons[0]}. A few launches decide the mean: see pair {pairs}. "
-            "No launch is left out, and more pairs of this kind would not help."
+            f"No verdict: {verdict.reasons[0]}. A few launches decide the mean: look at "
+            f"{_tail(analysis)}. None is left out, and more pairs of this kind would not help."
         )
     if verdict.reasons:
         text = f"No verdict: {'; '.join(verdict.reasons)}."
@@ -71,15 +72,26 @@ def _inconclusive(analysis: Analysis) -> str:
     return f"{text} {_more(analysis)}".rstrip()
 
 
+def _tail(analysis: Analysis) -> str:
+    places = {
+        pair.number: sorted((pair.reference.line, pair.candidate.line))
+        for pair in analysis.pairs["pair"]
+    }
+    return ", ".join(
+        f"pair {number} (lines {places[number][0]} and {places[number][1]})"
+        for number in analysis.verdict.tail
+    )
+
+
 def _more(analysis: Analysis) -> str:
     more, main = analysis.verdict.more_pairs, analysis.main
     if main is None or main.fitted.df < 1:
         return ""
-    scatter = f"One pair scatters by {percent(main.fitted.sd)}"
+    each = f"One pair scatters by {scatter(main.fitted.sd)}"
     if more is None:
-        return f"{scatter}: on this machine no reasonable number of pairs would decide."
+        return f"{each}: on this machine no reasonable number of pairs would decide."
     total = main.fitted.n + more
-    return f"{scatter}: a new session would need about {total} pairs, {more} more than this one."
+    return f"{each}: a new session would need about {total} pairs, {more} more than this one."
 
 
 def scope(analysis: Analysis) -> str:
@@ -97,6 +109,11 @@ def scope(analysis: Analysis) -> str:
 def percent(share: float) -> str:
     """Write a share as a percentage."""
     return f"{100 * share:.2g} %"
+
+
+def scatter(sd: float) -> str:
+    """Write an sd of logs as a percentage with two digits, also when the second is 0."""
+    return f"{f'{100 * sd:#.2g}'.rstrip('.')} %"
 
 
 def bounds(interval: Interval) -> str:
