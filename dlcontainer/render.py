@@ -39,13 +39,16 @@ def quote(value: object) -> str:
 # templates can't change an environment, and a changed file is read anew.
 @cache
 def _sandbox(
-    *, finalize: Callable[[object], str] | None, folders: tuple[Path, ...] = ()
+    *,
+    finalize: Callable[[object], str] | None = None,
+    escaping: bool = False,
+    folders: tuple[Path, ...] = (),
 ) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         finalize=finalize,
-        autoescape=False,
+        autoescape=escaping,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -88,6 +91,15 @@ def render_template(
     Raises ConfigError with the template's line.
     """
     environment = _sandbox(finalize=finalize, folders=tuple(folders))
+    return str(_guarded(lambda: environment.get_template(name).render(values), name))
+
+
+def render_page(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
+    """Render a file of templates/ to HTML; every value that is not Markup is escaped.
+
+    Raises ConfigError with the template's line.
+    """
+    environment = _sandbox(escaping=True, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 
