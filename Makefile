@@ -1,6 +1,6 @@
 # Relative paths throughout: the checkout's own path may contain a space.
 PYTHON ?= python3
-EXTRAS ?= dev
+EXTRAS ?= dev,report
 VENV := .venv
 BIN := $(VENV)/bin
 # The private Apptainer and helper programs are linked in BIN. Not exported for all: `make setup`
@@ -16,6 +16,9 @@ help: ## list the targets
 setup: ## virtual environment, Apptainer and its helper programs (a few minutes, once)
 	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras $(EXTRAS)
 	@$(PYTHON) tools/setup_engine.py --bin $(BIN) --prefix .tools
+
+setup-tests: setup ## what the integration tests use beside the engine
+	@$(PYTHON) tools/setup_tests.py
 
 demo: setup ## build and validate a PyTorch image on this machine
 	@start=$$(date +%s) && \
@@ -34,10 +37,10 @@ lint: setup ## ruff, mypy and the layers of the design
 golden: setup ## write the golden files anew; look at `git diff` before you commit
 	$(BIN)/python -m pytest -q tests/unit/test_golden.py --update-golden
 
-test: setup lint ## lint and all tests but those that take minutes
+test: setup-tests lint ## lint and all tests but those that take minutes
 	$(WITH_BIN) $(BIN)/python -m pytest -m "not long"
 
-test-long: setup ## all tests
+test-long: setup-tests ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest
 
 clean: ## remove what make made, the private engine and demo images included

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Install what the integration tests use beside the engine: MPI, module systems, a browser.
+
+As root or with passwordless sudo; else it names the line to type, and those tests are skipped.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools import aptget
+from tools.console import SetupError, note, report_error, say
+from tools.processes import root_argv
+from tools.programs import search_path
+
+# what shows that it is there (a program, or a file) -> Debian's package
+WANTED = {
+    "chromium": "chromium",
+    "mpirun": "openmpi-bin",
+    "tclsh": "tcl",
+    "/usr/share/lmod/lmod/init/sh": "lmod",
+}
+
+
+def missing() -> list[str]:
+    """Name the packages whose program or file is not there."""
+    path = search_path()
+    return sorted(
+        package
+        for sign, package in WANTED.items()
+        if not (Path(sign).exists() if sign.startswith("/") else shutil.which(sign, path=path))
+    )
+
+
+def main() -> int:
+    """Install what is missing and return the exit code."""
+    packages = missing()
+    if not packages:
+        say("found: all that the integration tests use")
+        return 0
+    root = root_argv() if aptget.available() else None
+    if root is None:
+        note(
+            f"integration tests that need {', '.join(packages)} will be skipped; to have them: "
+            f"sudo apt-get install {' '.join(packages)}"
+        )
+        return 0
+    say(f"installing {', '.join(packages)} for the integration tests")
+    try:
+        aptget.install(root, packages)
+    except SetupError as error:
+        return report_error(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
