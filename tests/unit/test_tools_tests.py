@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import setup_tests
+from tools import aptget, setup_tests
 from tools.console import SetupError
 
 
@@ -10,7 +10,7 @@ from tools.console import SetupError
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(setup_tests, "search_path", lambda: str(tmp_path))
     monkeypatch.setattr(setup_tests, "WANTED", {"chromium": "chromium", "/no/such": "lmod"})
-    monkeypatch.setattr(setup_tests.aptget, "available", lambda: True)
+    monkeypatch.setattr(aptget, "available", lambda: True)
 
 
 @pytest.mark.usefixtures("bare")
@@ -26,7 +26,7 @@ def test_without_root_the_line_to_type_is_named(
 def test_root_installs_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(setup_tests, "root_argv", list)
-    monkeypatch.setattr(setup_tests.aptget, "install", lambda root, names: asked.append(names))
+    monkeypatch.setattr(aptget, "install", lambda root, names: asked.append(names))
     assert (setup_tests.main(), asked) == (0, [["chromium", "lmod"]])
 
 
@@ -38,7 +38,7 @@ def test_what_apt_refuses_ends_the_set_up(
         raise SetupError("not installing lmod", why="it would remove environment-modules")
 
     monkeypatch.setattr(setup_tests, "root_argv", list)
-    monkeypatch.setattr(setup_tests.aptget, "install", refuse)
+    monkeypatch.setattr(aptget, "install", refuse)
     assert setup_tests.main() == 1
     assert "it would remove environment-modules" in capsys.readouterr().err
 
