@@ -55,7 +55,8 @@ def _engine(host: Host, runner: Runner, cache: Path) -> Iterable[Finding]:
         engine = apptainer.find(host.environ)
         found = trial.perform(cache, engine, host, runner)
     except EngineError as error:
-        yield Finding(name="engine", state="bad", detail=error.what, mend=error.next_step)
+        detail = f"{error.what}: {error.why}" if error.why else error.what
+        yield Finding(name="engine", state="bad", detail=detail, mend=error.next_step)
         return
     yield Finding(name="engine", state="ok", detail=f"{found.version} ({found.program})")
     for what, mode in (("build", found.build_mode), ("run", found.run_mode)):
