@@ -20,11 +20,12 @@ DEFAULTS: Mapping[str, object] = {"environment": {"LANG": "C.UTF-8"}}
 
 # Where the image carries its own description and its proof.
 IMAGE_FOLDER = "/opt/dlcontainer"
+PROBE_FOLDER = f"{IMAGE_FOLDER}/probe"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileEntry:
-    """A file that goes into the image: from the recipe's folder, by content."""
+    """A file that goes into the image, by content: of the recipe's folder, or of the probe."""
 
     source: Path
     name: str
@@ -86,6 +87,8 @@ class Setting:
     trial: Trial | None
     # template -> its SHA-256
     templates: Mapping[str, str]
+    # the files of the probe, which every image carries as one folder
+    probe: tuple[Path, ...] = ()
 
 
 def resolve(
@@ -105,7 +108,7 @@ def resolve(
     expanded = _expand(merged, site.value)
     settled = document.validate(expanded, Recipe)
     settled, environment = _apply_conditions(settled, site.value, expanded)
-    files = _files(settled, folder, expanded)
+    files = (*_files(settled, folder, expanded), *map(_probe_entry, setting.probe))
     return Plan(
         recipe=settled,
         site=site.value,
@@ -224,6 +227,15 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
     return tuple(entries)
+
+
+def _probe_entry(path: Path) -> FileEntry:
+    return FileEntry(
+        source=path,
+        name=path.name,
+        target=f"{PROBE_FOLDER}/{path.name}",
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
 
 
 def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:
