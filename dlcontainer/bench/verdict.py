@@ -1,0 +1,152 @@
+"""The five verdicts, in their order of precedence; no other word is ever said."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dlcontainer.bench import stats
+from dlcontainer.bench.stats import Fit, Interval
+
+Word = Literal["NOT COMPARABLE", "EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
+
+FEWEST = 8
+CONTROL_LEVEL = 0.99
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What was declared: margin, the level of each look, whether EQUIVALENT may be said."""
+
+    margin: float
+    alpha: float
+    equivalence: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What was measured: the pairs, the controls, and what stands against using them.
+
+    `refusals` end in NOT COMPARABLE, `holds` (an incomplete session, failed launches) in
+    INCONCLUSIVE however clear the figures look.
+    """
+
+    pairs: Fit | None
+    control: Fit | None = None
+    refusals: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """A verdict with its figures; they are printed whatever the word is.
+
+    `difference` is the interval that must exclude 1, `equivalence` the one that must lie within
+    the margin. `more_pairs` is how many more than these a new session needs, None where that
+    cannot be said. `tail` numbers the pairs at which mean and ranks disagree.
+    """
+
+    word: Word
+    reasons: tuple[str, ...] = ()
+    difference: Interval | None = None
+    equivalence: Interval | None = None
+    robust: Interval | None = None
+    control: Interval | None = None
+    beyond: bool = False
+    tail: tuple[int, ...] = field(default=())
+    more_pairs: int | None = None
+
+
+def judge(rules: Rules, evidence: Evidence) -> Verdict:
+    """Give the verdict: NOT COMPARABLE > EQUIVALENT > SLOWER / FASTER > INCONCLUSIVE."""
+    control = _control(evidence.control)
+    refusals = evidence.refusals + _refused(control)
+    fitted = evidence.pairs
+    if fitted is None:
+        word: Word = "NOT COMPARABLE" if refusals else "INCONCLUSIVE"
+        reasons = refusals or (*evidence.holds, "no pair was measured")
+        return Verdict(word=word, reasons=reasons, control=control)
+    difference = stats.interval(fitted, 1 - rules.alpha)
+    equivalence = stats.interval(fitted, 1 - 2 * rules.alpha)
+    robust = stats.robust_interval(fitted.adjusted, 1 - rules.alpha)
+
+    def verdict(
+        word: Word,
+        reasons: tuple[str, ...] = (),
+        tail: tuple[int, ...] = (),
+        more: int | None = None,
+    ) -> Verdict:
+        return Verdict(
+            word=word,
+            reasons=reasons,
+            difference=difference,
+            equivalence=equivalence,
+            robust=robust,
+            control=control,
+            beyond=word in {"SLOWER", "FASTER"} and difference.beyond(rules.margin),
+            tail=tail,
+            more_pairs=more,
+        )
+
+    if refusals:
+        return verdict("NOT COMPARABLE", refusals)
+    holds = evidence.holds + _too_few(fitted)
+    if holds:
+        return verdict("INCONCLUSIVE", holds, more=_more(rules, fitted))
+    word = _word(rules, difference, equivalence)
+    if word != _robust_word(rules, fitted, word):
+        return verdict("INCONCLUSIVE", _TAIL, tail=stats.outlying(fitted))
+    more = _more(rules, fitted) if word == "INCONCLUSIVE" else None
+    return verdict(word, more=more)
+
+
+_TAIL = ("the mean and the ranks of the pairs disagree",)
+
+
+def _control(fitted: Fit | None) -> Interval | None:
+    if fitted is None or fitted.df < 1:
+        return None
+    return stats.interval(fitted, CONTROL_LEVEL)
+
+
+def _refused(control: Interval | None) -> tuple[str, ...]:
+    # Only this refuses; the interval's width never does (protocol: a width rule would refuse 92 %
+    # of healthy sessions of 4 control pairs).
+    if control is None or not control.excludes_one():
+        return ()
+    reason = (
+        f"the control compared a side with itself and still found a ratio of {control.ratio:.3f} "
+        f"(99 % interval {control.low:.3f} to {control.high:.3f}): this machine was not steady"
+    )
+    return (reason,)
+
+
+def _too_few(fitted: Fit) -> tuple[str, ...]:
+    if fitted.n < FEWEST:
+        return (f"{fitted.n} pairs, and a verdict takes at least {FEWEST}",)
+    if fitted.df < 1:
+        return ("all pairs ran in the same order",)
+    return ()
+
+
+def _word(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
+    if rules.equivalence and equivalence.within(rules.margin):
+        return "EQUIVALENT"
+    if difference.excludes_one():
+        return "SLOWER" if difference.low > 1 else "FASTER"
+    return "INCONCLUSIVE"
+
+
+def _robust_word(rules: Rules, fitted: Fit, word: Word) -> Word:
+    difference = stats.robust_interval(fitted.adjusted, 1 - rules.alpha)
+    equivalence = stats.robust_interval(fitted.adjusted, 1 - 2 * rules.alpha)
+    if difference is None or equivalence is None:
+        return word
+    return _word(rules, difference, equivalence)
+
+
+def _more(rules: Rules, fitted: Fit) -> int | None:
+    if fitted.df < 1:
+        return max(FEWEST - fitted.n, 4)
+    needed = stats.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
+    # Pairs come in blocks of four; a session that had enough on paper and still didn't decide
+    # lies at the margin's edge.
+    return None if needed is None else max(4, -4 * ((fitted.n - needed) // 4))
