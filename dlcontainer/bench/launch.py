@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import JsonValue
+
 from dlcontainer.shell import (
     CommandFailedError,
     CommandNotFoundError,
@@ -60,8 +62,8 @@ class Outcome:
     phases: Mapping[str, float] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
     steps_s: tuple[float, ...] = ()
-    workload: Mapping[str, object] = field(default_factory=dict)
-    stack: Mapping[str, object] = field(default_factory=dict)
+    workload: Mapping[str, JsonValue] = field(default_factory=dict)
+    stack: Mapping[str, JsonValue] = field(default_factory=dict)
     reason: str = ""
     stderr: tuple[str, ...] = ()
 
@@ -83,6 +85,10 @@ def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
         return _went_wrong("failed", reason or _how(error.completed), error.completed)
     except CommandNotFoundError as error:
         return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
+    return _judged(done, offset)
+
+
+def _judged(done: Completed, offset: float) -> Outcome:
     said = _result(done.stdout)
     if said is None:
         return _went_wrong("failed", "the probe printed no result", done)

@@ -11,7 +11,7 @@ BLOCK = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Two launches back to back; `number` counts from 1 within the series."""
+    """Two launches back to back; `number` counts from 1, joiners go on where `ab` ends."""
 
     series: Series
     number: int
@@ -28,7 +28,8 @@ def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[Pa
     placed: list[tuple[float, Pair]] = []
     for series, count in counts.items():
         for index, native_first in enumerate(balanced(count, draw)):
-            pair = Pair(series=series, number=index + 1, native_first=native_first)
+            number = index + 1 + (pairs if series == "joiner" else 0)
+            pair = Pair(series=series, number=number, native_first=native_first)
             # Spread over the whole session, the place within each stretch drawn by lot.
             placed.append(((index + draw.random()) / count, pair))
     return [pair for _, pair in sorted(placed, key=lambda item: item[0])]

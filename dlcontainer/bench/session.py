@@ -1,28 +1,21 @@
 """A session: two arms, launched pair by pair in an order drawn before; every value kept."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dlcontainer.bench import arms, mount, order, results, twin
+from dlcontainer.bench import arms, declare, mount, order, twin
 from dlcontainer.bench.arms import Contained, Native, Workload
-from dlcontainer.bench.declare import Sides, Wanted, declare, machine, steps_for, workload
+from dlcontainer.bench.declare import Side, Sides, Wanted
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome, perform
-from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import Role, Sample, Session, Stack
+from dlcontainer.bench.recorder import Recorder
+from dlcontainer.bench.records import Session
 from dlcontainer.bench.results import Writer
 from dlcontainer.bench.subject import Subject
 from dlcontainer.errors import BenchDataError
-from dlcontainer.plan import Plan
-
-# What must not change from launch to launch of one arm.
-_CONSTANT = ("python", "framework", "numpy", "blas", "threads", "isa_dispatch", "affinity")
-
-_Arm = Native | Contained
+from dlcontainer.plan import Plan, native_twin_reason
 
 
 def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
@@ -38,6 +31,7 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
             next_step="give another name with -o, or move the file away",
         )
     candidate = arms.container(lab, subject)
+    # The engine's answer above is quicker than a twin is made: what can fail, fails early.
     reference, why = _reference(wanted, plan, subject, lab)
     with ExitStack() as stack:
         joiner = None
@@ -48,16 +42,15 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
     return wanted.output
 
 
-def _reference(
-    wanted: Wanted, plan: Plan, subject: Subject, lab: Lab
-) -> tuple[Native | Contained, str]:
+def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[Side, str]:
     """Choose the side that the container is held against, and say why it is this one."""
     probe = _probe_copy(wanted.probe_files, lab)
     if wanted.native is not None:
         return Native(prefix=wanted.native, probe=probe, home=lab.host.home), "given by --native"
-    if wanted.no_twin:
-        lab.progress.note(f"no native twin: {wanted.no_twin}; the unpacked image stands for it")
-        return arms.unpacked(lab, subject), f"no native twin: {wanted.no_twin}"
+    no_twin = native_twin_reason(plan.recipe, plan.site, lab.host)
+    if no_twin:
+        lab.progress.note(f"no native twin: {no_twin}; the unpacked image stands for it")
+        return arms.unpacked(lab, subject), f"no native twin: {no_twin}"
     if plan.digest != subject.digest:
         lab.progress.note(
             "recipe, site or templates are not those that the image was built from: the stacks "
@@ -96,51 +89,45 @@ def _joiner(candidate: Contained, lab: Lab) -> Iterator[Contained | None]:
 
 def _measure(wanted: Wanted, subject: Subject, lab: Lab, sides: Sides) -> None:
     lab.progress.step("throw-away launches, one of each side")
-    trial = workload(wanted, wanted.steps or wanted.trial_steps)
-    thrown = [(arm, *_timed(arm, trial, wanted, lab)) for arm in sides.all()]
-    failed = any(outcome.status != "ok" for _, _, outcome in thrown)
-    steps = 0 if failed else steps_for(wanted, [outcome for _, _, outcome in thrown])
+    trial = declare.workload(wanted, subject, declare.trial_steps(wanted))
+    thrown = [(side, *_timed(side, trial, wanted, lab)) for side in sides.all()]
+    outcomes = [outcome for _, _, outcome in thrown]
+    fine = all(outcome.status == "ok" for outcome in outcomes)
+    steps = declare.steps_for(wanted, outcomes) if fine else wanted.steps
+    work = declare.workload(wanted, subject, steps)
     session = Session(
-        declared=declare(wanted, subject, sides, steps),
-        arms=sides.described(workload(wanted, steps)),
-        machine=machine(lab, subject, sides),
-        started=_now(),
+        declared=declare.declare(wanted, subject, sides, steps),
+        arms=sides.described(work, subject.image),
+        machine=declare.machine(lab, subject, sides),
+        started=thrown[0][1],
     )
     with Writer(wanted.output, session) as writer:
-        record = Recorder(writer=writer, wanted=wanted)
-        for arm, started, outcome in thrown:
-            record.thrown(arm, started, outcome)
-        _pairs(wanted, workload(wanted, steps), lab, sides, record)
+        recorder = Recorder(writer=writer, timeout_s=wanted.timeout_s)
+        for side, started, outcome in thrown:
+            recorder.thrown(side, started, outcome)
+        _pairs(wanted, work, lab, sides, recorder)
         writer.end(complete=True)
 
 
-def _pairs(
-    wanted: Wanted, work: Workload, lab: Lab, sides: Sides, record: "Recorder"
-) -> None:
-    joiners = wanted.joiners if sides.joiner else 0
+def _pairs(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
     pairs = order.plan_pairs(
-        pairs=wanted.pairs, joiners=joiners, controls=wanted.controls, seed=wanted.seed
+        pairs=wanted.pairs,
+        joiners=wanted.joiners if sides.joiner else 0,
+        controls=wanted.controls,
+        seed=wanted.seed,
     )
     began = time.monotonic()
     for done, pair in enumerate(pairs):
-        # Progress, never a value: who could see a trend could stop when it pleases.
-        left = f", about {(time.monotonic() - began) / done * (len(pairs) - done):.0f} s left"
-        lab.progress.step(f"pair {done + 1} of {len(pairs)}{left if done else ''}") if done else None
-        for position, (arm, plays) in enumerate(sides.launches(pair)):
+        # Progress, never a value: who sees a trend could stop when it pleases.
+        left = (time.monotonic() - began) / done * (len(pairs) - done) if done else 0.0
+        when = f", about {left:.0f} s left" if done else ""
+        lab.progress.step(f"pair {done + 1} of {len(pairs)}{when}")
+        for position, side in enumerate(sides.launches(pair)):
             time.sleep(wanted.gap_s)
-            started, outcome = _timed(arm, work, wanted, lab)
-            record.paired(pair, position, (arm, plays), started, outcome)
+            started, outcome = _timed(side, work, wanted, lab)
+            recorder.paired(pair, position, side, started, outcome)
 
 
-def _timed(arm: _Arm, work: Workload, wanted: Wanted, lab: Lab) -> tuple[str, Outcome]:
-    started = _now()
-    return started, perform(arm.launch(work), lab.runner, wanted.timeout_s)
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-@dataclass(slots=True)
-class Recorder:
-    """Writes launches as they come, and stops the session at the first that went wrong."""
+def _timed(side: Side, work: Workload, wanted: Wanted, lab: Lab) -> tuple[str, Outcome]:
+    started = declare.now()
+    return started, perform(side.launch(work), lab.runner, wanted.timeout_s)
