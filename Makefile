@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint clean
+.PHONY: help setup demo golden test test-long lint clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -28,8 +28,11 @@ demo: setup ## build and validate a PyTorch image on this machine
 lint: setup ## ruff, mypy and the layers of the design
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard dlcontainer tests tools benchmarks)
 	$(BIN)/lint-imports
+
+golden: setup ## write the golden files anew; look at `git diff` before you commit
+	$(BIN)/python -m pytest -q tests/unit/test_golden.py --update-golden
 
 test: setup lint ## lint and all tests but those that take minutes
 	$(WITH_BIN) $(BIN)/python -m pytest -m "not long"
@@ -38,5 +41,7 @@ test-long: setup ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest
 
 clean: ## remove what make made, the private engine and demo images included
+	@# Below a path with a space the engine stands elsewhere, and .tools/apptainer is a link to it.
+	if [ -L .tools/apptainer ]; then rm -rf "$$(readlink -f .tools/apptainer)"; fi
 	rm -rf $(VENV) .tools demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -53,10 +53,10 @@ def _host(host: Host) -> Finding:
 def _engine(host: Host, runner: Runner, cache: Path) -> Iterable[Finding]:
     try:
         engine = apptainer.find(host.environ)
+        found = trial.perform(cache, engine, host, runner)
     except EngineError as error:
         yield Finding(name="engine", state="bad", detail=error.what, mend=error.next_step)
         return
-    found = trial.perform(cache, engine, host, runner)
     yield Finding(name="engine", state="ok", detail=f"{found.version} ({found.program})")
     for what, mode in (("build", found.build_mode), ("run", found.run_mode)):
         failed = [(k, v) for k, v in found.failures.items() if k.startswith(f"{what} ")]

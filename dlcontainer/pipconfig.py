@@ -43,18 +43,21 @@ def files(host: Host) -> list[Path]:
     environ = host.environ
     config_home = Path(environ.get("XDG_CONFIG_HOME") or host.home / ".config")
     folders = (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
-    found = [Path(folder) / "pip/pip.conf" for folder in folders if folder]
-    found += [Path("/etc/pip.conf"), host.home / ".pip/pip.conf", config_home / "pip/pip.conf"]
-    found.append(Path(sys.prefix) / "pip.conf")
     override = environ.get("PIP_CONFIG_FILE")
     if override == os.devnull:
         return []
+    found = [Path(folder) / "pip/pip.conf" for folder in folders if folder]
+    found.append(Path("/etc/pip.conf"))
+    if not (override and Path(override).exists()):
+        found += [host.home / ".pip/pip.conf", config_home / "pip/pip.conf"]
+    found.append(Path(sys.prefix) / "pip.conf")
     return [*found, Path(override)] if override else found
 
 
 def read(host: Host) -> PipSettings:
     """Read the host's settings: files, then PIP_* variables over them."""
-    settings: dict[str, str] = {}
+    # [install] comes over [global], whichever file either stands in.
+    by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for path in files(host):
         parser = configparser.RawConfigParser()
         try:
@@ -62,11 +65,11 @@ def read(host: Host) -> PipSettings:
         except (OSError, configparser.Error, UnicodeDecodeError):
             # pip reports a broken file itself, at its first call in the build.
             continue
-        for section in ("global", "install"):
+        for section, found in by_section.items():
             if parser.has_section(section):
-                settings |= {
-                    key.lower().replace("_", "-"): value for key, value in parser.items(section)
-                }
+                given = parser.items(section)
+                found |= {key.lower().replace("_", "-"): value for key, value in given if value}
+    settings = by_section["global"] | by_section["install"]
     for name, value in host.environ.items():
         if name.startswith("PIP_") and value:
             settings[name[4:].lower().replace("_", "-")] = value

@@ -174,10 +174,11 @@ def _expand(merged: Document, site: Site) -> Document:
     values = _values(merged.data, site)
 
     def one(path: KeyPath, text: str, origin: Origin) -> str:
-        if path[0] in {"versions", "base", "prefix", "name"} or path[-1] == "when":
+        # Of a step itself, not of its environment, whose variables may have any name.
+        of_step = path[2] if len(path) == 3 and path[0] == "steps" else None
+        if path[0] in {"versions", "base", "prefix", "name"} or of_step == "when":
             return text
-        shell = len(path) == 3 and path[0] == "steps" and path[2] == "shell"
-        return render.expand(text, values, where=origin.where, shell=shell)
+        return render.expand(text, values, where=origin.where, shell=of_step == "shell")
 
     return document.map_text(merged, one)
 
@@ -216,7 +217,15 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
             for source, target in sorted(step.files.items())
         ]
     entries = []
+    taken = {f"{IMAGE_FOLDER}/manifest.json"}
     for name, target, key in wanted:
+        if target in taken:
+            raise ConfigError(
+                f"{target} is taken already, {name!r} can't go there too",
+                where=settled.origin(key).where,
+                next_step="give each file a path of its own in the image",
+            )
+        taken.add(target)
         path = folder / name
         if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(

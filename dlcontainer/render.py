@@ -2,6 +2,8 @@
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,17 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dlcontainer.errors import ConfigError, Mark
+
+# What an expression that a human wrote can end in.
+_WRONG = (
+    jinja2.TemplateError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+)
 
 
 class Text(str):
@@ -22,8 +35,12 @@ def quote(value: object) -> str:
     return value if isinstance(value, Text) else shlex.quote(str(value))
 
 
-def _sandbox(*, quoting: bool) -> ImmutableSandboxedEnvironment:
+# Kept, as what is compiled from files is kept in it: a further text of one process is quicker. The
+# templates can't change an environment, and a changed file is read anew.
+@cache
+def _sandbox(*, quoting: bool, folders: tuple[Path, ...] = ()) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
+        loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         finalize=quote if quoting else None,
         autoescape=False,
@@ -40,6 +57,9 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
     """
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return text
+    if isinstance(where, Mark) and "\n" in text:
+        # A block scalar's text starts on the line after its key; a flow scalar's on its own.
+        where = replace(where, line=where.line + 1)
     return str(_guarded(lambda: _sandbox(quoting=shell).from_string(text).render(values), where))
 
 
@@ -49,7 +69,8 @@ def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -
         lambda: _sandbox(quoting=False).compile_expression(expression, undefined_to_none=False),
         where,
     )
-    return bool(_guarded(lambda: bool(compiled(**values)), where))
+    # One line, and Jinja's frames of an expression know nothing of it.
+    return bool(_guarded(lambda: bool(compiled(**values)), where, lines=False))
 
 
 def render_template(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
@@ -57,12 +78,11 @@ def render_template(folders: list[Path], name: str, values: Mapping[str, object]
 
     Raises ConfigError with the template's line.
     """
-    environment = _sandbox(quoting=True)
-    environment.loader = jinja2.FileSystemLoader([str(folder) for folder in folders])
+    environment = _sandbox(quoting=True, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 
-def _guarded(action: Any, where: Mark | str) -> Any:
+def _guarded(action: Any, where: Mark | str, *, lines: bool = True) -> Any:
     try:
         return action()
     except jinja2.TemplateSyntaxError as error:
@@ -71,10 +91,10 @@ def _guarded(action: Any, where: Mark | str) -> Any:
         ) from None
     except jinja2.TemplateNotFound as error:
         raise ConfigError(f"no template {error.name!r}", where=where) from None
-    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+    except _WRONG as error:
         raise ConfigError(
-            f"template: {error}",
-            where=_place(where, _line_of(error)),
+            f"template: {error or type(error).__name__}",
+            where=_place(where, _line_of(error) if lines else None),
             next_step="names it may use: site, base, versions, prefix, recipe"
             if isinstance(error, jinja2.UndefinedError)
             else None,
@@ -85,9 +105,8 @@ def _place(where: Mark | str, line: int | None) -> Mark | str:
     if line is None:
         return where
     if isinstance(where, Mark):
-        # A block scalar's text starts on the line after its key; a flow scalar's on its own.
-        return Mark(file=where.file, line=where.line + line - 1, column=where.column)
-    return f"{where}:{line}"
+        return replace(where, line=where.line + line - 1)
+    return f"{where}:{line}" if where.endswith(".j2") else where
 
 
 def _line_of(error: BaseException) -> int | None:

@@ -113,7 +113,7 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
         apt_sources=sources,
         apt_settings=settings,
         environment=proxies,
-        traces=_traces(host, sources, pip, proxies, folder),
+        traces=_traces(plan, host, sources, pip, proxies, folder),
         notes=tuple(notes),
     )
 
@@ -217,6 +217,7 @@ def _upstream(
 
 
 def _traces(
+    plan: Plan,
     host: Host,
     sources: tuple[AptSource, ...],
     pip: PipSettings,
@@ -226,6 +227,7 @@ def _traces(
     traces = {source.uri for source in sources}
     traces |= {value for name, value in proxies.items() if name != "no_proxy"}
     traces |= set(pip.places)
+    traces |= set(plan.site.routing.upstreams.values()) - {"auto", "none"}
     traces.add(str(folder.parent))
     if str(host.home) not in {"/", "/root"}:
         traces.add(str(host.home))

@@ -123,11 +123,12 @@ class Site(Strict):
     os: Os | None = None
     cpu: Cpu | None = None
     accelerator: Accelerator | None = None
-    scheduler: Scheduler = Scheduler()
-    modules: Modules = Modules()
-    engine: EngineConfig = EngineConfig()
+    # model_construct: a default needs no check, and the part no validator of its own.
+    scheduler: Scheduler = Scheduler.model_construct()
+    modules: Modules = Modules.model_construct()
+    engine: EngineConfig = EngineConfig.model_construct()
     filesystems: tuple[FileSystem, ...] = ()
-    routing: Routing = Routing()
+    routing: Routing = Routing.model_construct()
     environment: dict[EnvName, Line] = Field(
         default_factory=dict, description="set in every image of this site"
     )

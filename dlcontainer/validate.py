@@ -23,6 +23,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 PROBE = Path(__file__).resolve().parent / "probe" / "inside.py"
+_INSIDE = "dlcontainer/inside/1"
 _TIMEOUT_S = 600.0
 
 
@@ -129,6 +130,8 @@ def _look_inside(image: Path, inspector: Inspector, add: _Add) -> dict[str, obje
     try:
         answer = _exec(image, ("/bin/sh", "-c", find), inspector, PROBE.read_text())
         seen = json.loads(answer)
+        if not isinstance(seen, dict) or seen.get("schema") != _INSIDE:
+            raise ValueError("the image's Python did not answer as the probe does")
     except CommandFailedError as error:
         lines = [line for line in error.completed.stderr.splitlines() if line.strip()]
         add("runs", False, lines[-1] if lines else str(error))
@@ -137,7 +140,7 @@ def _look_inside(image: Path, inspector: Inspector, add: _Add) -> dict[str, obje
         add("runs", False, str(error))
         return None
     add("runs", True, f"engine mode {inspector.trial.run_mode}")
-    return dict(seen)
+    return seen
 
 
 def _check_inside(

@@ -41,8 +41,10 @@ def workspace(parent: Path, runner: Runner) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield path
     finally:
-        remove(path, runner)
-        os.close(lock)
+        try:
+            remove(path, runner)
+        finally:
+            os.close(lock)
 
 
 def reap(parent: Path, runner: Runner) -> list[Path]:
@@ -50,7 +52,9 @@ def reap(parent: Path, runner: Runner) -> list[Path]:
     removed = []
     for path in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
-            if path.is_dir() and path.stat().st_uid == os.getuid() and _is_left(path):
+            # Not through links: in a shared /tmp another user's may lead to a folder of ours.
+            info = path.lstat()
+            if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and _is_left(path):
                 remove(path, runner)
                 removed.append(path)
     return removed
@@ -90,11 +94,18 @@ def remove(path: Path, runner: Runner) -> None:
 
 
 def _make_removable(path: Path) -> None:
-    for folder, _, _ in os.walk(path):
-        with contextlib.suppress(OSError):
-            mode = stat.S_IMODE(Path(folder).lstat().st_mode)
-            if mode & 0o700 != 0o700:
-                Path(folder).chmod(mode | 0o700)
+    _open_up(path)
+    for folder, names, _ in os.walk(path):
+        # Before os.walk looks into them: what can't be read it passes over.
+        for name in names:
+            _open_up(Path(folder, name))
+
+
+def _open_up(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        info = folder.lstat()
+        if stat.S_ISDIR(info.st_mode) and info.st_mode & 0o700 != 0o700:
+            folder.chmod(stat.S_IMODE(info.st_mode) | 0o700)
 
 
 def settle(source: Path, target: Path) -> None:

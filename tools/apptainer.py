@@ -6,6 +6,7 @@ loader and the libraries beside them.
 """
 
 import json
+import os
 import re
 import tempfile
 from datetime import UTC, datetime
@@ -16,7 +17,8 @@ from tools.aptsources import archive_of, read_sources, suite_of
 from tools.console import SetupError, note, say
 from tools.packages import describe, unpack, with_libraries
 from tools.processes import run
-from tools.trees import publish
+from tools.programs import SYSTEM_FOLDERS
+from tools.trees import home_without_space, publish
 
 NAME = "apptainer"
 _SUITES = {"debian": "sid", "ubuntu": "devel"}
@@ -74,6 +76,9 @@ def install_private(prefix: Path, os_release: dict[str, str], *, programs: Path)
     suite = suite_for(os_release)
     if suite != "sid":
         note(f"suite '{suite}' of this distribution is untested")
+    home = home_without_space(prefix, os.environ)
+    if home != prefix:
+        say(f"Apptainer mounts nothing below a path with a space: it goes to {home}, with a link")
     source = archive_of(read_sources(), os_release.get("VERSION_CODENAME", ""))
     with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
         apt = private_apt(Path(folder), sources=suite_of(source, suite))
@@ -83,7 +88,7 @@ def install_private(prefix: Path, os_release: dict[str, str], *, programs: Path)
         def build(tree: Path) -> None:
             _build(tree, apt, suite, programs)
 
-        tree = publish(prefix, NAME, build)
+        tree = publish(prefix, NAME, build, home=home)
     return tree / "usr/bin/apptainer"
 
 
@@ -162,7 +167,8 @@ def _configure(tree: Path, programs: Path) -> None:
     conf = tree / "etc/apptainer/apptainer.conf"
     text = conf.read_text(encoding="utf-8")
     # The folder may come later, or never: then everything is on PATH.
-    wanted = f"binary path = $PATH:{programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    folders = ":".join(("$PATH", str(programs), *SYSTEM_FOLDERS))
+    wanted = f"binary path = {folders}"
     text, count = re.subn(r"(?m)^#?\s*binary path =.*$", lambda _: wanted, text)
     if count != 1:
         raise SetupError(f"{conf} has no line 'binary path'", why="a new format of Apptainer's?")

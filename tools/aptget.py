@@ -1,4 +1,4 @@
-"""apt-get: the host's own, and a private one with its own state that changes nothing on the host."""
+"""apt-get: the host's own, and a private one that changes nothing on the host."""
 
 import os
 import re

@@ -98,7 +98,7 @@ def read_sources(etc_apt: Path = Path("/etc/apt")) -> list[Source]:
 
 
 def archive_of(sources: Iterable[Source], codename: str) -> Source:
-    """Return the source of the distribution's main archive; raise SetupError where there is none."""
+    """Return the source of the distribution's main archive; SetupError where there is none."""
     usable = [
         source
         for source in sources

@@ -1,4 +1,4 @@
-"""What the set-up scripts tell the user: progress with elapsed time, and errors with a next step."""
+"""What the set-up scripts tell the user: progress with times, errors with a next step."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The set-up scripts' one door to other processes: argv lists, captured output, readable failures."""
+"""The set-up scripts' one door to other processes: argv lists and readable failures."""
 
 import os
 import shutil
@@ -29,8 +29,7 @@ def run(
             env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
             check=False,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             errors="replace",
         )

@@ -15,7 +15,7 @@ from tools.trees import publish, write_wrapper
 
 NAME = "programs"
 WRAPPERS = "wrappers"  # the folder in it that goes on PATH
-_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
 _CA_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -47,6 +47,12 @@ PROGRAMS = (
         installed_only="it looks for its library in /usr",
     ),
     Program(
+        command="fakechroot",
+        package="fakechroot",
+        purpose="makes the base without a range of IDs",
+        installed_only="it looks for its library in /usr",
+    ),
+    Program(
         command="newuidmap",
         package="uidmap",
         purpose="maps a range of user IDs",
@@ -59,7 +65,7 @@ def search_path(*first: Path, hide: Path | None = None) -> str:
     """Return a PATH with the system folders an ordinary user's PATH lacks, without `hide`."""
     own = os.environ.get("PATH", os.defpath).split(os.pathsep)
     hidden = hide.resolve() if hide else None
-    folders = [*map(str, first), *own, *_SYSTEM_FOLDERS]
+    folders = [*map(str, first), *own, *SYSTEM_FOLDERS]
     return os.pathsep.join(
         folder for folder in folders if folder and Path(folder).resolve() != hidden
     )

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Make sure that this machine has a container engine, Apptainer, and the programs it needs.
 
-In this order: one that is on PATH; the distribution's package; a private prefix that changes nothing
-on the host. A step that would replace the host's C library is never taken.
+In this order: one that is on PATH; the distribution's package; a private prefix, which changes
+nothing on the host. A step that would replace the host's C library is never taken.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def ensure_programs(prefix: Path, *, only_prefix: bool) -> None:
         raise SetupError(
             f"missing: {', '.join(program.command for program in lacking)}",
             why="without apt-get they cannot be fetched from here",
-            next_step=f"install the packages that have them (Debian's names: {', '.join(packages)})",
+            next_step=f"install them; Debian's packages are {', '.join(packages)}",
         )
     root = None if only_prefix else root_argv()
     if root is not None:
@@ -120,10 +120,9 @@ def link_programs(bin_folder: Path, engine: Path, prefix: Path) -> None:
     names = {"apptainer": engine} if engine.is_relative_to(prefix) else {}
     private = prefix / programs.NAME / programs.WRAPPERS
     names |= {path.name: path for path in sorted(private.glob("*"))}
-    for name, target in names.items():
-        link_into(bin_folder, name, target)
-    if names:
-        say(f"linked in {bin_folder}: {', '.join(names)}")
+    new = [name for name, target in names.items() if link_into(bin_folder, name, target)]
+    if new:
+        say(f"linked in {bin_folder}: {', '.join(new)}")
 
 
 def main() -> int:
@@ -154,6 +153,8 @@ def main() -> int:
         check_fuse()
     except SetupError as error:
         return report_error(error)
+    except OSError as error:
+        return report_error(SetupError("cannot set the engine up", why=str(error)))
     return 0
 
 

@@ -10,8 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(PROJECT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import aptget
 from tools.aptget import private_apt
@@ -20,6 +19,7 @@ from tools.packages import unpack
 from tools.processes import root_argv, run, stream
 from tools.trees import locked
 
+PROJECT = Path(__file__).resolve().parent.parent
 STAMP = "setup-stamp.json"
 # Made first, so that a half-made environment can be told from a folder of somebody's.
 MARKER = "setup-started"
@@ -183,6 +183,8 @@ def main() -> int:
             setup(PROJECT, venv, options.extras, unpack_only=options.unpack_only)
     except SetupError as error:
         return report_error(error)
+    except OSError as error:
+        return report_error(SetupError(f"cannot make {venv}", why=str(error)))
     return 0
 
 

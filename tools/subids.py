@@ -35,7 +35,7 @@ def free_start(ranges: Iterable[tuple[str, int, int]]) -> int:
 
 
 def ensure_ranges(files: tuple[Path, Path] = _FILES) -> None:
-    """Give root a range where it has none; tell an ordinary user what an administrator must type."""
+    """Give root a range where it has none; tell an ordinary user what must be typed."""
     user = pwd.getpwuid(os.geteuid())
     texts = [_read(file) for file in files]
     owners = {user.pw_name, str(user.pw_uid)}

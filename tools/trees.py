@@ -2,11 +2,14 @@
 
 The patched binaries hold the absolute path of their loader, so a tree cannot be built in one place
 and moved to another. It is built where it stays, `<prefix>/<name>-<random>`, and becomes visible by
-one rename of the link `<prefix>/<name>`. What a killed run left has no link; the next run removes it.
+one rename of the link `<prefix>/<name>`. What a killed run left has no link to it: the next run
+removes it.
 """
 
 import fcntl
+import hashlib
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -44,41 +47,67 @@ def check_prefix(prefix: Path) -> None:
         )
 
 
-def publish(prefix: Path, name: str, build: Callable[[Path], None]) -> Path:
-    """Build `<prefix>/<name>` with `build(tree)`; call it inside `locked(prefix)`."""
-    remove_unpublished(prefix, name)
-    tree = prefix / f"{name}-{secrets.token_hex(4)}"
+def publish(
+    prefix: Path, name: str, build: Callable[[Path], None], *, home: Path | None = None
+) -> Path:
+    """Build `<prefix>/<name>` with `build(tree)`; call it inside `locked(prefix)`.
+
+    The tree itself stands in `home`, a folder of this prefix alone; without one, in the prefix.
+    """
+    home = home or prefix
+    home.mkdir(parents=True, exist_ok=True)
+    remove_unpublished(home, prefix / name)
+    tree = home / f"{name}-{secrets.token_hex(4)}"
     tree.mkdir()
     try:
         build(tree)
-        link = prefix / f".{name}.link"
-        link.unlink(missing_ok=True)
-        link.symlink_to(tree.name)
-        link.replace(prefix / name)
+        link_into(prefix, name, Path(tree.name) if home == prefix else tree)
     except BaseException:
         shutil.rmtree(tree, ignore_errors=True)
         raise
-    remove_unpublished(prefix, name)
+    remove_unpublished(home, prefix / name)
     return prefix / name
 
 
-def remove_unpublished(prefix: Path, name: str) -> None:
-    """Remove the trees of `name` that no link shows: replaced ones, and what a killed run left."""
-    published = (prefix / name).resolve()
-    for tree in prefix.glob(f"{name}-*"):
+def home_without_space(prefix: Path, environ: Mapping[str, str]) -> Path:
+    """Return a folder without white space in its path: the prefix, or one that stands for it.
+
+    Apptainer waits for its FUSE mounts by looking for their path in /proc/self/mountinfo, where a
+    space is written `\\040`: below a path with one, no image can be mounted.
+    """
+    if not re.search(r"\s", str(prefix)):
+        return prefix
+    own = hashlib.sha256(str(prefix).encode()).hexdigest()[:12]
+    folders = [environ.get("XDG_DATA_HOME", "")]
+    folders += [f"{environ['HOME']}/.local/share"] if environ.get("HOME") else []
+    for folder in folders:
+        if folder.startswith("/") and not re.search(r"\s", folder):
+            return Path(folder) / "dlcontainer" / own
+    raise SetupError(
+        f"cannot set Apptainer up in {prefix}",
+        why="it mounts no image below a path with a space, and your home folder's has one too",
+        next_step="set XDG_DATA_HOME to a folder of yours without a space in its path",
+    )
+
+
+def remove_unpublished(home: Path, link: Path) -> None:
+    """Remove the trees that the link does not show: replaced ones, and what a killed run left."""
+    published = link.resolve()
+    for tree in home.glob(f"{link.name}-*"):
         if tree.is_dir() and tree.resolve() != published:
             shutil.rmtree(tree)
 
 
-def link_into(folder: Path, name: str, target: Path) -> None:
-    """Make `<folder>/<name>` a link to `target`, replacing what is there in one step."""
+def link_into(folder: Path, name: str, target: Path) -> bool:
+    """Make `<folder>/<name>` a link to `target` in one step; tell whether it was not one yet."""
     link = folder / name
     if link.is_symlink() and link.readlink() == target:
-        return
+        return False
     aside = folder / f".{name}.link"
     aside.unlink(missing_ok=True)
     aside.symlink_to(target)
     aside.replace(link)
+    return True
 
 
 def write_wrapper(

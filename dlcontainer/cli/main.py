@@ -1,8 +1,9 @@
 """The entry point: all commands, and the only place that exits."""
 
-import json
+import gc
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     no_args_is_help=True,
     epilog="Exit codes: 0 ok, 1 checks failed, 2 usage, 3 configuration, 4 engine, 5 build, "
-    "6 publish, 7 bench data, 130 interrupted.",
+    "6 publish, 7 bench data, 70 a bug in dlcontainer, 130 interrupted.",
 )
 app.add_typer(site.app, name="site")
 app.add_typer(recipe.app, name="recipe")
@@ -65,6 +66,8 @@ def _signals() -> Iterator[None]:
 def _report(error: DlcontainerError, *, as_json: bool) -> None:
     print(f"dlcontainer: {error}", file=sys.stderr)
     if as_json:
+        import json
+
         body = {
             "schema": "dlcontainer/error/1",
             "exit_code": error.exit_code,
@@ -103,6 +106,8 @@ def _command(argv: list[str]) -> str:
 
 def run() -> None:
     """Run the command line and exit with its documented code."""
+    # Importing makes some 50,000 objects that stay: looking through them for garbage is in vain.
+    gc.set_threshold(50_000)
     argv = sys.argv[1:]
     try:
         code = _run(argv, as_json="--json" in argv)
@@ -112,4 +117,10 @@ def run() -> None:
         # while it closes stdout.
         sys.stderr.close()
         code = 0
+    except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
+        traceback.print_exc()
+        print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
+        code = 70
+    # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
+    gc.freeze()
     sys.exit(code)

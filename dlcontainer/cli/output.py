@@ -1,13 +1,14 @@
 """What people and programs read: text, tables, JSON, progress."""
 
-import json
 import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from dlcontainer.shell import ProcessRunner
+if TYPE_CHECKING:
+    from dlcontainer.shell import ProcessRunner
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
@@ -20,6 +21,8 @@ def say(text: str) -> None:
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
     """Print a result as JSON: one object, its schema first."""
+    import json
+
     print(json.dumps({"schema": f"dlcontainer/{schema}/1", **body}, indent=1))
 
 
@@ -37,6 +40,8 @@ def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:
 
 def shown(value: object) -> str:
     """Show a value on one line: JSON for what is not plain text."""
+    import json
+
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -87,6 +92,8 @@ class Console:
         elif time.monotonic() - self.spoke > _HEARTBEAT_S:
             self._print(f"  … {text[:100]}")
 
-    def runner(self, environ: Mapping[str, str]) -> ProcessRunner:
+    def runner(self, environ: Mapping[str, str]) -> "ProcessRunner":
         """Give the door to other processes; it echoes commands when asked to."""
+        from dlcontainer.shell import ProcessRunner
+
         return ProcessRunner(environ=environ, echo=self.line if self.verbose else None)

@@ -1,6 +1,5 @@
 """`dlcontainer render`: the text of a recipe for a site, in one format."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -15,7 +14,7 @@ def render(
     recipe: options.Recipe = None,
     form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
     target: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",

@@ -12,11 +12,14 @@ from dlcontainer import recipe as recipes
 from dlcontainer.document import Document, Sourced
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.engines.trial import Trial
-from dlcontainer.errors import EngineError
+from dlcontainer.errors import ConfigError, EngineError, UsageError
 from dlcontainer.machine import Host, read_host
 from dlcontainer.plan import Plan, Setting
 from dlcontainer.resources import Kind, Resources
 from dlcontainer.siteconfig import Site
+
+# What overrides.yaml may hold: site or recipe -> its overrides.
+OVERRIDES = ("sites", "recipes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,15 @@ class World:
         path = self.user_folder / "overrides.yaml"
         if not path.exists():
             return None
-        return document.load(path, layer="user", display=str(path))
+        found = document.load(path, layer="user", display=str(path))
+        for key in found.data:
+            if key not in OVERRIDES:
+                raise ConfigError(
+                    f"{key}: unknown key{document.suggest(key, OVERRIDES)}",
+                    where=found.origin((key,)).where,
+                    next_step="overrides stand below sites.NAME or recipes.NAME",
+                )
+        return found
 
     def override(self, kind: str, name: str) -> Document | None:
         """Give the user's overrides of one site or recipe."""
@@ -94,6 +105,11 @@ class World:
     def plan(self, recipe: str | None, site_name: str, settings: list[str] | None) -> Plan:
         """Settle a recipe for a site; starts no process."""
         given = document.from_settings(settings or [])
+        if "site" in given.data and not isinstance(given.data["site"], dict):
+            raise UsageError(
+                "--set site=…: a site is no single value",
+                next_step="name it with --site; change one value with --set site.KEY=VALUE",
+            )
         site = self.site(site_name, document.subtree(given, ("site",)))
         path = self.locate("recipes", recipe or site.value.default_recipe)
         written = recipes.read(path, display=self.resources.display(path))

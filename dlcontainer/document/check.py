@@ -1,6 +1,6 @@
 """A document against a model: every error at once, each with its place."""
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dlcontainer.document.base import Document, KeyPath, dotted
 from dlcontainer.document.shape import Shape
@@ -36,8 +36,34 @@ def validate(document: Document, model: type[M]) -> M:
         # As JSON, because strict models take lists for tuples and text for enums only from there.
         return model.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
+        typed = _as_typed(document, error.errors(include_url=False))
+        if typed is not None:
+            return validate(typed, model)
         found = [_finding(document, model, detail) for detail in error.errors(include_url=False)]
         raise ConfigError("\n".join(_lines(document, _telling(found)))) from error
+
+
+def _as_typed(document: Document, details: "list[ErrorDetails]") -> Document | None:
+    # On a command line quotes are the shell's: `--set environment.A=4` gives a number where a text
+    # is wanted, and means the text that was typed. None where nothing is to be changed so.
+    texts: dict[KeyPath, str] = {}
+    for detail in details:
+        origin = document.origins.get(detail["loc"])
+        if detail["type"] == "string_type" and origin and origin.setting and origin.written:
+            texts[detail["loc"]] = origin.written
+    if not texts:
+        return None
+    return Document(data=_replaced(document.data, texts), origins=document.origins)
+
+
+def _replaced(value: Any, texts: dict[KeyPath, str], path: KeyPath = ()) -> Any:
+    if path in texts:
+        return texts[path]
+    if isinstance(value, dict):
+        return {key: _replaced(inner, texts, (*path, key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_replaced(inner, texts, (*path, at)) for at, inner in enumerate(value)]
+    return value
 
 
 def _finding(document: Document, model: type[M], detail: "ErrorDetails") -> Finding:

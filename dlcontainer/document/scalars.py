@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import cache
 
 # PyYAML follows YAML 1.1, where NO is false, 022 is 18, 1:30 is 90 and 2024-11-15 is a date: for
 # country codes, file modes, times and versions that is never what was meant. So plain words are
@@ -28,12 +29,27 @@ OLD_BOOLEANS = frozenset(
 
 # What is refused: control characters, U+0085/2028/2029 (line breaks to YAML, not to editors, so
 # every line number after them would be wrong), a byte order mark inside, surrogates.
-_ALLOWED = (
-    "\\t\\n\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff"
-    "\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff"
+_ALLOWED_ASCII = "\\t\\n\\x20-\\x7e"
+_ALLOWED_BEYOND = (
+    "\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff"
 )
-REFUSED_IN_TEXT = re.compile(f"[^\\r{_ALLOWED}]")
-REFUSED_IN_VALUE = re.compile(f"[^{_ALLOWED}]")
+
+
+def refused_in_text(text: str) -> re.Match[str] | None:
+    """Find the first character that may not stand in a file."""
+    return _refused(text.isascii(), "\\r").search(text)
+
+
+def refused_in_value(text: str) -> re.Match[str] | None:
+    """Find the first character that may not stand in a value."""
+    return _refused(text.isascii(), "").search(text)
+
+
+@cache
+def _refused(is_ascii: bool, also_allowed: str) -> re.Pattern[str]:  # noqa: FBT001
+    # Compiled when needed: a set that spans Unicode takes 5 ms, and most files are ASCII.
+    beyond = "" if is_ascii else _ALLOWED_BEYOND
+    return re.compile(f"[^{also_allowed}{_ALLOWED_ASCII}{beyond}]")
 
 
 def resolve(word: str) -> str | int | float | bool | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from dlcontainer.document.base import MAX_DEPTH, Document, KeyPath, Origin, dotted, walk
-from dlcontainer.document.scalars import REFUSED_IN_VALUE, resolve
+from dlcontainer.document.scalars import refused_in_value, resolve
 from dlcontainer.document.source import parse_value
 from dlcontainer.errors import ConfigError, UsageError
 
@@ -66,7 +66,7 @@ def _unquote(part: str, where: str) -> str:
 
 
 def _refuse_characters(text: str, where: str) -> None:
-    found = REFUSED_IN_VALUE.search(text)
+    found = refused_in_value(text)
     if found:
         raise UsageError(f"character U+{ord(found[0]):04X} cannot stand in a setting", where=where)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from dlcontainer.document.base import Document, KeyPath, Origin
-from dlcontainer.document.scalars import REFUSED_IN_TEXT, kind
+from dlcontainer.document.scalars import kind, refused_in_text
 from dlcontainer.document.tree import Tree
 from dlcontainer.errors import ConfigError, Mark
 
@@ -40,7 +40,7 @@ def parse_value(text: str, *, layer: str, display: str) -> tuple[object, dict[Ke
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_BYTES:
         raise ConfigError(_too_big(), where=display)
-    found = REFUSED_IN_TEXT.search(text)
+    found = refused_in_text(text)
     if found:
         what = f"character U+{ord(found[0]):04X} cannot stand in a file"
         raise ConfigError(what, where=_mark_at(text[: found.start()], display))

@@ -7,7 +7,7 @@ from typing import NoReturn
 import yaml
 
 from dlcontainer.document.base import MAX_DEPTH, KeyPath, Origin
-from dlcontainer.document.scalars import OLD_BOOLEANS, REFUSED_IN_VALUE, kind, resolve
+from dlcontainer.document.scalars import OLD_BOOLEANS, kind, refused_in_value, resolve
 from dlcontainer.errors import ConfigError, Mark
 
 MAX_VALUES = 50_000
@@ -118,7 +118,7 @@ class Tree:
         return key
 
     def _scalar(self, event: yaml.ScalarEvent) -> str | int | float | bool | None:
-        found = REFUSED_IN_VALUE.search(event.value)
+        found = refused_in_value(event.value)
         if found:
             self._refuse(event, f"character U+{ord(found[0]):04X} cannot stand in a value")
         if event.tag is None:

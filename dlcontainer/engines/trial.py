@@ -3,17 +3,19 @@
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
 from dlcontainer.machine import Host
-from dlcontainer.shell import CommandFailedError, CommandTimeoutError, Runner
+
+if TYPE_CHECKING:
+    from dlcontainer.shell import Runner
 
 # Folders of a root tree that are links into /usr on merged systems and folders on others.
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -50,7 +52,7 @@ def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:
     return trial if trial.key == key_of(engine, host) else None
 
 
-def require(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Trial:
+def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
     """Give a trial with working modes: the remembered one, or a new one.
 
     Raises EngineError that says what each mode answered.
@@ -69,11 +71,14 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Tria
     return trial
 
 
-def perform(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Trial:
-    """Build and run a tiny image in each mode until one works; remember the outcome."""
-    env = apptainer.environment(host.environ)
-    version = runner([str(engine.program), "--version"], env=env).stdout.strip()
-    help_text = runner([str(engine.program), "build", "--help"], env=env).stdout
+def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
+    """Build and run a tiny image in each mode until one works; remember the outcome.
+
+    Raises EngineError where the program itself does not start.
+    """
+    import tempfile
+
+    version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
         work = Path(name)
@@ -110,12 +115,34 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: Runner) -> Tria
     return trial
 
 
+def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, str]:
+    """Ask the program for its version and for what `build` takes."""
+    from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
+
+    env = apptainer.environment(host.environ)
+    try:
+        version = runner([str(engine.program), "--version"], env=env, timeout=_TIMEOUT_S).stdout
+        help_text = runner(
+            [str(engine.program), "build", "--help"], env=env, timeout=_TIMEOUT_S
+        ).stdout
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
+        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        raise EngineError(
+            f"{engine.program} does not start",
+            why=f"{error}: {said}" if said else str(error),
+            next_step="install it again, or take it off PATH and type `make setup`",
+        ) from None
+    return version.strip(), help_text
+
+
 def _first(
     what: str,
     modes: list[str],
     argv_of: Callable[[str], list[str]],
-    world: tuple[Runner, Mapping[str, str], Path, dict[str, str]],
+    world: tuple["Runner", Mapping[str, str], Path, dict[str, str]],
 ) -> str | None:
+    from dlcontainer.shell import CommandFailedError, CommandTimeoutError
+
     runner, env, work, failures = world
     for mode in modes:
         try:
@@ -157,9 +184,7 @@ def _tiny_tree(tree: Path) -> tuple[tuple[Path, str], ...]:
 
 def _file(folder: Path, host: Host) -> Path:
     # Homes are shared by machines that differ: one file a host and user.
-    import socket
-
-    return folder / f"trial-{socket.gethostname()}-{host.uid}.json"
+    return folder / f"trial-{os.uname().nodename}-{host.uid}.json"
 
 
 def _remember(folder: Path, host: Host, trial: Trial) -> None:

@@ -1,7 +1,9 @@
 """Plan -> Apptainer definition file."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
+from dlcontainer.errors import ConfigError
 from dlcontainer.formats import commands, labels
 from dlcontainer.plan import IMAGE_FOLDER, Plan
 from dlcontainer.render import Text, quote
@@ -11,9 +13,16 @@ TEMPLATE = "image/apptainer.def.j2"
 # The root tree that the base step makes, beside the definition file.
 BASE_FILE = "base.sqfs"
 
+# The engine takes a line that begins with % for a section's head, and {{ NAME }} for a variable
+# that must be given to it; neither can be quoted.
+# Source: apptainer.org/docs/user/main/definition_files.html, "Sections", "Templating".
+_SECTION = re.compile(r"^\s*%", re.MULTILINE)
+_VARIABLE = re.compile(r"\{\{\s*\w+\s*\}\}")
+
 
 def values(plan: Plan) -> Mapping[str, object]:
-    """Compute what the template shows."""
+    """Compute what the template shows; raises ConfigError for what would be read as more."""
+    _check(plan)
     image = plan.recipe.base.image
     return {
         "head": [Text(line) for line in labels.head(plan)],
@@ -32,3 +41,33 @@ def values(plan: Plan) -> Mapping[str, object]:
         "summary": Text(plan.recipe.summary),
         "exposes": Text(", ".join(plan.recipe.exposes)),
     }
+
+
+def _check(plan: Plan) -> None:
+    for key, text, starts_line in _texts(plan):
+        if starts_line and _SECTION.search(text):
+            raise ConfigError(
+                f"{key}: a line that begins with '%' can't stand in a definition file",
+                why="the engine takes it for the head of a section",
+                next_step="begin the line with something else, or put the text into a file",
+            )
+        found = _VARIABLE.search(text)
+        if found:
+            raise ConfigError(
+                f"{key}: {found[0]!r} can't stand in a definition file",
+                why="the engine takes it for a variable of its own",
+                next_step="write it apart: '{' '{', or put the text into a file",
+            )
+
+
+def _texts(plan: Plan) -> Iterator[tuple[str, str, bool]]:
+    """Give all free text: the key, the text, whether it stands at a line's start."""
+    recipe = plan.recipe
+    yield "summary", recipe.summary, True
+    yield "license", recipe.license or "", False
+    for name, value in plan.environment.items():
+        yield f"environment.{name}", value, False
+    for point in recipe.mount_points:
+        yield "mount_points", point, False
+    for step in recipe.steps:
+        yield f"step {step.name!r}: shell", step.shell or "", True

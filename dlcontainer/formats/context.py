@@ -20,14 +20,16 @@ def stage(plan: Plan, folder: Path) -> None:
         (files / name).chmod(0o644)
 
 
-def write(plan: Plan, form: Format, text: str, target: Path) -> Path:
+def write(plan: Plan, form: Format, text: str, output: str) -> Path:
     """Write a text to a file, or to a folder with the files that it names; give the text's path.
+
+    A folder is what is one already, or ends in '/' (which a Path would not keep).
 
     Raises ConfigError where it can't be written; what was there stays then.
     """
-    as_folder = target.is_dir() or str(target).endswith("/")
+    target = Path(output)
     try:
-        if not as_folder:
+        if not (target.is_dir() or output.endswith("/")):
             return _write_whole(target, text)
         target.mkdir(parents=True, exist_ok=True)
         if form == "native":

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from dlcontainer.errors import ConfigError
 from dlcontainer.formats import commands, labels
 from dlcontainer.plan import Plan
 from dlcontainer.render import Text, quote
@@ -10,8 +11,13 @@ TEMPLATE = "image/native.sh.j2"
 
 
 def values(plan: Plan) -> Mapping[str, object]:
-    """Compute what the template shows."""
+    """Compute what the template shows; raises ConfigError where no machine could be the twin."""
     base = plan.recipe.base
+    if base.image:
+        raise ConfigError(
+            "no native twin: the base is an image, whose libraries no host has",
+            next_step="render another format; the unpacked image is the native side of a bench",
+        )
     return {
         "head": [Text(line) for line in labels.head(plan)],
         "arch": plan.site.arch,

@@ -1,0 +1,1 @@
+"""Benchmarks of dlcontainer itself: ratios in one run, raw samples kept."""

@@ -1,0 +1,54 @@
+#!/bin/sh
+# pytorch 2.13.0 for site example-slurm (x86_64)
+# base: debian bookworm, minimal root tree
+# plan: sha256:d35ac75b2fe3d43385530def3209739e084a36d87ca0df618da5125cc13b00f7
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# The native twin: the same versions from the same wheels, without a container and without root.
+# Usage: sh native.sh FOLDER
+set -eu
+umask 022
+[ $# -eq 1 ] || { echo "usage: sh native.sh FOLDER" >&2; exit 2; }
+prefix=$1
+case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
+
+fail() { echo "native.sh: $1" >&2; exit 3; }
+
+[ ! -e "$prefix" ] || fail "there is something at $prefix already: give another folder, or remove it"
+[ "$(uname -m)" = x86_64 ] || fail "made for x86_64, this machine is $(uname -m)"
+. /etc/os-release
+[ "${ID-}/${VERSION_CODENAME-}" = debian/bookworm ] ||
+    fail "made for debian bookworm, this machine is ${ID-} ${VERSION_CODENAME-}: no twin here"
+
+missing=
+for package in ca-certificates libgomp1 python3 python3-venv; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+        missing="$missing $package"
+done
+[ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
+export LANG=C.UTF-8
+export OMP_PROC_BIND=close
+export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
+
+echo "==> step 1/1 framework"
+[ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
+: "${DLC_UPSTREAM_PYTORCH_CPU=https://download.pytorch.org/whl/cpu}"
+"$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: ${DLC_UPSTREAM_PYTORCH_CPU:+--extra-index-url "$DLC_UPSTREAM_PYTORCH_CPU"} torch==2.13.0+cpu filelock==3.20.0 fsspec==2025.10.0 jinja2==3.1.6 markupsafe==3.0.3 mpmath==1.3.0 networkx==3.5 numpy==2.3.5 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.15.0
+"$prefix"/bin/python -m pip check
+"$prefix"/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
+
+mkdir -p "$prefix"
+quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
+{
+    printf '%s\n' 'export LANG=C.UTF-8'
+    printf '%s\n' 'export OMP_PROC_BIND=close'
+    printf '%s\n' 'export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor'
+    printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
+} > "$prefix/activate.sh"
+
+if [ -r "$here/verify.py" ]; then
+    echo "==> verify"
+    "$prefix/bin/python" "$here/verify.py"
+fi
+echo "native twin ready; type: . '$quoted/activate.sh'"

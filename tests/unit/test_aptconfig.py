@@ -1,0 +1,133 @@
+"""The host's apt: recorded listings, exact commands, the files for the inside of a build."""
+
+from pathlib import Path
+
+import pytest
+
+from dlcontainer import aptconfig
+from dlcontainer.aptconfig import AptSource
+from dlcontainer.machine import Host
+from tests.fakes import RecordingRunner, completed
+from tests.values import RECORDED, folder_of, host, plan_of, site_of
+
+LISTED = (RECORDED / "indextargets-bookworm.txt").read_text()
+DUMP = """Acquire "";
+Acquire::AllowInsecureRepositories "0";
+Acquire::http "";
+Acquire::http::Proxy "http://apt-proxy.example:3142/";
+Acquire::http::Proxy::mirror.example "DIRECT";
+Acquire::https::mirror.example::Proxy "DIRECT";
+Acquire::Check-Valid-Until "false";
+Acquire::Retries "3";
+Acquire::https::Verify-Peer "false";
+"""
+SOURCES = (
+    AptSource(
+        uri="http://mirror.example/debian",
+        suite="bookworm",
+        components=("main", "contrib"),
+        keyring=None,
+    ),
+    AptSource(
+        uri="http://mirror.example/debian",
+        suite="bookworm-updates",
+        components=("main",),
+        keyring=None,
+    ),
+    AptSource(
+        uri="http://mirror.example/debian-security",
+        suite="bookworm-security",
+        components=("main",),
+        keyring=None,
+    ),
+)
+
+
+@pytest.fixture
+def apt(tmp_path: Path) -> Host:
+    """Give a host that has apt."""
+    folder = tmp_path / "it's bin"
+    folder.mkdir()
+    for name in ("apt-get", "apt-config"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return host(environ={"PATH": str(folder)})
+
+
+def test_the_sources_of_a_release() -> None:
+    assert aptconfig.parse_targets(LISTED, "bookworm") == SOURCES
+    assert aptconfig.parse_targets(LISTED, "trixie") == ()
+    assert aptconfig.parse_targets("", "bookworm") == ()
+
+
+def test_a_keyring_that_is_there(tmp_path: Path) -> None:
+    key = tmp_path / "it's.gpg"
+    key.write_bytes(b"key")
+    line = f"Packages\thttps://m.example/\tbookworm\tmain\t{key}\n"
+    [source] = aptconfig.parse_targets(line, "bookworm")
+    assert source.keyring == key
+    assert source.line("/mnt/key-0.gpg") == (
+        "deb [signed-by=/mnt/key-0.gpg] https://m.example bookworm main"
+    )
+    assert source.line(None) == "deb https://m.example bookworm main"
+
+
+def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
+    answers = [completed("apt-get", stdout=LISTED), completed("apt-config", stdout=DUMP)]
+    runner = RecordingRunner([*answers], strict=True)
+    plan = plan_of(folder_of(tmp_path))
+    sources, settings = aptconfig.read(plan, apt, runner, {"https_proxy": "http://p.example:1"})
+    assert sources == SOURCES
+    assert settings == (
+        'Acquire::http::Proxy "http://apt-proxy.example:3142/";',
+        'Acquire::https::mirror.example::Proxy "DIRECT";',
+        'Acquire::Check-Valid-Until "false";',
+        'Acquire::Retries "3";',
+        'Acquire::https::Proxy "http://p.example:1";',
+    )
+    folder = tmp_path / "it's bin"
+    form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
+    assert runner.argvs == [
+        (f"{folder}/apt-get", "indextargets", "--format", form),
+        (f"{folder}/apt-config", "dump", "Acquire"),
+    ]
+
+
+@pytest.mark.parametrize("case", ["other distribution", "no apt", "default", "image"])
+def test_when_the_hosts_are_not_asked(apt: Host, tmp_path: Path, case: str) -> None:
+    from dataclasses import replace
+
+    from tests.values import IMAGE_BASE
+
+    on = {
+        "other distribution": replace(apt, distribution="rocky"),
+        "no apt": replace(apt, environ={"PATH": "/no/such"}),
+    }.get(case, apt)
+    plan = plan_of(
+        folder_of(tmp_path, **({"base": IMAGE_BASE} if case == "image" else {})),
+        site=site_of(routing={"apt": "default"} if case == "default" else {}),
+    )
+    assert aptconfig.read(plan, on, RecordingRunner(strict=True), {}) == ((), ())
+
+
+def test_an_apt_that_fails_is_passed_over(apt: Host, tmp_path: Path) -> None:
+    runner = RecordingRunner([completed("apt-get", code=100, stderr="E: broken")])
+    assert aptconfig.read(plan_of(folder_of(tmp_path)), apt, runner, {}) == ((), ())
+
+
+def test_the_files_of_a_build(tmp_path: Path) -> None:
+    key = tmp_path / "it's.gpg"
+    key.write_bytes(b"key")
+    signed = AptSource(uri="https://m.example", suite="a", components=("b", "c"), keyring=key)
+    settings = ('Acquire::Retries "3";',)
+    aptconfig.write(tmp_path, (SOURCES[0], signed), settings, has_ca=True)
+    assert (tmp_path / "sources.list").read_text() == (
+        "deb http://mirror.example/debian bookworm main contrib\n"
+        "deb [signed-by=/mnt/key-1.gpg] https://m.example a b c\n"
+    )
+    assert (tmp_path / "key-1.gpg").read_bytes() == b"key"
+    lines = (tmp_path / "apt.conf").read_text().splitlines()
+    assert (lines[0], lines[-1]) == (settings[0], 'Acquire::https::CAInfo "/mnt/ca.crt";')
+    assert 'Dir::Etc::SourceList "/mnt/sources.list";' in lines
+    aptconfig.write(tmp_path, (), (), has_ca=False)
+    assert "CAInfo" not in (tmp_path / "apt.conf").read_text()

@@ -1,0 +1,129 @@
+"""Exact command lines of the engine, its environment, and what it can't bind."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, SQUASH, Apptainer
+from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.engines.known import FINDERS
+from dlcontainer.errors import EngineError
+
+ENGINE = Apptainer(program=Path("/opt/my engine/apptainer"))
+IMAGE = Path("/it's here/a b.sif")
+HEAD = ["/opt/my engine/apptainer", "--nocolor"]
+
+
+def test_build_argv() -> None:
+    spec = BuildSpec(definition="apptainer.def", image=IMAGE, mode="plain")
+    wanted = [*HEAD, "build", "--notest", "--disable-cache", str(IMAGE), "apptainer.def"]
+    assert ENGINE.build_argv(spec) == wanted
+    assert ENGINE.build_argv(spec) == wanted
+
+
+def test_build_argv_with_all_there_is() -> None:
+    spec = BuildSpec(
+        definition="apptainer.def",
+        image=IMAGE,
+        mode="fakeroot",
+        squash=SQUASH,
+        binds=((Path("/a b"), "/mnt"), (Path("/c"), "/mnt/folder-0")),
+    )
+    assert ENGINE.build_argv(spec) == [
+        *[*HEAD, "build", "--notest", "--disable-cache", "--fakeroot"],
+        *["--mksquashfs-args", "-comp zstd -Xcompression-level 3"],
+        *["--bind", "/a b:/mnt", "--bind", "/c:/mnt/folder-0"],
+        *[str(IMAGE), "apptainer.def"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [("plain", []), ("userns", ["--userns"]), ("unpacked", ["--userns", "--unsquash"])],
+)
+def test_run_argv(mode: str, options: list[str]) -> None:
+    spec = RunSpec(
+        image=IMAGE,
+        argv=("python", "-c", "print('it''s')"),
+        mode=mode,
+        environment={"B": "2", "A": "x=y z"},
+        binds=((Path("/data"), "/data"),),
+    )
+    assert ENGINE.run_argv(spec) == [
+        *[*HEAD, "--quiet", "exec", *options],
+        *["--cleanenv", "--containall", "--no-home", "--pwd", "/"],
+        *["--env", "A=x=y z", "--env", "B=2", "--bind", "/data:/data"],
+        *[str(IMAGE), "python", "-c", "print('it''s')"],
+    ]
+
+
+def test_every_mode_has_its_command_line() -> None:
+    assert (set(BUILD_MODES), set(RUN_MODES)) == (
+        {"plain", "fakeroot"},
+        {"plain", "userns", "unpacked"},
+    )
+
+
+def test_inspect_argv() -> None:
+    wanted = [*HEAD, "inspect", "--json", "--labels", "--deffile", str(IMAGE)]
+    assert ENGINE.inspect_argv(IMAGE) == wanted
+
+
+@pytest.mark.parametrize("name", ["a:b", "a,b", 'a"b', "a\\b", "a\nb"])
+def test_paths_that_cannot_be_bound(name: str) -> None:
+    binds = ((Path("/ok"), "/mnt"), (Path("/tmp") / name, "/x"))
+    with pytest.raises(EngineError, match="the engine can't bind") as caught:
+        ENGINE.build_argv(BuildSpec(definition="d", image=IMAGE, mode="plain", binds=binds))
+    assert caught.value.next_step == "choose another folder (--tmpdir)"
+    with pytest.raises(EngineError, match="the engine can't bind"):
+        ENGINE.run_argv(RunSpec(image=IMAGE, argv=("a",), mode="plain", binds=binds))
+
+
+def test_the_environment_of_the_engine() -> None:
+    environ = {
+        "PATH": "/usr/bin",
+        "HOME": "/home/it's",
+        "https_proxy": "http://proxy.example:1",
+        "LD_PRELOAD": "/evil.so",
+        "APPTAINER_BIND": "/",
+        "APPTAINERENV_A": "1",
+        "SINGULARITY_CACHEDIR": "/x",
+        "PYTHONPATH": "/x",
+    }
+    beside = str(Path(sys.executable).parent)
+    kept = {
+        "PATH": f"/usr/bin:{beside}",
+        "HOME": "/home/it's",
+        "https_proxy": "http://proxy.example:1",
+    }
+    assert apptainer.environment(environ) == kept
+    tmp = {"APPTAINER_TMPDIR": "/a b", "SINGULARITY_TMPDIR": "/a b"}
+    assert apptainer.environment(environ, tmpdir=Path("/a b")) == {**kept, **tmp}
+    assert apptainer.environment({})["PATH"].endswith(f":{beside}")
+
+
+def program(folder: Path, name: str, *, mode: int = 0o755) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text("#!/bin/sh\n")
+    path.chmod(mode)
+    return path
+
+
+def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "it's 1", tmp_path / "2"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "private" / "python"))
+    environ = {"PATH": f"relative:{first}::{second}"}
+    with pytest.raises(EngineError, match="no Apptainer and no Singularity on PATH") as caught:
+        FINDERS["apptainer"](environ)
+    assert "make setup" in str(caught.value.next_step)
+    private = program(tmp_path / "private", "singularity")
+    assert apptainer.find(environ).program == private
+    older = program(second, "singularity")
+    assert apptainer.find(environ).program == older
+    program(first, "apptainer", mode=0o644)
+    assert apptainer.find(environ).program == older
+    newer = program(second, "apptainer")
+    assert apptainer.find(environ).program == newer

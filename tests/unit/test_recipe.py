@@ -1,0 +1,105 @@
+"""Recipes: what is no recipe, and what is said of it."""
+
+from typing import Any
+
+import pytest
+
+from dlcontainer import document, recipe
+from dlcontainer.distributions import DISTRIBUTIONS
+from dlcontainer.errors import ConfigError
+from dlcontainer.recipe import Recipe
+from tests.values import IMAGE_BASE, RECIPE, ROOT
+
+
+def recipe_of(**changes: Any) -> Recipe:
+    data = {**RECIPE, "verify": {"script": "verify.py"}, **changes}
+    return document.validate(document.from_data(data, layer="recipe"), Recipe)
+
+
+def steps(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"steps": list(given)}
+
+
+def test_the_smallest_recipe() -> None:
+    made = recipe_of()
+    assert (made.space_mb, made.mount_points, made.license) == (2000, (), None)
+    assert (made.steps[0].os_packages, made.steps[0].native) == (("python3",), False)
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in (ROOT / "recipes").iterdir()))
+def test_shipped_recipes_parse(folder: str) -> None:
+    path = ROOT / "recipes" / folder / "recipe.yaml"
+    written = recipe.read(path, display="r.yaml")
+    assert (written.data["name"], written.data["schema"]) == (folder, 1)
+    assert written.origin(("name",)).layer == "recipe"
+
+
+@pytest.mark.parametrize(("name", "release"), sorted(DISTRIBUTIONS))
+def test_known_distributions(name: str, release: str) -> None:
+    assert recipe_of(base={"distribution": name, "release": release}).base.release == release
+
+
+def test_an_image_by_digest() -> None:
+    assert recipe_of(base=IMAGE_BASE).base.image == IMAGE_BASE["image"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"base": {"image": "docker://example.org/a:latest"}}, r"base.image: .*does not match"),
+        ({"base": {**IMAGE_BASE, "release": "bookworm"}}, r"base: give 'image', or .* not both"),
+        ({"base": {"distribution": "debian"}}, r"base: needs 'distribution' and 'release', or"),
+        (
+            {"base": {"distribution": "rocky", "release": "9"}},
+            r"no facts about rocky 9; known: debian",
+        ),
+        (steps({"name": "a"}), r"steps\[0\]: does nothing: give os_packages"),
+        (
+            steps({"name": "a", "shell": "true", "os_packages": ["gcc"]}),
+            r"os_packages and shell want",
+        ),
+        (
+            steps({"name": "a", "os_packages": ["gcc"], "native": True}),
+            r"'native' belongs to a shell",
+        ),
+        (steps({"name": "a", "shell": "echo \x07"}), r"steps\[0\].shell: control characters"),
+        (steps({"name": "a", "shell": "a\rb"}), r"steps\[0\].shell: control characters"),
+        (
+            steps({"name": "a", "shell": "b"}, {"name": "a", "shell": "c"}),
+            r"two steps are named 'a'",
+        ),
+        (steps({"name": "a", "pyhton_packages": {}}), r"did you mean 'python_packages'\?"),
+        (steps({"name": "a", "python_packages": {"packages": []}}), r"python_packages.packages: "),
+        (
+            steps({"name": "a", "python_packages": {"packages": ["b==1"], "upstream": "up"}}),
+            r"step 'a' takes from 'up', which is not in 'upstreams'",
+        ),
+        (steps({"name": "a", "files": {"../a": "/opt/a"}}), r"files.* not a path inside"),
+        (steps({"name": "a", "files": {"a": "/opt/../a"}}), r"files.a: not an absolute path"),
+        ({"steps": []}, r"steps: "),
+        ({"exposes": []}, r"exposes: "),
+        ({"exposes": ["a;b"]}, r"exposes\[0\]: not a command's name"),
+        ({"upstreams": {"up": {"url": "http://example.org", "source": "x"}}}, r"not an https://"),
+        (
+            {"upstreams": {"Up": {"url": "https://example.org", "source": "x"}}},
+            r"not an identifier",
+        ),
+        ({"prefix": "/opt/it's"}, r"prefix: not an absolute path in the image"),
+        ({"version": 2.0}, r'version: .*quote it: "2.0"'),
+        ({"space_mb": 0}, r"space_mb: must be greater than 0"),
+        ({"verify": {"script": "/etc/passwd"}}, r"verify.script: not a path inside"),
+    ],
+)
+def test_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        recipe_of(**changes)
+
+
+def test_a_step_may_hold_an_environment_alone_or_beside_its_work() -> None:
+    made = recipe_of(
+        **steps(
+            {"name": "a", "environment": {"A": "1"}},
+            {"name": "b", "shell": "cat <<'X'\n\tit's\nX\n", "environment": {"B": "2"}},
+        )
+    )
+    assert [dict(step.environment) for step in made.steps] == [{"A": "1"}, {"B": "2"}]

@@ -1,0 +1,188 @@
+"""The way out of a build: one folder, its binds, and the traces that no image may hold."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from dlcontainer import pipconfig, routing
+from dlcontainer.errors import ConfigError
+from dlcontainer.machine import Host
+from dlcontainer.pipconfig import PipSettings
+from dlcontainer.routing import Routed
+from tests.fakes import RecordingRunner
+from tests.values import folder_of, host, plan_of, site_of
+
+URL = "https://example.org/whl"
+STEP = {"name": "pip", "python_packages": {"packages": ["a==1"], "upstream": "up"}}
+RECIPE = {"steps": [STEP], "upstreams": {"up": {"url": URL, "source": "a page"}}}
+PLAIN = {"apt": "default", "pip": "default", "ca": "default", "proxy": "none"}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Answer each HEAD request, and note it."""
+    calls: list[dict[str, Any]] = []
+
+    def head(url: str, **kwargs: Any) -> None:
+        calls.append({"url": url, **kwargs})
+
+    monkeypatch.setattr(requests, "head", head)
+    return calls
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "work 'here'" / "routing"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def prepare(folder: Path, on: Host | None = None, **given: Any) -> Routed:
+    plan = plan_of(
+        folder_of(folder.parent.parent, **RECIPE), site=site_of(routing={**PLAIN, **given})
+    )
+    return routing.prepare(plan, on or host(), RecordingRunner(strict=True), folder)
+
+
+def script(folder: Path) -> list[str]:
+    return (folder / "routing.sh").read_text().splitlines()
+
+
+def test_nothing_is_routed(folder: Path, asked: list[dict[str, Any]]) -> None:
+    routed = prepare(folder, upstreams={URL: "none"})
+    assert asked == []
+    assert script(folder) == [
+        "export PIP_REPORT=/mnt/pip-report.json",
+        "export PIP_CONFIG_FILE=/mnt/pip.conf",
+        "export DLC_UPSTREAM_UP=''",
+    ]
+    assert (routed.binds, dict(routed.environment), routed.notes) == (((folder, "/mnt"),), {}, ())
+    assert routed.traces == tuple(sorted(["/home/ada", str(folder.parent)]))
+    assert sorted(path.name for path in folder.iterdir()) == ["pip.conf", "routing.sh"]
+
+
+def test_an_upstream_that_answers(folder: Path, asked: list[dict[str, Any]]) -> None:
+    routed = prepare(folder, proxy="http://proxy.example:3128/it's")
+    assert f"export DLC_UPSTREAM_UP={URL}" in script(folder)
+    proxy = "http://proxy.example:3128/it's"
+    assert [(call["url"], call["proxies"]["https"]) for call in asked] == [(URL, proxy)]
+    assert asked[0]["timeout"]
+    quoted = "'http://proxy.example:3128/it'\"'\"'s'"
+    assert f"export http_proxy={quoted} HTTP_PROXY={quoted}" in script(folder)
+    assert (proxy in routed.traces, URL in routed.traces, routed.notes) == (True, False, ())
+
+
+def test_an_upstream_that_does_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def head(url: str, **kwargs: object) -> None:
+        raise requests.ConnectTimeout("too late")
+
+    monkeypatch.setattr(requests, "head", head)
+    routed = prepare(folder)
+    assert "export DLC_UPSTREAM_UP=''" in script(folder)
+    assert routed.notes == (
+        f"{URL} can't be reached from here (ConnectTimeout): left out, other sources serve",
+    )
+
+
+def test_a_mirror_of_an_upstream_leaves_no_trace(folder: Path, asked: list[dict[str, Any]]) -> None:
+    mirror = "https://mirror.example/whl?token=1"
+    routed = prepare(folder, upstreams={URL: mirror})
+    assert f"export DLC_UPSTREAM_UP='{mirror}'" in script(folder)
+    assert mirror in routed.traces
+    assert asked == []
+
+
+def test_proxies_of_the_host(folder: Path, asked: list[dict[str, Any]]) -> None:
+    environ = {
+        "HTTPS_PROXY": "http://upper.example:1",
+        "https_proxy": "http://lower.example:2",
+        "NO_PROXY": ".example",
+        "http_proxy": "",
+    }
+    routed = prepare(folder, host(environ=environ), proxy="auto")
+    assert dict(routed.environment) == {
+        "https_proxy": "http://lower.example:2",
+        "no_proxy": ".example",
+    }
+    assert "http://lower.example:2" in routed.traces
+    assert ".example" not in routed.traces
+
+
+def test_a_ca_goes_along(folder: Path, tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    ca = tmp_path / "it's a ca.pem"
+    ca.write_text("CERTIFICATE")
+    environ = {"SSL_CERT_FILE": "/no/such", "REQUESTS_CA_BUNDLE": str(ca)}
+    prepare(folder, host(environ=environ), ca="auto")
+    assert (folder / "ca.crt").read_text() == "CERTIFICATE"
+    assert "export SSL_CERT_FILE=/mnt/ca.crt" in script(folder)
+    assert asked[0]["verify"] == str(ca)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ca": "/no/such.pem"}, r"routing\.ca: no file /no/such\.pem"),
+        ({"wheels": ["/no/such wheels"]}, r"routing\.wheels: no folder /no/such wheels"),
+    ],
+)
+def test_what_is_not_there(
+    folder: Path, asked: list[dict[str, Any]], given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        prepare(folder, **given)
+    assert caught.value.next_step
+
+
+def test_wheels_and_a_written_index(
+    folder: Path, tmp_path: Path, asked: list[dict[str, Any]]
+) -> None:
+    wheels = tmp_path / "it's wheels"
+    wheels.mkdir()
+    pip = {"index": "https://mirror.example/simple", "extra_indexes": ["https://b.example"]}
+    routed = prepare(folder, pip=pip, wheels=[str(wheels)])
+    assert routed.binds == ((folder, "/mnt"), (wheels, "/mnt/folder-0"))
+    assert (folder / "folder-0").is_dir()
+    assert (folder / "pip.conf").read_text() == (
+        "[global]\nindex-url = https://mirror.example/simple\n"
+        "extra-index-url = https://b.example\nfind-links = /mnt/folder-0\n"
+        "disable-pip-version-check = true\n"
+    )
+    traces = {str(wheels), "https://mirror.example/simple", "https://b.example"}
+    assert traces <= set(routed.traces)
+
+
+def test_pip_as_the_host_has_it(
+    folder: Path, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipconfig, "read", lambda host: PipSettings(index="https://m.example"))
+    assert "https://m.example" in prepare(folder, pip="auto").traces
+    assert "index-url = https://m.example\n" in (folder / "pip.conf").read_text()
+
+
+@pytest.mark.parametrize("home", ["/", "/root"])
+def test_homes_that_every_image_has_are_no_trace(
+    folder: Path, asked: list[dict[str, Any]], home: str
+) -> None:
+    assert home not in prepare(folder, host(home=Path(home))).traces
+
+
+def test_wheels_that_pip_took(folder: Path) -> None:
+    assert routing.installed(Routed.nothing(folder)) == ()
+    taken = [
+        {
+            "metadata": {"name": name, "version": "1"},
+            "download_info": {"url": "https://mirror.example/x", **info},
+        }
+        for name, info in (
+            ("b", {"archive_info": {"hashes": {"sha256": "ab"}}}),
+            ("A", {}),
+        )
+    ]
+    (folder / "pip-report.json").write_text(json.dumps({"install": taken}))
+    assert routing.installed(Routed.nothing(folder)) == (
+        {"name": "A", "version": "1", "sha256": ""},
+        {"name": "b", "version": "1", "sha256": "ab"},
+    )

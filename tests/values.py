@@ -1,0 +1,139 @@
+"""Values for tests: a recorded host, a small recipe, and plans of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dlcontainer import document, plan, recipe, resources, siteconfig
+from dlcontainer.document import Document, Sourced
+from dlcontainer.engines.trial import Trial
+from dlcontainer.machine import Host
+from dlcontainer.plan import Plan, Setting
+from dlcontainer.siteconfig import Site
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATES = ROOT / "templates"
+RECORDED = ROOT / "tests" / "recorded"
+GOLDEN = ROOT / "tests" / "golden"
+
+# A Debian 12 machine, as `read_host` found it.
+HOST = Host(
+    arch="x86_64",
+    distribution="debian",
+    release="bookworm",
+    glibc="2.36",
+    kernel="6.1.0-18-amd64",
+    cpu_model="AMD EPYC 7763 64-Core Processor",
+    cores=8,
+    memory_mb=32_000,
+    uid=1000,
+    user="ada",
+    home=Path("/home/ada"),
+    environ={},
+)
+TRIAL = Trial(
+    key="key",
+    program="/opt/engine/bin/apptainer",
+    version="apptainer version 1.4.5",
+    build_mode="plain",
+    run_mode="userns",
+    takes_squash=True,
+    failures={},
+)
+SITE: Mapping[str, Any] = {
+    "schema": 1,
+    "name": "demo",
+    "summary": "A machine for tests",
+    "arch": "x86_64",
+    "default_recipe": "demo",
+}
+RECIPE: Mapping[str, Any] = {
+    "schema": 1,
+    "name": "demo",
+    "version": "1.0",
+    "summary": "A recipe for tests",
+    "base": {"distribution": "debian", "release": "bookworm"},
+    "prefix": "/opt/demo",
+    "versions": {"tool": "2.0"},
+    "steps": [{"name": "system", "os_packages": ["python3"]}],
+    "exposes": ["python"],
+    "verify": {"script": "verify.py", "imports": {"tool": "{{ versions.tool }}"}},
+}
+IMAGE_BASE = {"image": f"docker://registry.example.org/base/os@sha256:{'ab' * 32}"}
+# Values that do harm wherever one layer of quoting is missing.
+HOSTILE = (
+    "a'; touch CANARY; '",
+    'a"; touch CANARY; "',
+    "$(touch CANARY)",
+    "`touch CANARY`",
+    "; touch CANARY #",
+    "${IFS}&& touch CANARY",
+    "back\\slash\\",
+    "!history $HOME ~ * ? [a]",
+    "%post",
+    "ünïcode ' and \" 空",
+)
+
+
+def host(**changes: Any) -> Host:
+    """Give the recorded host with some facts changed."""
+    return replace(HOST, **changes)
+
+
+def write_yaml(path: Path, data: Mapping[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True))
+    return path
+
+
+def folder_of(parent: Path, **changes: Any) -> Path:
+    """Make a folder with a recipe (`RECIPE` with changes) and its verify.py."""
+    folder = parent / "it's a recipe"
+    write_yaml(folder / "recipe.yaml", {**RECIPE, **changes})
+    (folder / "verify.py").write_text("print('{}')\n")
+    return folder
+
+
+def site_of(data: Mapping[str, Any] = SITE, *, on: Host = HOST, **changes: Any) -> Sourced[Site]:
+    """Give a site of plain data, as `siteconfig.load` would."""
+    written = document.from_data({**data, **changes}, layer="site")
+    return Sourced(value=document.validate(written, Site), document=written)
+
+
+def plan_of(
+    folder: Path,
+    *,
+    site: Sourced[Site] | None = None,
+    changes: Sequence[Document] = (),
+    on: Host = HOST,
+    trial: Trial | None = None,
+    templates: Mapping[str, str] | None = None,
+) -> Plan:
+    """Settle the recipe of a folder for a site."""
+    return plan.resolve(
+        site=site or site_of(),
+        recipe=recipe.read(folder / "recipe.yaml", display="recipe.yaml"),
+        folder=folder,
+        changes=changes,
+        setting=Setting(host=on, trial=trial, templates=templates or {}),
+    )
+
+
+def shipped_site(name: str, *, on: Host = HOST) -> Sourced[Site]:
+    path = ROOT / "site-configs" / f"{name}.yaml"
+    return siteconfig.load(path, display=path.name, overrides=None, host=on)
+
+
+def shipped_plan(site: str, *, on: Host = HOST) -> Plan:
+    """Settle the shipped PyTorch recipe for a shipped site, as the command line would."""
+    from dlcontainer.cli.world import World
+
+    world = World(environ={"HOME": "/no/such/home"})
+    object.__setattr__(world, "resources", resources.locate(None))
+    folder = ROOT / "recipes" / "pytorch"
+    return plan_of(
+        folder, site=shipped_site(site, on=on), on=on, templates=world.template_digests()
+    )
