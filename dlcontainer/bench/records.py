@@ -22,7 +22,8 @@ VERSION = 1
 Probe = Literal["import", "train"]
 Question = Literal["overhead", "deployment"]
 ArmName = Literal["native", "unpacked", "container"]
-Role = Literal["warmup", "pair", "control"]
+# A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted.
+Role = Literal["warmup", "pair", "joiner", "control"]
 # Which side of a pair ran first: n the reference (arms[0]), c the candidate (arms[1]).
 Order = Literal["nc", "cn"]
 Mount = Literal["first", "joiner", "none"]
@@ -37,7 +38,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 class Declared:
     """What was settled before the first launch; its hash is in the file and the report.
 
-    `metric` is `wall_s` or a key of the samples' `values`, in seconds, less is better. `margin` m
+    `metric` is a key of the samples' `values` or `wall_s`, in seconds, less is better. `margin` m
     means the ratios [1/(1+m), 1+m]. `looks` are the numbers of pairs at which a verdict may be
     read; empty: one look, at `pairs`. `loss_tolerance` is relative, None where nothing is trained.
     """
@@ -52,6 +53,7 @@ class Declared:
     pairs: Count
     control_pairs: Count
     seed: int
+    joiner_pairs: Count = 0
     warmups: Count
     arms: tuple[ArmName, ArmName]
     steps: Count = 0
@@ -104,9 +106,10 @@ class Stack:
 class Sample:
     """One launch: times in seconds; `line` is its place in the file.
 
-    Warm-up launches have pair 0 and no order. In a control both launches are of the reference
-    arm, and `order` says which of the two plays the candidate, so that an effect of running
-    second cancels there as it does in a pair.
+    `wall_s` is that of the whole launch; `values` hold the figures (`metric` among them), and the
+    loss curve as `loss`. Pairs are numbered from 1 within their role. Warm-up launches have pair 0
+    and no order. In a control both launches are of the reference arm, and `order` says which of
+    the two plays the candidate, so that an effect of running second cancels there as in a pair.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -133,7 +136,7 @@ class Sample:
 
     def seconds(self, metric: str) -> float | None:
         """Give one figure of this launch, None where it isn't there or is no positive time."""
-        value = self.wall_s if metric == "wall_s" else self.values.get(metric)
+        value = self.values.get(metric, self.wall_s if metric == "wall_s" else None)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         return float(value) if self.ok and 0 < value < float("inf") else None
