@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import Arm, ArmName, Declared, Probe, Question
+from dlcontainer.bench.records import Arm, ArmName, Declared, Json, Probe, Question
 from dlcontainer.bench.subject import Subject
 from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import mount_of
@@ -72,7 +70,7 @@ class Sides:
 
     def launches(self, pair: Pair) -> list[Side]:
         """Give a pair's two launches in their order; in a control both are the reference's."""
-        others: dict[str, Side | None] = {"aa": self.reference, "joiner": self.joiner}
+        others: dict[str, Side | None] = {"control": self.reference, "joiner": self.joiner}
         other = others.get(pair.series) or self.candidate
         both = [self.reference, other]
         return both if pair.native_first else both[::-1]
@@ -137,8 +135,7 @@ def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
 
 def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Declared:
     """Write the declaration: it is hashed into the file before the first sample."""
-    joiners = wanted.joiners if sides.joiner else 0
-    work: dict[str, JsonValue] = {"joiner_pairs": joiners, "threads": wanted.threads}
+    work: dict[str, Json] = {"threads": wanted.threads}
     if wanted.probe == "import":
         work |= {"module": wanted.module}
     else:
@@ -156,6 +153,7 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
         alpha=ALPHA,
         pairs=wanted.pairs,
         control_pairs=wanted.controls,
+        joiner_pairs=wanted.joiners if sides.joiner else 0,
         seed=wanted.seed,
         warmups=len(sides.all()),
         arms=(sides.reference.name, sides.candidate.name),

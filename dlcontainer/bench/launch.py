@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import JsonValue
-
+from dlcontainer.bench.records import Json
 from dlcontainer.shell import (
     CommandFailedError,
     CommandNotFoundError,
@@ -62,8 +61,8 @@ class Outcome:
     phases: Mapping[str, float] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
     steps_s: tuple[float, ...] = ()
-    workload: Mapping[str, JsonValue] = field(default_factory=dict)
-    stack: Mapping[str, JsonValue] = field(default_factory=dict)
+    workload: Mapping[str, Json] = field(default_factory=dict)
+    stack: Mapping[str, Json] = field(default_factory=dict)
     reason: str = ""
     stderr: tuple[str, ...] = ()
 

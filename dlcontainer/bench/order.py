@@ -4,14 +4,14 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-Series = Literal["ab", "joiner", "aa"]
+Series = Literal["pair", "joiner", "control"]
 
 BLOCK = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Two launches back to back; `number` counts from 1, joiners go on where `ab` ends."""
+    """Two launches back to back; `number` counts from 1 within the series."""
 
     series: Series
     number: int
@@ -24,12 +24,11 @@ def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[Pa
     The same numbers give the same order.
     """
     draw = random.Random(f"dlcontainer/order/1:{seed}")  # noqa: S311 - an order, not a secret
-    counts: dict[Series, int] = {"ab": pairs, "joiner": joiners, "aa": controls}
+    counts: dict[Series, int] = {"pair": pairs, "joiner": joiners, "control": controls}
     placed: list[tuple[float, Pair]] = []
     for series, count in counts.items():
         for index, native_first in enumerate(balanced(count, draw)):
-            number = index + 1 + (pairs if series == "joiner" else 0)
-            pair = Pair(series=series, number=number, native_first=native_first)
+            pair = Pair(series=series, number=index + 1, native_first=native_first)
             # Spread over the whole session, the place within each stretch drawn by lot.
             placed.append(((index + draw.random()) / count, pair))
     return [pair for _, pair in sorted(placed, key=lambda item: item[0])]

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pydantic import JsonValue
-
 from dlcontainer.bench.declare import Side
 from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import ArmName, Order, Sample, Stack
+from dlcontainer.bench.records import ArmName, Json, Order, Sample, Stack
 from dlcontainer.bench.results import Writer
 from dlcontainer.errors import BenchDataError
 
@@ -34,13 +32,13 @@ class Recorder:
     writer: Writer
     timeout_s: float
     index: int = 0
-    stacks: dict[tuple[ArmName, str], Mapping[str, JsonValue]] = field(default_factory=dict)
+    stacks: dict[tuple[ArmName, str], Mapping[str, Json]] = field(default_factory=dict)
 
     def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
         """Write a throw-away launch, and once for each arm what it is made of."""
         if outcome.stack and side.mount != "joiner":
             # The workload is attested too: both sides must have run the same.
-            facts: dict[str, JsonValue] = {**outcome.stack, "workload": dict(outcome.workload)}
+            facts: dict[str, Json] = {**outcome.stack, "workload": dict(outcome.workload)}
             self.writer.stack(Stack(arm=side.name, facts=facts))
         self.stacks[(side.name, side.mount)] = outcome.stack
         self._write(_sample(self.index, side, started, outcome), side, outcome)
@@ -90,10 +88,10 @@ def _sample(
     place: tuple[Pair, int] | None = None,
 ) -> Sample:
     wall = outcome.values.get("wall_s", outcome.elapsed_s)
-    values: dict[str, JsonValue] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
+    values: dict[str, Json] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
     values["elapsed_s"] = outcome.elapsed_s
     if outcome.losses:
-        values["losses"] = list(outcome.losses)
+        values["loss"] = list(outcome.losses)
         values["steps_s"] = list(outcome.steps_s)
     if outcome.stderr and outcome.status != "ok":
         values["stderr"] = list(outcome.stderr)
@@ -117,7 +115,7 @@ def _placed(sample: Sample, pair: Pair, position: int) -> Sample:
     where: Literal[0, 1] = 1 if position else 0
     return replace(
         sample,
-        role="control" if pair.series == "aa" else "pair",
+        role=pair.series,
         pair=pair.number,
         position=where,
         order=direction,

@@ -28,6 +28,7 @@ Role = Literal["warmup", "pair", "joiner", "control"]
 Order = Literal["nc", "cn"]
 Mount = Literal["first", "joiner", "none"]
 
+Json = JsonValue
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1)]

@@ -70,8 +70,7 @@ def _make(plan: Plan, lab: Lab, text: str, places: tuple[Path, Path]) -> None:
     variables, notes = routing.for_host(plan, lab.host, routed)
     for note in notes:
         lab.progress.note(note)
-    (work / "script").mkdir()
-    script = context.write(plan, "native", text, work / "script")
+    script = context.write(plan, "native", text, f"{work / 'script'}/")
     kept = {name: lab.host.environ[name] for name in _KEPT if name in lab.host.environ}
     log = folder / "twin.log"
     log.unlink(missing_ok=True)
