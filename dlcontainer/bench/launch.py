@@ -59,6 +59,7 @@ class Outcome:
     elapsed_s: float
     values: Mapping[str, float] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Json] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
     steps_s: tuple[float, ...] = ()
     workload: Mapping[str, Json] = field(default_factory=dict)
@@ -147,6 +148,7 @@ def _taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcom
         elapsed_s=elapsed,
         values=values,
         phases=phases,
+        counts=dict(said["counts"]),
         losses=tuple(float(loss) for loss in said.get("losses", ())),
         steps_s=tuple(float(step) for step in said.get("steps_s", ())),
         workload=dict(said.get("workload", {"module": said.get("module")})),

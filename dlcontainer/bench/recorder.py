@@ -90,6 +90,8 @@ def _sample(
     wall = outcome.values.get("wall_s", outcome.elapsed_s)
     values: dict[str, Json] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
     values["elapsed_s"] = outcome.elapsed_s
+    if outcome.counts:
+        values["counts"] = dict(outcome.counts)
     if outcome.losses:
         values["loss"] = list(outcome.losses)
         values["steps_s"] = list(outcome.steps_s)

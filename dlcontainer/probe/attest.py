@@ -37,9 +37,12 @@ def stack(framework=None):
 
     found = {
         "python": platform.python_version(),
-        "python_build": " ".join(platform.python_build()),
+        # Distributions rebuild one version for security: shown, and no other version for it.
+        "executable": {
+            "build": " ".join(platform.python_build()),
+            "compiler": platform.python_compiler(),
+        },
         "python_flags": sorted(_flags()),
-        "compiler": platform.python_compiler(),
         "machine": platform.machine(),
         "libc": " ".join(platform.libc_ver()),
         "kernel": platform.release(),

@@ -27,6 +27,8 @@ def report(module, loaded, error, stamps, cpu_s):
         "stamps_ns": stamps,
         "values": {
             "import_cpu_s": cpu_s,
+        },
+        "counts": {
             "modules": len(sys.modules),
             "minor_faults": usage.ru_minflt,
             "major_faults": usage.ru_majflt,

@@ -133,13 +133,10 @@ def measure(torch, wanted, device):
     steps = clock.steps_s()
     values = {
         "wall_s": wall,
-        "samples_per_s": wanted.batch * wanted.steps / wall,
         "cpu_s_per_step": cpu / wanted.steps,
         "step_p50_s": quantile(steps, 0.5),
         "step_p95_s": quantile(steps, 0.95),
     }
-    if device != "cpu":
-        values["device_memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
     return values, steps, [float(loss) for loss in kept]
 
 
@@ -165,7 +162,12 @@ def run(arguments, first_line_ns):
     import attest
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    values["max_rss_mb"] = usage.ru_maxrss / 1024.0
+    counts = {
+        "max_rss_mb": usage.ru_maxrss / 1024.0,
+        "samples_per_s": wanted.batch * wanted.steps / values["wall_s"],
+    }
+    if device != "cpu":
+        counts["device_memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
     body = {
         "schema": SCHEMA,
         "probe": "train",
@@ -177,6 +179,7 @@ def run(arguments, first_line_ns):
             "python": first_line_ns,
         },
         "values": values,
+        "counts": counts,
         "steps_s": [round(step, 6) for step in steps],
         "losses": losses,
         "stack": attest.stack(torch),
