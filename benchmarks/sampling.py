@@ -30,6 +30,8 @@ class Interval:
     coverage: float
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.median:.3g}"
         return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 

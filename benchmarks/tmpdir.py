@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import sysconfig
 import tempfile
@@ -69,6 +70,7 @@ class Bench:
 def main() -> None:
     """Measure, print the tables or JSON."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folders are removed then too
     with (
         tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=options.disk) as disk,
         tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=MEMORY) as memory,

@@ -20,7 +20,7 @@ from dlcontainer.progress import Progress, Steps
 from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import CommandFailedError, Runner
-from dlcontainer.workspace import settle, workspace
+from dlcontainer.workspace import settle, settling, workspace
 
 _LAST_LINES = 12
 _LINE_WIDTH = 200
@@ -87,10 +87,11 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
             ),
         )
         paths = {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
-        settle(log, paths[".log"])
-        settle(near / "record.json", paths[".json"])
-        # Last: who sees the image sees its record too.
-        settle(image, paths[".sif"])
+        with settling(output):
+            settle(log, paths[".log"])
+            settle(near / "record.json", paths[".json"])
+            # Last: who sees the image sees its record too.
+            settle(image, paths[".sif"])
     (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
     return Image(
         path=paths[".sif"],

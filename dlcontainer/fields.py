@@ -16,9 +16,7 @@ OCI_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64le", "aarch64":
 class Strict(BaseModel):
     """A model that takes nothing it does not know and never changes."""
 
-    # defer_build: only the model that is asked to validate makes a validator, not each of its parts
-    # at import (docs/measurements.md).
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:

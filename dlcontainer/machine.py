@@ -84,7 +84,8 @@ def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
     folders = [part for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
     for folder in [*folders, str(Path(sys.executable).parent)]:
         path = Path(folder) / name
-        if path.is_file() and os.access(path, os.X_OK):
+        # First: is_file raises where a folder on PATH may not be entered (another user's home).
+        if os.access(path, os.X_OK) and path.is_file():
             return path
     return None
 

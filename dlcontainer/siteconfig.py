@@ -123,12 +123,11 @@ class Site(Strict):
     os: Os | None = None
     cpu: Cpu | None = None
     accelerator: Accelerator | None = None
-    # model_construct: a default needs no check, and the part no validator of its own.
-    scheduler: Scheduler = Scheduler.model_construct()
-    modules: Modules = Modules.model_construct()
-    engine: EngineConfig = EngineConfig.model_construct()
+    scheduler: Scheduler = Scheduler()
+    modules: Modules = Modules()
+    engine: EngineConfig = EngineConfig()
     filesystems: tuple[FileSystem, ...] = ()
-    routing: Routing = Routing.model_construct()
+    routing: Routing = Routing()
     environment: dict[EnvName, Line] = Field(
         default_factory=dict, description="set in every image of this site"
     )

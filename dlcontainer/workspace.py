@@ -29,22 +29,30 @@ def workspace(parent: Path, runner: Runner) -> Iterator[Path]:
     reap(parent, runner)
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        lock = os.open(path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = _locked(path)
     except OSError as error:
         raise BuildError(
             f"can't write in {parent}: {error.strerror}",
             next_step="choose another folder: -o for the image, --tmpdir for the build",
         ) from None
     try:
-        # Some file systems have no locks: then nothing of theirs is ever reaped.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield path
     finally:
         try:
             remove(path, runner)
         finally:
             os.close(lock)
+
+
+def _locked(path: Path) -> int:
+    # Locked first, named then: nobody can find it free between the two.
+    unnamed = path / f"{_LOCK}.new"
+    lock = os.open(unnamed, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    # Some file systems have no locks: then nothing of theirs is ever reaped.
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unnamed.rename(path / _LOCK)
+    return lock
 
 
 def reap(parent: Path, runner: Runner) -> list[Path]:
@@ -106,6 +114,19 @@ def _open_up(folder: Path) -> None:
         info = folder.lstat()
         if stat.S_ISDIR(info.st_mode) and info.st_mode & 0o700 != 0o700:
             folder.chmod(stat.S_IMODE(info.st_mode) | 0o700)
+
+
+@contextlib.contextmanager
+def settling(folder: Path) -> Iterator[None]:
+    """Keep others from settling files in a folder: a record and its image change together."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Some file systems have no locks: then two builds that end at one moment can mix.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def settle(source: Path, target: Path) -> None:

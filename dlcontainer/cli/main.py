@@ -55,10 +55,13 @@ def root(
 def _signals() -> Iterator[None]:
     # SIGTERM (a batch system's time limit) and SIGHUP (a lost connection) clean up as Ctrl-C does.
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        raise InterruptedByUserError(f"interrupted by {signal.Signals(number).name}")
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        raise InterruptedByUserError(f"interrupted by {name}")
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    # SIGINT too: Typer would end without a word on KeyboardInterrupt. One that is ignored (nohup,
+    # a shell's background job) stays so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
     yield
 
@@ -106,7 +109,8 @@ def _command(argv: list[str]) -> str:
 
 def run() -> None:
     """Run the command line and exit with its documented code."""
-    # Importing makes some 50,000 objects that stay: looking through them for garbage is in vain.
+    # Importing makes some 50,000 objects that stay: looking through them for garbage, now and as
+    # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements.md).
     gc.set_threshold(50_000)
     argv = sys.argv[1:]
     try:
@@ -121,6 +125,5 @@ def run() -> None:
         traceback.print_exc()
         print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
         code = 70
-    # Nor does the interpreter need to look through them as it ends: 15 % of the time of a `render`.
     gc.freeze()
     sys.exit(code)

@@ -54,10 +54,14 @@ def show(
 
 
 @app.command("schema")
-def schema(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
+def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """Print the JSON Schema of recipes, for editors."""
     import json
 
     from dlcontainer.recipe import Recipe
 
-    output.say(json.dumps(Recipe.model_json_schema(), indent=1))
+    schema = Recipe.model_json_schema()
+    if as_json:
+        output.emit("recipe-schema", {"json_schema": schema})
+        return
+    output.say(json.dumps(schema, indent=1))

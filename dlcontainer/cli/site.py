@@ -64,10 +64,14 @@ def show(
 
 
 @app.command("schema")
-def schema(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
+def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """Print the JSON Schema of site configs, for editors."""
     import json
 
     from dlcontainer.siteconfig import Site
 
-    output.say(json.dumps(Site.model_json_schema(), indent=1))
+    schema = Site.model_json_schema()
+    if as_json:
+        output.emit("site-schema", {"json_schema": schema})
+        return
+    output.say(json.dumps(schema, indent=1))

@@ -36,10 +36,11 @@ def validate(document: Document, model: type[M]) -> M:
         # As JSON, because strict models take lists for tuples and text for enums only from there.
         return model.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
-        typed = _as_typed(document, error.errors(include_url=False))
+        details = error.errors(include_url=False)
+        typed = _as_typed(document, details)
         if typed is not None:
             return validate(typed, model)
-        found = [_finding(document, model, detail) for detail in error.errors(include_url=False)]
+        found = [_finding(document, model, detail) for detail in details]
         raise ConfigError("\n".join(_lines(document, _telling(found)))) from error
 
 

@@ -9,7 +9,8 @@ def merge(*documents: Document) -> Document:
     """Lay documents over each other; the later wins.
 
     Mappings merge key by key, lists and other values are replaced whole, and a null in a later
-    document removes the key. A merged mapping keeps the origin that it had first.
+    document removes the key. A merged mapping keeps the origin that it had first, one in a file
+    before others.
     """
     merged = documents[0] if documents else Document(data={}, origins={})
     for later in documents[1:]:
@@ -31,9 +32,10 @@ def _merge_mapping(
     origins: dict[KeyPath, Origin],
 ) -> dict[str, object]:
     old, new = pair
-    owner = base if path in base.origins else later
-    if path in owner.origins:
-        origins[path] = owner.origins[path]
+    # The first that stands in a file, where a missing key could be written; else the first.
+    there = [layer.origins[path] for layer in (base, later) if path in layer.origins]
+    if there:
+        origins[path] = next((origin for origin in there if origin.mark), there[0])
     result: dict[str, object] = {}
     for key in [*old, *(key for key in new if key not in old)]:
         here = (*path, key)

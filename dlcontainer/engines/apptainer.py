@@ -21,8 +21,8 @@ RUN_MODES: Mapping[str, tuple[str, ...]] = {
     "unpacked": ("--userns", "--unsquash"),
 }
 
-# zstd is smaller than Apptainer's default (gzip) and quicker to make and to read; level 3 is for
-# images in use while a recipe is being made. Measured: docs/measurements.md.
+# At level 3 zstd gives an image as small as Apptainer's default (gzip) in a tenth of the time:
+# docs/measurements.md.
 SQUASH = ("-comp", "zstd", "-Xcompression-level", "3")
 
 # What reaches the engine of this process's environment. All else (APPTAINER_*, LD_PRELOAD, …)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Folders of a root tree that are links into /usr on merged systems and folders on others.
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_TIMEOUT_S = 120
+# For one answer of the engine: the tiny image takes it a second or two.
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,9 +122,9 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
 
     env = apptainer.environment(host.environ)
     try:
-        version = runner([str(engine.program), "--version"], env=env, timeout=_TIMEOUT_S).stdout
+        version = runner([str(engine.program), "--version"], env=env, timeout=TIMEOUT_S).stdout
         help_text = runner(
-            [str(engine.program), "build", "--help"], env=env, timeout=_TIMEOUT_S
+            [str(engine.program), "build", "--help"], env=env, timeout=TIMEOUT_S
         ).stdout
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
         said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
@@ -146,11 +147,11 @@ def _first(
     runner, env, work, failures = world
     for mode in modes:
         try:
-            runner(argv_of(mode), env=env, cwd=work, timeout=_TIMEOUT_S)
+            runner(argv_of(mode), env=env, cwd=work, timeout=TIMEOUT_S)
         except CommandFailedError as error:
             failures[f"{what} {mode}"] = _reason(error.completed.stderr)
         except CommandTimeoutError:
-            failures[f"{what} {mode}"] = f"no answer in {_TIMEOUT_S} s"
+            failures[f"{what} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
         else:
             return mode
     return None

@@ -1,0 +1,189 @@
+"""What tests with real tools share: an isolated user, the command line, small recipes, a wheel."""
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+# Short steps without any package of the distribution's, for what is not about Python.
+BARE = """\
+schema: 1
+name: bare
+version: "1.0"
+summary: A root tree and a file, for tests
+space_mb: 300
+base: {distribution: debian, release: bookworm}
+prefix: /opt/bare
+steps:
+  - name: note
+    files: {note.txt: /opt/bare/note.txt}
+  - name: work
+    shell: |
+WORK
+exposes: [sh]
+environment: {BARE: "a b'c"}
+verify: {script: verify.py}
+"""
+
+# A Python, an environment and one wheel that the tests make themselves.
+TINY = """\
+schema: 1
+name: tiny
+version: "1.0"
+summary: A Python and one small wheel, for tests
+space_mb: 300
+base: {distribution: debian, release: bookworm}
+prefix: /opt/tiny
+steps:
+  - name: system
+    os_packages: [python3, python3-venv]
+  - name: wheel
+    python_packages:
+      packages: [dlctiny==1.0]
+exposes: [python]
+verify:
+  script: verify.py
+  imports: {dlctiny: "1.0"}
+"""
+
+VERIFY = """\
+import json
+import dlctiny
+print(json.dumps({"ok": True, "what": "answer", "answer": dlctiny.ANSWER}))
+"""
+
+
+def missing(what: str) -> NoReturn:
+    """Say what a test lacks: on a laptop it is skipped, in CI it fails."""
+    text = f"no {what} here; type `make setup`"
+    if os.environ.get("CI") == "true":
+        pytest.fail(text)
+    pytest.skip(text)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """What `dlcontainer build --json` said, read."""
+
+    image: Path
+    record: Path
+    log: Path
+    body: Mapping[str, Any]
+
+    def recorded(self) -> dict[str, Any]:
+        return dict(json.loads(self.record.read_text()))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """A user of dlcontainer with a home and a TMPDIR of its own."""
+
+    environ: Mapping[str, str]
+    folder: Path
+    # How the command line is called; a test may give another interpreter.
+    program: tuple[str, ...] = (str(Path(sys.executable).with_name("dlcontainer")),)
+
+    def having(self, **variables: str | Path) -> "World":
+        """Give the same world with other variables."""
+        changes = {name: str(value) for name, value in variables.items()}
+        return replace(self, environ={**self.environ, **changes})
+
+    def run(
+        self, *argv: str | Path, code: int | None = 0, cwd: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run the command line to its end; the exit code must be `code` unless that is None."""
+        done = subprocess.run(
+            [*self.program, *map(str, argv)],
+            env=dict(self.environ),
+            cwd=cwd or self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def build(self, recipe: str | Path, output: Path, *argv: str | Path) -> Built:
+        """Build for site local."""
+        done = self.run("build", recipe, "--site", "local", "-o", output, "--json", *argv)
+        body = json.loads(done.stdout)
+        paths = {key: Path(body[key]) for key in ("image", "record", "log")}
+        return Built(body=body, **paths)
+
+    def checks(self, image: Path, *, code: int = 0) -> dict[str, tuple[bool, str]]:
+        """Validate an image; give each check's outcome and detail."""
+        body = json.loads(self.run("validate", image, "--json", code=code).stdout)
+        assert body["ok"] is (code == 0)
+        return {check["name"]: (check["ok"], check["detail"]) for check in body["checks"]}
+
+
+def isolated(folder: Path, cache: Path) -> World:
+    """Make a world in a folder: nothing of this user's home but where pip finds packages."""
+    home, tmp = folder / "home", folder / "tmp"
+    tmp.mkdir(parents=True)
+    for name in (".config/pip/pip.conf", ".pip/pip.conf"):
+        there = Path(os.environ.get("HOME", "/")) / name
+        if there.is_file():
+            (home / name).parent.mkdir(parents=True)
+            shutil.copyfile(there, home / name)
+    home.mkdir(exist_ok=True)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("XDG_", "APPTAINER", "SINGULARITY", "LD_", "PYTHON"))
+    }
+    own = {"HOME": str(home), "XDG_CACHE_HOME": str(cache), "TMPDIR": str(tmp)}
+    return World(environ={**kept, **own}, folder=folder)
+
+
+def write_bare(folder: Path, work: str = "true", *, space_mb: int = 300) -> Path:
+    """Write the recipe without packages, with a snippet as its work."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "\n".join(f"      {line}" for line in work.splitlines())
+    text = BARE.replace("WORK", lines).replace("space_mb: 300", f"space_mb: {space_mb}")
+    (folder / "recipe.yaml").write_text(text)
+    (folder / "note.txt").write_text("a note\n")
+    (folder / "verify.py").write_text("")
+    return folder
+
+
+def write_tiny(folder: Path) -> Path:
+    """Write the recipe with a Python and a wheel."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe.yaml").write_text(TINY)
+    (folder / "verify.py").write_text(VERIFY)
+    return folder
+
+
+def write_wheel(folder: Path) -> Path:
+    """Make the wheel of the module dlctiny."""
+    folder.mkdir(parents=True, exist_ok=True)
+    info = "dlctiny-1.0.dist-info"
+    files = {
+        "dlctiny.py": '__version__ = "1.0"\nANSWER = 42\n',
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: dlctiny\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\n"
+        "Tag: py3-none-any\n",
+    }
+    rows = []
+    for name, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest())
+        rows.append(f"{name},sha256={digest.rstrip(b'=').decode()},{len(text)}")
+    files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"
+    path = folder / "dlctiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+    return path

@@ -1,0 +1,221 @@
+"""The command line: JSON everywhere, exit codes, overrides, no processes where none are due."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer import __version__
+from dlcontainer.cli import main
+from dlcontainer.formats import texts
+from tests.values import GOLDEN, IMAGE_BASE, RECIPE, SITE, folder_of, write_yaml
+
+Run = Callable[..., tuple[int, str, str]]
+SLURM = ("--site", "example-slurm")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line as a user with an empty home, in an empty folder, without an engine."""
+    home = tmp_path / "it's a home"
+    (home / "here").mkdir(parents=True)
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", "/no/such")
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    monkeypatch.chdir(home / "here")
+
+    def run(*argv: object) -> tuple[int, str, str]:
+        words = [str(word) for word in argv]
+        code = main._run(words, as_json="--json" in words)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def config(home: Path, name: str, data: dict[str, Any]) -> Path:
+    return write_yaml(home / "it's a home/.config/dlcontainer" / name, data)
+
+
+@pytest.mark.parametrize(
+    ("argv", "schema"),
+    [
+        (["site", "list"], "sites"),
+        (["site", "show", "example-slurm"], "site"),
+        (["recipe", "list"], "recipes"),
+        (["recipe", "show", "pytorch"], "recipe"),
+        (["plan", *SLURM], "plan"),
+        (["render", *SLURM], "render"),
+        (["render", *SLURM, "-f", "native", "-o", "a b/"], "render"),
+        (["plan", "--site", "local", "--set", "base.release=potato"], "error"),
+        (["render", "--site", "nowhere"], "error"),
+        (["build", *SLURM, "--dry-run"], "error"),
+        (["validate", "no such.sif"], "error"),
+        (["doctor"], "doctor"),
+        (["plan"], "error"),
+    ],
+)
+def test_json_is_one_object_with_a_schema_and_nothing_else(
+    run: Run, argv: list[str], schema: str
+) -> None:
+    code, out, err = run(*argv, "--json")
+    body = json.loads(out)
+    assert body["schema"] == f"dlcontainer/{schema}/1"
+    if schema == "error":
+        assert (body["exit_code"], body["what"] in err) == (code, True)
+    else:
+        assert (code, err) == (1 if schema == "doctor" else 0, "")
+
+
+@pytest.mark.parametrize(("noun", "key"), [("site", "arch"), ("recipe", "steps")])
+def test_schemas_for_editors(run: Run, noun: str, key: str) -> None:
+    code, out, err = run(noun, "schema")
+    body = json.loads(out)
+    assert (code, err, body["additionalProperties"]) == (0, "", False)
+    assert key in body["required"]
+    wrapped = json.loads(run(noun, "schema", "--json")[1])
+    assert wrapped == {"schema": f"dlcontainer/{noun}-schema/1", "json_schema": body}
+
+
+def test_people_read_text(run: Run) -> None:
+    code, out, _ = run("site", "list")
+    assert (code, out.splitlines()[0].split()[:2]) == (0, ["name", "arch"])
+    code, out, _ = run("plan", *SLURM)
+    assert code == 0
+    assert "apptainer, not tried here: run `dlcontainer doctor`" in out
+    assert "environment.OMP_PROC_BIND" in out
+    assert "site (site-configs/example-slurm.yaml:" in out
+    assert run("recipe", "show", "pytorch")[1].count("recipe (recipes/pytorch/recipe.yaml:") > 10
+    assert run("--version") == (0, f"dlcontainer {__version__}\n", "")
+
+
+@pytest.mark.parametrize("form", texts.FORMATS)
+def test_render_gives_the_golden_text_and_nothing_else(run: Run, form: texts.Format) -> None:
+    wanted = (GOLDEN / "example-slurm" / texts.FILE_NAMES[form]).read_text()
+    assert run("render", "pytorch", *SLURM, "--format", form) == (0, wanted, "")
+
+
+def test_render_into_files(run: Run, tmp_path: Path) -> None:
+    here = Path.cwd()
+    assert run("render", *SLURM, "-o", "it's new/") == (0, "wrote it's new/apptainer.def\n", "")
+    assert (here / "it's new/files/00-verify.py").is_file()
+    assert run("render", *SLURM, "-o", "one file.def")[1] == "wrote one file.def\n"
+    assert (here / "one file.def").read_text() == (here / "it's new/apptainer.def").read_text()
+    code, out, err = run("render", *SLURM, "-o", "one file.def/below/x")
+    assert (code, out) == (3, "")
+    assert "can't write one file.def/below/x: Not a directory" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["plan"], "Missing option '--site'"),
+        (["plan", *SLURM, "--nope"], "No such option: --nope"),
+        (["plan", *SLURM, "a", "b"], "unexpected extra argument"),
+        (["plna"], "No such command 'plna'"),
+        (["render", *SLURM, "--format", "docker"], "'docker' is not one of"),
+        (["build", *SLURM, "--engine", "podman"], "'podman' is not"),
+        (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
+        (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),
+        (["plan", *SLURM, "--set", "a={b: 1}"], "VALUE is a scalar or a [list]"),
+        (["plan", *SLURM, "--set", "site=local"], "a site is no single value"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense(run: Run, argv: list[str], message: str) -> None:
+    code, out, err = run(*argv)
+    assert (code, out) == (2, "")
+    assert err.startswith("dlcontainer: ")
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            ["plan", "--site", "example-slrum"],
+            "no site config is called 'example-slrum'; did you mean",
+        ),
+        (["plan", "--site", "zzz"], "known: example-slurm, local"),
+        (["plan", "pytroch", *SLURM], "no recipe is called 'pytroch'; did you mean 'pytorch'?"),
+        (["site", "show", "../local"], "../local: cannot be read: "),
+        (
+            ["plan", *SLURM, "--set", "version.torch=1"],
+            "version: can't be overridden here; did you",
+        ),
+        (["plan", *SLURM, "--set", "steps=[]"], "steps: can't be overridden here"),
+        (["plan", *SLURM, "--set", "site.arch=x86"], "--set site.arch=…: arch: expected one of"),
+        (["plan", *SLURM, "--set", "environment.A={{ nope }}"], "VALUE"),
+        (
+            ["plan", *SLURM, "--set", "environment.A=x{{ nope }}"],
+            "…: template: 'nope' is undefined",
+        ),
+    ],
+)
+def test_names_and_values_that_are_not_known(run: Run, argv: list[str], message: str) -> None:
+    code, out, err = run(*argv)
+    assert (code, out) == (2 if message == "VALUE" else 3, "")
+    assert message in err
+
+
+def test_a_setting_arrives(run: Run) -> None:
+    _, out, _ = run(
+        *("plan", *SLURM, "--json", "--set", "environment.OMP_NUM_THREADS=4"),
+        *("--set", "site.environment.BY_SITE=it's"),
+    )
+    body = json.loads(out)
+    environment = body["content"]["environment"]
+    assert (environment["OMP_NUM_THREADS"], environment["BY_SITE"]) == ("4", "it's")
+    assert body["origins"]["environment.OMP_NUM_THREADS"] == "--set"
+
+
+def test_the_users_own_folder(run: Run, tmp_path: Path) -> None:
+    config(tmp_path, "site-configs/mine.yaml", {**SITE, "name": "mine", "default_recipe": "own"})
+    folder = config(tmp_path, "recipes/own/recipe.yaml", {**RECIPE, "name": "own"}).parent
+    (folder / "verify.py").write_text("print('{}')\n")
+    overrides = {
+        "sites": {"mine": {"environment": {"A": "of the site"}}},
+        "recipes": {"own": {"environment": {"B": "of the recipe"}, "base": IMAGE_BASE}},
+    }
+    path = config(tmp_path, "overrides.yaml", overrides)
+    code, out, err = run("plan", "--site", "mine", "--json")
+    assert (code, err) == (0, "")
+    body = json.loads(out)
+    environment = {"A": "of the site", "B": "of the recipe", "LANG": "C.UTF-8"}
+    assert body["content"]["environment"] == environment
+    assert body["origins"]["environment.B"].startswith(f"user ({path}:")
+    path.write_text("recipe:\n  own: {}\n")
+    code, _, err = run("plan", "--site", "mine")
+    assert (code, err.splitlines()[0]) == (
+        3,
+        f"dlcontainer: {path}:1:1: recipe: unknown key; did you mean 'recipes'?",
+    )
+
+
+def test_files_by_path(run: Run, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    site = write_yaml(tmp_path / "it's a site.yaml", SITE)
+    by_folder = run("render", f"{folder}", "--site", site)
+    assert by_folder == run("render", folder / "recipe.yaml", "--site", site)
+    assert by_folder[1].startswith("# demo 1.0 for site demo (x86_64)\n")
+
+
+def test_no_engine_says_how_to_get_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.sif").write_bytes(b"\0" * 32 + b"SIF_MAGIC\0" + b"01\0" + b"02\0")
+    for argv in (["build", *SLURM], ["validate", tmp_path / "a.sif"]):
+        code, _, err = run(*argv)
+        assert code == 4
+        assert "no Apptainer and no Singularity on PATH" in err
+        assert "next: type `make setup`" in err
+    code, out, err = run("doctor")
+    assert (code, "bad   engine: " in out) == (1, True)
+    assert "images can't be built and run here: engine" in err
+
+
+def test_what_is_no_image_needs_no_engine(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "it's text.sif").write_text("text")
+    code, _, err = run("validate", tmp_path / "it's text.sif")
+    assert (code, "is not a SIF image" in err) == (1, True)

@@ -1,0 +1,93 @@
+"""The build record: what it says, and what is none."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from dlcontainer import record
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.record import Facts
+from dlcontainer.rootfs import BaseTree
+from tests.values import HOST, TRIAL, folder_of, plan_of
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    image = tmp_path / "it's an image.sif"
+    image.write_bytes(b"image")
+    base = BaseTree(path=tmp_path, sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
+    path = record.beside(image)
+    record.write(
+        path,
+        Facts(
+            plan=plan_of(folder_of(tmp_path)),
+            host=HOST,
+            trial=TRIAL,
+            image=image,
+            base=base,
+            text="text\n",
+            packages=({"name": "a", "version": "1", "sha256": "cd"},),
+            steps=(("base", 1.25), ("pack", 2.0)),
+            seconds=3.14159,
+        ),
+    )
+    return path
+
+
+def test_what_it_says(written: Path, tmp_path: Path) -> None:
+    assert written.name == "it's an image.json"
+    body = json.loads(written.read_text())
+    plan = plan_of(folder_of(tmp_path))
+    assert body["schema"] == "dlcontainer/record/1"
+    assert body["image"] == {
+        "file": "demo-1.0-demo.sif",
+        "sha256": hashlib.sha256(b"image").hexdigest(),
+        "size": 5,
+    }
+    assert (body["digest"], body["seconds"]) == (plan.digest, 3.1)
+    assert body["content"] == json.loads(json.dumps(plan.content))
+    assert body["text_sha256"] == hashlib.sha256(b"text\n").hexdigest()
+    assert body["engine"]["squash"] == ["-comp", "zstd", "-Xcompression-level", "3"]
+    assert body["steps"][0] == {"name": "base", "seconds": 1.25}
+    for private in ("ada", "/home", str(tmp_path)):
+        assert private not in written.read_text()
+
+
+def test_reading_it_back(written: Path) -> None:
+    read = record.read(written)
+    assert read is not None
+    assert (read.sha256, read.size) == (hashlib.sha256(b"image").hexdigest(), 5)
+    assert record.read(written.with_name("other.json")) is None
+
+
+def test_one_that_is_cut(written: Path) -> None:
+    text = written.read_text()
+    for end in range(0, len(text) - 2, 97):
+        written.write_text(text[:end])
+        with pytest.raises(ChecksFailedError, match="is no whole record") as caught:
+            record.read(written)
+        assert caught.value.next_step == "build the image again"
+
+
+def test_one_of_another_version(written: Path) -> None:
+    body = json.loads(written.read_text())
+    written.write_text(json.dumps({**body, "schema": "dlcontainer/record/9"}))
+    with pytest.raises(ChecksFailedError, match="is of the version 'dlcontainer/record/9'"):
+        record.read(written)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3", '{"schema": "dlcontainer/record/1"}', "{}"])
+def test_json_that_is_none(written: Path, text: str) -> None:
+    written.write_text(text)
+    with pytest.raises(ChecksFailedError, match="is no whole record"):
+        record.read(written)
+
+
+def test_what_cannot_be_read(written: Path) -> None:
+    written.write_bytes(b"\xff\xfe")
+    with pytest.raises(ChecksFailedError, match="can't read"):
+        record.read(written)
+    with pytest.raises(ChecksFailedError, match="can't read"):
+        record.read(written.parent)

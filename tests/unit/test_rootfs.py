@@ -1,0 +1,228 @@
+"""The base: exact commands, the cache and what it refuses, no device nodes."""
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer import rootfs
+from dlcontainer.aptconfig import AptSource
+from dlcontainer.errors import BuildError
+from dlcontainer.machine import Host
+from dlcontainer.plan import Plan
+from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.routing import Routed
+from dlcontainer.shell import Completed
+from tests.fakes import RecordingRunner, completed
+from tests.values import folder_of, host, plan_of
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Host:
+    folder = tmp_path / "it's bin"
+    folder.mkdir()
+    for name in ("mmdebstrap", "mksquashfs"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return host(environ={"PATH": str(folder), "HOME": "/home/ada", "LD_PRELOAD": "/evil.so"})
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return plan_of(folder_of(tmp_path))
+
+
+def routed(folder: Path, **changes: Any) -> Routed:
+    from dataclasses import replace
+
+    return replace(Routed.nothing(folder), **changes)
+
+
+class Making(RecordingRunner):
+    """Stands in for mmdebstrap and mksquashfs: writes what they would."""
+
+    def __call__(self, argv: Any, **kwargs: Any) -> Completed:
+        done = super().__call__(argv, **kwargs)
+        if Path(argv[0]).name == "mmdebstrap":
+            with tarfile.open(argv[-1], "w") as tar:
+                for name in ("./", "./dev/", "./etc/", "./etc/os-release", "./dev/null"):
+                    member = tarfile.TarInfo(name)
+                    member.type = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+                    data = b"ID=debian\n" if name.endswith("release") else b""
+                    member.size = len(data)
+                    if name.endswith("null"):
+                        member.type = tarfile.CHRTYPE
+                    tar.addfile(member, io.BytesIO(data))
+        else:
+            tar_path, target = Path(argv[5]), Path(argv[6])
+            with tarfile.open(tar_path) as tar:
+                self.members = {member.name: member for member in tar}
+            target.write_bytes(b"squash of " + tar_path.read_bytes()[:10])
+        return done
+
+
+def maker(tools: Host, runner: RecordingRunner, tmp_path: Path) -> BaseMaker:
+    said: list[str] = []
+    return BaseMaker(
+        host=tools,
+        runner=runner,
+        cache=tmp_path / "the cache",
+        on_line=said.append,
+        on_wait=said.append,
+    )
+
+
+def make(plan: Plan, tools: Host, runner: RecordingRunner, tmp_path: Path) -> BaseTree:
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    return rootfs.prepare(
+        plan, routed(work), maker(tools, runner, tmp_path), work, tmp_path / "log"
+    )
+
+
+def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    runner = Making()
+    made = make(plan, tools, runner, tmp_path)
+    assert made.path == tmp_path / "the cache/bases/debian-bookworm-amd64/base.sqfs"
+    assert (made.sha256, made.cached) == (hashlib.sha256(made.path.read_bytes()).hexdigest(), False)
+    assert list((tmp_path / "work").iterdir()) == []
+    # Device nodes can't be made in a user namespace; the folder stays.
+    assert sorted(runner.members) == ["./etc", "./etc/os-release", "dev"]
+    kept = make(plan, tools, RecordingRunner(strict=True), tmp_path)
+    assert (kept.cached, kept.path, kept.sha256, kept.made) == (
+        True,
+        made.path,
+        made.sha256,
+        made.made,
+    )
+
+
+def test_what_reaches_the_tools(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    runner = Making()
+    make(plan, tools, runner, tmp_path)
+    names = [Path(argv[0]).name for argv in runner.argvs]
+    assert names == ["mmdebstrap", "sh"]
+    for call in runner.calls:
+        assert call.env == {**_kept(tools), "SOURCE_DATE_EPOCH": "1577836800"}
+        assert call.log == tmp_path / "log"
+    as_root = Making()
+    (tmp_path / "the cache/bases/debian-bookworm-amd64/base.json").unlink()
+    from dataclasses import replace
+
+    make(plan, replace(tools, uid=0), as_root, tmp_path)
+    env = as_root.calls[0].env
+    assert env is not None
+    assert env["TMPDIR"] == str(tmp_path / "work")
+
+
+def _kept(tools: Host) -> dict[str, str]:
+    return {name: tools.environ[name] for name in ("PATH", "HOME")}
+
+
+def test_the_squash_command(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    runner = Making()
+    make(plan, tools, runner, tmp_path)
+    work = tmp_path / "work"
+    assert runner.argvs[1] == (
+        *("/bin/sh", "-c", 'program=$1 tar=$2; shift 2; exec "$program" - "$@" < "$tar"', "sh"),
+        *(f"{tmp_path}/it's bin/mksquashfs", f"{work}/clean.tar", f"{work}/base.sqfs"),
+        *("-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"),
+        *("-root-mode", "0755", "-all-root"),
+    )
+
+
+def spoil(folder: Path, how: str) -> None:
+    base, note = folder / "base.sqfs", folder / "base.json"
+    record = json.loads(note.read_text())
+    if how == "one byte":
+        data = bytearray(base.read_bytes())
+        data[3] ^= 1
+        base.write_bytes(data)
+    elif how == "too old":
+        then = time.time() - rootfs.MAX_AGE_S - 1
+        os.utime(base, (then, then))
+    elif how == "of the future":
+        os.utime(base, (time.time() + 3600,) * 2)
+    elif how == "another maker":
+        note.write_text(json.dumps({**record, "maker": record["maker"] - 1}))
+    elif how == "no note":
+        note.unlink()
+    else:
+        note.write_text(how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("one byte", "too old", "of the future", "another maker", "no note"),
+        *("", "[]", "null", "{}", '{"maker": 2, "sha256": 1}'),
+    ],
+)
+def test_a_kept_base_that_is_not_taken(plan: Plan, tools: Host, tmp_path: Path, how: str) -> None:
+    first = make(plan, tools, Making(), tmp_path)
+    spoil(first.path.parent, how)
+    (first.path.parent / ".base.sqfs.1").write_text("of a killed maker")
+    runner = Making()
+    second = make(plan, tools, runner, tmp_path)
+    assert (second.cached, len(runner.calls)) == (False, 2)
+    assert {path.name for path in second.path.parent.iterdir()} == {
+        "base.json",
+        "base.sqfs",
+        "lock",
+    }
+    assert make(plan, tools, RecordingRunner(strict=True), tmp_path).cached
+
+
+def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    target = Path("/it's here/rootfs.tar")
+    argv = rootfs.mmdebstrap_argv(plan, routed(tmp_path), tools, target)
+    assert argv == [
+        f"{tmp_path}/it's bin/mmdebstrap",
+        *("--variant=minbase", "--format=tar", "--architectures=amd64"),
+        '--customize-hook=rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap',
+        '--customize-hook=: > "$1"/etc/resolv.conf',
+        '--customize-hook=echo localhost > "$1"/etc/hostname',
+        '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
+        *("bookworm", "/it's here/rootfs.tar"),
+    ]
+
+
+def test_the_hosts_mirrors_are_put_aside_again(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    source = AptSource(
+        uri="https://m.example/it's", suite="bookworm", components=("main",), keyring=Path("/k.gpg")
+    )
+    way = routed(tmp_path, apt_sources=(source,), apt_settings=('Acquire::Retries "3";',))
+    argv = rootfs.mmdebstrap_argv(plan, way, tools, Path("/t.tar"))
+    line = "deb [signed-by=/k.gpg] https://m.example/it's bookworm main"
+    quoted = "'" + line.replace("'", "'\"'\"'") + "'"
+    assert argv[4:8] == [
+        '--aptopt=Acquire::Retries "3"',
+        '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
+        f"--setup-hook=printf '%s\\n' {quoted} > \"$1\"/etc/apt/sources.list",
+        '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
+    ]
+
+
+def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    said = "".join(f"line {number}\n" for number in range(20))
+    runner = RecordingRunner([completed("mmdebstrap", code=25, stdout=said)])
+    with pytest.raises(BuildError, match="the base could not be made") as caught:
+        make(plan, tools, runner, tmp_path)
+    assert str(caught.value.why).splitlines() == [f"line {number}" for number in range(12, 20)]
+
+
+@pytest.mark.parametrize("missing", ["mmdebstrap", "mksquashfs"])
+def test_a_tool_that_is_missing(
+    plan: Plan, tools: Host, tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    (tmp_path / "it's bin" / missing).unlink()
+    with pytest.raises(BuildError, match=f"no {missing} on PATH") as caught:
+        make(plan, tools, Making(), tmp_path)
+    assert "make setup" in str(caught.value.next_step)
