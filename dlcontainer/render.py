@@ -82,6 +82,17 @@ def render_template(folders: list[Path], name: str, values: Mapping[str, object]
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 
+def render_page(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
+    """Render a file of templates/ to HTML; every value that is not Markup is escaped.
+
+    Raises ConfigError with the template's line.
+    """
+    environment = _sandbox(quoting=False)
+    environment.autoescape = True
+    environment.loader = jinja2.FileSystemLoader([str(folder) for folder in folders])
+    return str(_guarded(lambda: environment.get_template(name).render(values), name))
+
+
 def _guarded(action: Any, where: Mark | str, *, lines: bool = True) -> Any:
     try:
         return action()

@@ -57,7 +57,8 @@ class Fit:
     """The model fitted; logs throughout.
 
     `order_effect` is the log of the factor by which running second changes a launch; `sd` that of
-    one pair's d around the model; `adjusted` the d without the order effect. Where the model
+    one pair's d around the model; `adjusted` the d without the order effect, this one estimated
+    robustly: one far launch would else shift every pair of its order. Where the model
     cannot be fitted (fewer than 3 pairs, or one order only) `df` is 0 and `se` infinite.
     """
 
@@ -93,13 +94,20 @@ def fit(differences: Sequence[Difference]) -> Fit:
         )
     order = (_mean(after) - _mean(before)) / 2
     mean = (_mean(after) + _mean(before)) / 2
-    adjusted = tuple(item.d + (order if item.candidate_first else -order) for item in differences)
     df = len(differences) - 2
-    sd = math.sqrt(math.fsum((d - mean) ** 2 for d in adjusted) / df)
+    squares = [(item.d - mean + _signed(order, item)) ** 2 for item in differences]
+    sd = math.sqrt(math.fsum(squares) / df)
     se = sd / 2 * math.sqrt(1 / len(after) + 1 / len(before))
+    # Hodges and Lehmann's shift between the two orders: the median of all differences.
+    shift = _median(sorted(one - other for one in after for other in before)) / 2
+    adjusted = tuple(item.d + _signed(shift, item) for item in differences)
     return Fit(
         numbers=numbers, adjusted=adjusted, mean=mean, order_effect=order, sd=sd, se=se, df=df
     )
+
+
+def _signed(order: float, item: Difference) -> float:
+    return order if item.candidate_first else -order
 
 
 def interval(fitted: Fit, level: float) -> Interval:

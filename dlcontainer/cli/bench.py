@@ -87,6 +87,13 @@ Device = Annotated[
     typer.Option("--device", help="train: where; auto: a GPU if seen."),
 ]
 
+RecipeOf = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe", metavar="RECIPE", help="The recipe's name or file; without it the image's own."
+    ),
+]
+
 
 def bench(
     probe: What,
@@ -103,6 +110,7 @@ def bench(
     device: Device = "auto",
     threads: Threads = None,
     timeout: Timeout = 600.0,
+    recipe: RecipeOf = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -137,7 +145,7 @@ def bench(
         native=native.absolute() if native else None,
         probe_files=probe_files(),
     )
-    path = _measure(wanted, measured, settings, (world, console))
+    path = _measure(wanted, measured, (recipe, settings), (world, console))
     if as_json:
         output.emit("bench", {"file": str(path), "probe": probe, "pairs": pairs})
         return
@@ -175,7 +183,10 @@ def _check(
 
 
 def _measure(
-    wanted: "Wanted", measured: "Subject", settings: list[str] | None, around: "_Around"
+    wanted: "Wanted",
+    measured: "Subject",
+    chosen: tuple[str | None, list[str] | None],
+    around: "_Around",
 ) -> Path:
     import tempfile
 
@@ -186,7 +197,8 @@ def _measure(
 
     world, console = around
     # Site and recipe are read even where --native makes the twin needless: names must be right.
-    plan = world.plan(measured.recipe, wanted.site, settings)
+    recipe, settings = chosen
+    plan = world.plan(recipe or measured.recipe, wanted.site, settings)
     runner = console.runner(world.environ)
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)

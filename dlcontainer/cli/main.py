@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dlcontainer import __version__
-from dlcontainer.cli import bench, build, doctor, plan, recipe, render, site, validate
+from dlcontainer.cli import bench, build, doctor, plan, recipe, render, report, site, validate
 from dlcontainer.errors import DlcontainerError, InterruptedByUserError, UsageError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command("render")(render.render)
 app.command("build")(build.build)
 app.command("validate")(validate.validate)
 app.command("bench")(bench.bench)
+app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 
 

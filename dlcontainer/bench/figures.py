@@ -1,0 +1,266 @@
+"""The figures of a report, from an analysis to SVG; nothing is computed here but places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+from markupsafe import Markup
+
+from dlcontainer.bench.analysis import Analysis, Figure, Pair
+from dlcontainer.bench.plot import (
+    WIDTH,
+    Drawing,
+    Scale,
+    Shape,
+    horizontal_axis,
+    legend,
+    spanning,
+    vertical_axis,
+)
+from dlcontainer.bench.records import Role, Sample, Series
+from dlcontainer.bench.stats import Interval
+
+_NAMES: dict[Role, str] = {
+    "pair": "A/B",
+    "joiner": "A/B, joining a mount",
+    "control": "A/A control",
+}
+_SHAPES: dict[Role, Shape] = {"pair": "diamond", "joiner": "triangle", "control": "ring"}
+_FAMILIES = 8  # colours of phases in the page's style
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    role: Role
+    interval: Interval
+    kind: str
+    figure: Figure | None = None
+
+
+def forest(analysis: Analysis) -> Markup:
+    """Draw every interval on one axis of ratios, the margin as a band, the pairs as faint dots."""
+    rows = _forest_rows(analysis)
+    margin = analysis.series.session.declared.margin
+    top, pitch, left, right = 20.0, 46.0, 190.0, WIDTH - 132
+    bottom = top + pitch * len(rows)
+    drawing = Drawing(title="Ratios of times with intervals and the margin", height=bottom + 44)
+    scale = _ratio_scale(analysis, left, right)
+    low, high = scale.at(1 / (1 + margin)), scale.at(1 + margin)
+    drawing.box(low, top, high - low, bottom - top, "margin")
+    drawing.text(scale.at(1) - 8, top - 6, "← faster", "tick", "end")
+    drawing.text(scale.at(1) + 8, top - 6, "slower →", "tick")
+    horizontal_axis(
+        drawing, scale, top=top, bottom=bottom, name="ratio of times, candidate / reference"
+    )
+    for x, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
+        drawing.line(x, top, x, bottom, style)
+    for i, row in enumerate(rows):
+        y, role, interval = top + pitch * (i + 0.5), row.role, row.interval
+        drawing.text(0, y - 2, _NAMES[role], "row")
+        drawing.text(0, y + 13, f"{100 * interval.level:.3g} % {row.kind}", "tick")
+        if row.figure is not None:
+            for value in _ratios(analysis.pairs[role], row.figure.metric):
+                drawing.mark(scale.at(value), y + 13, "circle", f"faint {role}")
+        drawing.whisker(scale, interval.low, interval.high, y, role)
+        drawing.mark(scale.at(interval.ratio), y, _SHAPES[role], role)
+        drawing.text(WIDTH, y - 2, f"{interval.ratio:.3f}", "row", "end")
+        bounds = f"{interval.low:.3f} to {_high(interval.high)}"
+        drawing.text(WIDTH, y + 13, bounds, "tick", "end")
+    return drawing.svg()
+
+
+def _forest_rows(analysis: Analysis) -> list[_Row]:
+    verdict, main = analysis.verdict, analysis.main
+    rows: list[_Row] = []
+    if main is not None and verdict.difference is not None:
+        rows.append(_Row("pair", verdict.difference, "t interval", main))
+        if analysis.series.session.declared.probe != "import" and verdict.equivalence:
+            rows.append(_Row("pair", verdict.equivalence, "for the margin"))
+        if verdict.robust is not None:
+            rows.append(_Row("pair", verdict.robust, "by ranks"))
+    if analysis.joiner is not None:
+        rows.append(_Row("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
+    if analysis.control is not None and verdict.control is not None:
+        rows.append(_Row("control", verdict.control, "t interval", analysis.control))
+    return rows
+
+
+def pair_ratios(analysis: Analysis) -> Markup:
+    """Draw each pair's ratio in its order, A/A beside A/B, on one axis."""
+    shown = [figure for figure in (analysis.control, analysis.main, analysis.joiner) if figure]
+    top, bottom, left, gap = 30.0, 230.0, 64.0, 18.0
+    drawing = Drawing(title="Ratio of each pair, control beside comparison", height=bottom + 44)
+    width = (WIDTH - left - gap * (len(shown) - 1)) / max(len(shown), 1)
+    scale = _ratio_scale(analysis, bottom, top)
+    for i, figure in enumerate(shown):
+        start = left + i * (width + gap)
+        _panel(drawing, analysis, figure, scale, start, start + width, is_first=i == 0)
+    return drawing.svg()
+
+
+def _panel(
+    drawing: Drawing,
+    analysis: Analysis,
+    figure: Figure,
+    scale: Scale,
+    left: float,
+    right: float,
+    *,
+    is_first: bool,
+) -> None:
+    margin = analysis.series.session.declared.margin
+    top, bottom = scale.end, scale.start
+    high, low = scale.at(1 + margin), scale.at(1 / (1 + margin))
+    drawing.box(left, high, right - left, low - high, "margin")
+    vertical_axis(drawing, scale, left=left, right=right, name="ratio" if is_first else "")
+    for y, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
+        drawing.line(left, y, right, y, style)
+    drawing.text(left, top - 12, _NAMES[figure.role], "row")
+    band, centre = figure.interval, scale.at(figure.interval.ratio)
+    drawing.box(
+        left, scale.at(band.high), right - left, scale.at(band.low) - scale.at(band.high),
+        f"band {figure.role}",
+    )  # fmt: skip
+    drawing.line(left, centre, right, centre, f"whisker {figure.role}")
+    pairs = analysis.pairs[figure.role]
+    for i, (pair, value) in enumerate(zip(pairs, _ratios(pairs, figure.metric), strict=True)):
+        x = left + (right - left) * (i + 0.5) / len(pairs)
+        hint = f"{figure.role} {pair.number}: {value:.4f} ({_lines_of(pair)})"
+        drawing.mark(x, scale.at(value), _SHAPES[figure.role], figure.role, hint)
+        if len(pairs) <= 16:
+            drawing.text(x, bottom + 16, str(pair.number), "tick", "middle")
+    drawing.text((left + right) / 2, bottom + 34, "pair, in its order", "axis", "middle")
+
+
+def run_order(analysis: Analysis) -> Markup:
+    """Draw each launch's time in the order of the session, the two of a pair joined."""
+    series = analysis.series
+    metric = series.session.declared.metric
+    times = {s.index: t for s in series.samples if (t := s.seconds(metric)) is not None}
+    top, bottom, left, right = 34.0, 264.0, 64.0, WIDTH - 8
+    drawing = Drawing(title="Time of each launch in the order of the session", height=bottom + 44)
+    scale = spanning(list(times.values()), bottom, top)
+    last = max(s.index for s in series.samples) or 1
+    across = Scale(low=0, high=last, start=left + 10, end=right - 10)
+    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, s")
+    for role, pairs in analysis.pairs.items():
+        for pair in pairs:
+            one, other = pair.reference, pair.candidate
+            drawing.line(
+                across.at(one.index), scale.at(times[one.index]),
+                across.at(other.index), scale.at(times[other.index]), f"join {role}",
+            )  # fmt: skip
+    for sample in series.samples:
+        x, hint = across.at(sample.index), _hint(sample, times.get(sample.index), metric)
+        if sample.index not in times:
+            drawing.mark(x, bottom, "cross", "failed", hint)
+            continue
+        drawing.mark(x, scale.at(times[sample.index]), *_look(sample, series), hint)
+    drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
+    reference, candidate = series.session.declared.arms
+    entries: list[tuple[Shape | None, str, str]] = [
+        ("circle", "reference", reference),
+        ("diamond", "pair", candidate),
+    ]
+    if any(s.mount == "joiner" for s in series.samples):
+        entries.append(("triangle", "joiner", f"{candidate}, joining a mount"))
+    entries += [("ring", "control", f"{reference}, A/A"), ("circle", "warmup", "warm-up, unused")]
+    if analysis.failed:
+        entries.append(("cross", "failed", "failed"))
+    legend(drawing, left + 6, 12, entries)
+    return drawing.svg()
+
+
+def phases(analysis: Analysis) -> Markup | None:
+    """Draw the mean time of each phase, stacked, one bar for each kind of launch."""
+    bars = phase_means(analysis)
+    names = list(dict.fromkeys(name for _, means in bars for name in means))
+    if not names:
+        return None
+    top, pitch, left, right = 34.0, 48.0, 190.0, WIDTH - 64
+    bottom = top + pitch * len(bars)
+    drawing = Drawing(title="Mean time of each phase", height=bottom + 44)
+    totals = [sum(means.values()) for _, means in bars]
+    scale = spanning(totals, left, right, from_zero=True)
+    horizontal_axis(drawing, scale, top=top, bottom=bottom, name="seconds since the launch, mean")
+    for i, (name, means) in enumerate(bars):
+        y, begun = top + pitch * i + 10, 0.0
+        drawing.text(0, y + 18, name, "row")
+        for phase, mean in means.items():
+            x1, x2 = scale.at(begun), scale.at(begun + mean)
+            drawing.box(x1, y, x2 - x1, pitch - 20, f"phase p{names.index(phase) % _FAMILIES}")
+            if x2 - x1 > 44:
+                drawing.text((x1 + x2) / 2, y + 18, f"{mean:.2f} s", "inbar", "middle")
+            begun += mean
+        drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.2f} s", "row")
+    entries: list[tuple[Shape | None, str, str]] = [
+        (None, f"phase p{i % _FAMILIES}", name) for i, name in enumerate(names)
+    ]
+    legend(drawing, left + 6, 12, entries)
+    return drawing.svg()
+
+
+def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
+    """Give the mean of each phase, s, for each kind of launch that was compared."""
+    reference, candidate = analysis.series.session.declared.arms
+    kinds: list[tuple[str, list[Sample]]] = [
+        (reference, [p.reference for p in analysis.pairs["pair"]]),
+        (candidate, [p.candidate for p in analysis.pairs["pair"]]),
+        (f"{candidate}, joining", [p.candidate for p in analysis.pairs["joiner"]]),
+    ]
+    found = []
+    for name, samples in kinds:
+        names = dict.fromkeys(phase for sample in samples for phase in sample.phases)
+        if names:
+            count = len(samples)
+            means = {n: sum(s.phases.get(n, 0.0) for s in samples) / count for n in names}
+            found.append((name, means))
+    return found
+
+
+def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
+    margin = analysis.series.session.declared.margin
+    values = [1 / (1 + 1.5 * margin), 1 + 1.5 * margin]
+    for figure in (analysis.main, analysis.joiner, analysis.control):
+        if figure is not None:
+            values += _ratios(analysis.pairs[figure.role], figure.metric)
+            # A huge interval of few pairs would squeeze all else: it ends in arrows.
+            values += [
+                bound
+                for bound in (figure.interval.low, figure.interval.high)
+                if exp(-1) < bound < exp(1) * max(figure.interval.ratio, 1)
+            ]
+    return spanning(values, start, end, log=True)
+
+
+def _ratios(pairs: Sequence[Pair], metric: str) -> list[float]:
+    return [
+        (pair.candidate.seconds(metric) or 1.0) / (pair.reference.seconds(metric) or 1.0)
+        for pair in pairs
+    ]
+
+
+def _look(sample: Sample, series: Series) -> tuple[Shape, str]:
+    if sample.role == "warmup":
+        return "circle", "warmup"
+    if sample.role == "control":
+        return "ring", "control"
+    if sample.mount == "joiner":
+        return "triangle", "joiner"
+    is_reference = sample.arm == series.session.declared.arms[0]
+    return ("circle", "reference") if is_reference else ("diamond", "pair")
+
+
+def _hint(sample: Sample, time: float | None, metric: str) -> str:
+    value = sample.error or f"exit code {sample.returncode}" if time is None else f"{time:.4g} s"
+    where = f"{sample.role} {sample.pair}" if sample.pair else sample.role
+    return f"line {sample.line}: {sample.arm}, {where}, {metric} {value}"
+
+
+def _lines_of(pair: Pair) -> str:
+    first, second = sorted((pair.reference.line, pair.candidate.line))
+    return f"lines {first} and {second}"
+
+
+def _high(value: float) -> str:
+    return "∞" if value == float("inf") else f"{value:.3f}"

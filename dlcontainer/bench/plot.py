@@ -1,0 +1,168 @@
+"""Drawing in SVG: scales, marks, axes. Colours are classes, so that a page's style decides them.
+
+All text is escaped by Markup.format; coordinates are user units of the drawing's view box.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from markupsafe import Markup
+
+Shape = Literal["circle", "diamond", "triangle", "ring", "cross"]
+
+WIDTH = 760.0
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """Maps values to coordinates; logarithmic for ratios, so that x and 1/x mirror at 1."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """Give the coordinate of a value; what lies outside is drawn at the edge."""
+        bounded = min(max(value, self.low), self.high)
+        share = (self._warp(bounded) - self._warp(self.low)) / (
+            self._warp(self.high) - self._warp(self.low)
+        )
+        return self.start + share * (self.end - self.start)
+
+    def _warp(self, value: float) -> float:
+        return math.log(value) if self.log else value
+
+    def ticks(self, about: int = 6) -> list[tuple[float, str]]:
+        """Give round values inside the scale, each with its label."""
+        rough = (self.high - self.low) / about
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * s for s in _STEPS if power * s >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        digits = next(d for d in range(16) if abs(round(step, d) - step) < step * 1e-6)
+        return [(n * step, f"{n * step:.{digits}f}") for n in range(first, last + 1)]
+
+
+def spanning(
+    values: Sequence[float], start: float, end: float, *, log: bool = False, from_zero: bool = False
+) -> Scale:
+    """Give a scale that holds all finite values, with some room around them."""
+    finite = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
+    low, high = (min(finite), max(finite)) if finite else (1.0, 1.0)
+    if log:
+        room = max(math.log(high / low) * 0.06, 0.004)
+        return Scale(
+            low=low / math.exp(room), high=high * math.exp(room), start=start, end=end, log=True
+        )
+    room = max((high - low) * 0.08, abs(high) * 0.005, 1e-9)
+    bottom = 0.0 if from_zero else max(low - room, 0.0) if low >= 0 else low - room
+    return Scale(low=bottom, high=high + room, start=start, end=end)
+
+
+@dataclass(slots=True)
+class Drawing:
+    """One figure; `title` names it for those who do not see it."""
+
+    title: str
+    height: float
+    parts: list[Markup] = field(default_factory=list)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        """Draw a line."""
+        form = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
+        self.parts.append(form.format(style, x1, y1, x2, y2))
+
+    def box(self, x: float, y: float, width: float, height: float, style: str) -> None:
+        """Draw a filled rectangle."""
+        form = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>')
+        self.parts.append(form.format(style, x, y, max(width, 0), max(height, 0)))
+
+    def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
+        """Write a line of text."""
+        form = Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>')
+        self.parts.append(form.format(style, x, y, anchor, text))
+
+    def upright(self, x: float, y: float, text: str) -> None:
+        """Write the name of a vertical axis."""
+        form = Markup(
+            '<text class="axis" transform="translate({:.1f} {:.1f}) rotate(-90)" '
+            'text-anchor="middle">{}</text>'
+        )
+        self.parts.append(form.format(x, y, text))
+
+    def mark(self, x: float, y: float, shape: Shape, style: str, hint: str = "") -> None:
+        """Draw a point; its hint shows when it is pointed at."""
+        d = _PATHS[shape]
+        form = Markup('<path class="{} {}" transform="translate({:.1f} {:.1f})" d="{}">{}</path>')
+        title = Markup("<title>{}</title>").format(hint) if hint else Markup("")
+        self.parts.append(form.format(style, shape, x, y, d, title))
+
+    def whisker(self, scale: Scale, low: float, high: float, y: float, style: str) -> None:
+        """Draw an interval, with arrows where it leaves the figure."""
+        x1, x2 = scale.at(low), scale.at(high)
+        self.line(x1, y, x2, y, f"whisker {style}")
+        for x, value, tip in ((x1, low, 5), (x2, high, -5)):
+            if value < scale.low or value > scale.high:
+                self.line(x, y, x + tip, y - 4, f"whisker {style}")
+                self.line(x, y, x + tip, y + 4, f"whisker {style}")
+            else:
+                self.line(x, y - 5, x, y + 5, f"whisker {style}")
+
+    def svg(self) -> Markup:
+        """Give the figure."""
+        form = Markup(
+            '<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}" '
+            'xmlns="http://www.w3.org/2000/svg">{}</svg>'
+        )
+        return form.format(WIDTH, self.height, self.title, Markup("").join(self.parts))
+
+
+_PATHS: dict[Shape, str] = {
+    "circle": "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "ring": "M-3.5,0a3.5,3.5 0 1,0 7,0a3.5,3.5 0 1,0 -7,0z",
+    "diamond": "M0,-5.2L5.2,0L0,5.2L-5.2,0z",
+    "triangle": "M0,-5L5,4L-5,4z",
+    "cross": "M-4.5,-4.5L4.5,4.5M-4.5,4.5L4.5,-4.5",
+}
+
+
+def horizontal_axis(
+    drawing: Drawing, scale: Scale, *, top: float, bottom: float, name: str
+) -> None:
+    """Draw ticks with faint lines across the figure, and the axis' name."""
+    for tick, label in scale.ticks():
+        x = scale.at(tick)
+        drawing.line(x, top, x, bottom, "grid")
+        drawing.text(x, bottom + 16, label, "tick", "middle")
+    drawing.text((scale.start + scale.end) / 2, bottom + 34, name, "axis", "middle")
+
+
+def vertical_axis(
+    drawing: Drawing, scale: Scale, *, left: float, right: float, name: str = ""
+) -> None:
+    """Draw ticks with faint lines across the figure, and the axis' name."""
+    for tick, label in scale.ticks():
+        y = scale.at(tick)
+        drawing.line(left, y, right, y, "grid")
+        if name:
+            drawing.text(left - 8, y + 4, label, "tick", "end")
+    if name:
+        drawing.upright(14, (scale.start + scale.end) / 2, name)
+
+
+def legend(
+    drawing: Drawing, x: float, y: float, entries: Sequence[tuple[Shape | None, str, str]]
+) -> None:
+    """Explain marks (shape, style, name) in one row; without a shape a filled square."""
+    for shape, style, name in entries:
+        if shape is None:
+            drawing.box(x - 5, y - 5, 10, 10, style)
+        else:
+            drawing.mark(x, y, shape, style)
+        drawing.text(x + 10, y + 4, name, "tick")
+        x += 28 + 6.4 * len(name)

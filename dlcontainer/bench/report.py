@@ -1,0 +1,267 @@
+"""The report of sessions, one section each: HTML, Markdown, JSON. Samples are never recomputed."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from math import expm1, inf
+from pathlib import Path
+
+from markupsafe import Markup
+
+from dlcontainer import __version__
+from dlcontainer.bench import figures, tables, wording
+from dlcontainer.bench.analysis import Analysis, Figure
+from dlcontainer.bench.records import plain
+from dlcontainer.bench.stats import Interval
+from dlcontainer.bench.tables import Table
+from dlcontainer.errors import BenchDataError
+from dlcontainer.render import render_page
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plate:
+    """A figure with its caption; `lines` names the raw values it was drawn from."""
+
+    name: str
+    caption: str
+    lines: str
+    svg: Markup
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """One session as the page shows it; all words are settled here."""
+
+    anchor: str
+    title: str
+    subtitle: str
+    word: str
+    style: str
+    headline: str
+    sentence: str
+    scope: str
+    notes: tuple[str, ...]
+    tiles: tuple[tuple[str, str, str], ...]
+    plates: tuple[Plate, ...]
+    tables: tuple[Table, ...]
+    folded: tuple[Table, ...]
+    file: str
+
+
+def html(analyses: Sequence[Analysis], templates: list[Path]) -> str:
+    """Give one self-contained page: no script, nothing fetched."""
+    sections = [_section(analysis, i) for i, analysis in enumerate(analyses, start=1)]
+    values = {"sections": sections, "version": __version__}
+    return render_page(templates, "report/page.html.j2", values)
+
+
+def write(text: str, target: Path) -> None:
+    """Write a report whole: whoever opens it meanwhile sees the old one.
+
+    Raises BenchDataError where it cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            umask = os.umask(0)
+            os.umask(umask)
+            os.fchmod(file.fileno(), 0o666 & ~umask)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _unwritable(target: Path, error: OSError) -> BenchDataError:
+    return BenchDataError(
+        f"the report cannot be written: {error.strerror}",
+        where=str(target),
+        next_step="choose another place with -o",
+    )
+
+
+def markdown(analyses: Iterable[Analysis]) -> str:
+    """Give a summary for a terminal, an issue or a log."""
+    blocks = []
+    for analysis in analyses:
+        lines = [f"## {tables.title(analysis)}", "", f"**{wording.headline(analysis)}**", ""]
+        lines += [wording.sentence(analysis), wording.scope(analysis), ""]
+        lines += [f"- {reason}" for reason in analysis.verdict.reasons]
+        lines += [f"- {note}" for note in _notes(analysis)]
+        lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
+        lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")
+        # A hostile name must not begin a heading or a line of its own.
+        blocks.append("\n".join(" ".join(line.splitlines()) for line in lines))
+    return "\n\n".join(blocks)
+
+
+def body(analysis: Analysis) -> dict[str, object]:
+    """Give one session's verdict and figures for programs."""
+    series, verdict = analysis.series, analysis.verdict
+    roles = {"A/B": analysis.main, "joiner": analysis.joiner, "A/A": analysis.control}
+    return {
+        "file": str(series.path),
+        "verdict": verdict.word,
+        "headline": wording.headline(analysis),
+        "sentence": wording.sentence(analysis),
+        "declared": plain(series.session.declared),
+        "declared_sha256": series.declared_sha256,
+        "seal": series.seal,
+        "complete": series.complete,
+        "reasons": list(verdict.reasons),
+        "beyond_margin": verdict.beyond,
+        "tail_pairs": list(verdict.tail),
+        "more_pairs": verdict.more_pairs,
+        "intervals": {
+            "difference": _interval(verdict.difference),
+            "equivalence": _interval(verdict.equivalence),
+            "ranks": _interval(verdict.robust),
+            "control": _interval(verdict.control),
+        },
+        "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
+        "secondary": [_figure(figure) for figure in analysis.secondary],
+        "phases_s": dict(figures.phase_means(analysis)),
+        "differences": [asdict(item) for item in analysis.differences],
+        "losses": asdict(analysis.losses) if analysis.losses else None,
+        "failed_lines": [sample.line for sample in analysis.failed],
+    }
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    fitted = figure.fitted
+    known = fitted.df > 0
+    return {
+        "metric": figure.metric,
+        "pairs": fitted.n,
+        "means": list(figure.means),
+        "interval": _interval(figure.interval),
+        "sd_of_a_pair": fitted.sd if known else None,
+        "order_effect": expm1(fitted.order_effect) if known else None,
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, float | None] | None:
+    if interval is None:
+        return None
+    found: dict[str, float | None] = dict(asdict(interval))
+    # JSON has no infinity: an interval without an upper end.
+    return {key: value if value != inf else None for key, value in found.items()}
+
+
+def _section(analysis: Analysis, number: int) -> Section:
+    verdict = analysis.verdict
+    return Section(
+        anchor=f"session-{number}",
+        title=tables.title(analysis),
+        subtitle=tables.subtitle(analysis),
+        word=verdict.word,
+        style=verdict.word.lower().replace(" ", "-"),
+        headline=wording.headline(analysis),
+        sentence=wording.sentence(analysis),
+        scope=wording.scope(analysis),
+        notes=_notes(analysis),
+        tiles=_tiles(analysis),
+        plates=_plates(analysis),
+        tables=tuple(table for table in tables.open_tables(analysis) if table.rows),
+        folded=tuple(table for table in tables.folded_tables(analysis) if table.rows),
+        file=str(analysis.series.path),
+    )
+
+
+def _notes(analysis: Analysis) -> tuple[str, ...]:
+    """Say what a reader should know beside the verdict."""
+    declared, control = analysis.series.session.declared, analysis.control
+    notes = []
+    if declared.arms[0] == "unpacked":
+        notes.append("The reference is the unpacked image: no native twin was possible here.")
+    if control is None or control.fitted.df < 1:
+        notes.append("The A/A control has too few pairs to say whether this machine was steady.")
+    elif control.fitted.n < declared.pairs:
+        notes.append(
+            f"A quick session: {control.fitted.n} A/A pairs beside {declared.pairs} A/B pairs; "
+            "a published claim takes as many."
+        )
+    if analysis.losses is not None and not analysis.losses.problem:
+        apart = analysis.losses.largest
+        agree = f"agree within {wording.percent(apart)}" if apart else "are identical"
+        notes.append(
+            f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
+        )
+    if analysis.failed:
+        lines = tables.ranges(sample.line for sample in analysis.failed)
+        notes.append(f"{len(analysis.failed)} launches failed (lines {lines}).")
+    return tuple(notes)
+
+
+def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
+    found = []
+    if analysis.main is not None:
+        found.append(_ratio_tile("A/B ratio", analysis.main))
+        fitted = analysis.main.fitted
+        if fitted.df > 0:
+            found.append(("sd of a pair", wording.scatter(fitted.sd), f"{fitted.n} pairs"))
+            order = 100 * expm1(fitted.order_effect)
+            found.append(("running second", f"{order:+.2f} %", "effect of order, taken out"))
+    if analysis.joiner is not None:
+        found.append(_ratio_tile("joining a mount", analysis.joiner))
+    if analysis.control is not None and analysis.verdict.control is not None:
+        control = analysis.verdict.control
+        found.append(("A/A ratio", f"{control.ratio:.3f}", wording.bounds(control)))
+        if analysis.control.fitted.df > 0:
+            sd = wording.scatter(analysis.control.fitted.sd)
+            found.append(("A/A sd", sd, f"{analysis.control.fitted.n} pairs"))
+    return tuple(found)
+
+
+def _ratio_tile(name: str, figure: Figure) -> tuple[str, str, str]:
+    return name, f"{figure.interval.ratio:.3f}", wording.bounds(figure.interval)
+
+
+def _plates(analysis: Analysis) -> tuple[Plate, ...]:
+    pairs = [pair for group in analysis.pairs.values() for pair in group]
+    paired = tables.ranges(s.line for pair in pairs for s in (pair.reference, pair.candidate))
+    every = tables.ranges(sample.line for sample in analysis.series.samples)
+    margin = wording.percent(analysis.series.session.declared.margin)
+    found = []
+    if pairs:
+        found.append(
+            Plate(
+                name="How much longer?",
+                caption=f"Ratios with their intervals. The band is the margin of {margin} declared "
+                "beforehand, the faint dots are single pairs. Right of 1 the candidate is slower.",
+                lines=paired,
+                svg=figures.forest(analysis),
+            )
+        )
+        found.append(
+            Plate(
+                name="A/A beside A/B",
+                caption="Left a side against itself: what this machine scatters by. Beside it the "
+                "comparison, on the same axis; "
+                f"the line and its band are ratio and {100 * (1 - analysis.alpha):.3g} % interval.",
+                lines=paired,
+                svg=figures.pair_ratios(analysis),
+            )
+        )
+    found.append(
+        Plate(
+            name="The session as it ran",
+            caption="Every launch in its order, the two of a pair joined. A slope from left to "
+            "right is drift of the machine, which pairs cancel.",
+            lines=every,
+            svg=figures.run_order(analysis),
+        )
+    )
+    stacked = figures.phases(analysis)
+    if stacked is not None:
+        caption = "Where the time of a launch goes: the mean of each phase."
+        found.append(Plate(name="Phases", caption=caption, lines=paired, svg=stacked))
+    return tuple(found)

@@ -1,0 +1,195 @@
+"""The tables of a report: rows of text, and the raw lines each comes from."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlcontainer.bench import comparable, wording
+from dlcontainer.bench.analysis import Analysis, Figure
+from dlcontainer.bench.records import Sample
+
+_MEANINGS = {
+    "work": "another experiment",
+    "bits": "other bits",
+    "shown": "expected of a container",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Rows under a head; `strong` numbers (from 0) the rows that forbid the comparison."""
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    strong: tuple[int, ...] = ()
+    numeric: bool = False
+
+
+def title(analysis: Analysis) -> str:
+    """Name a session."""
+    declared = analysis.series.session.declared
+    recipe = declared.recipe or "an image"
+    return f"{declared.probe}, {declared.question}: {recipe} at {declared.site or 'this site'}"
+
+
+def subtitle(analysis: Analysis) -> str:
+    """Say when and with what a session ran."""
+    session = analysis.series.session
+    reference, candidate = (
+        f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm
+        for arm in session.declared.arms
+    )
+    return f"{reference} against {candidate}; {session.started}; dlcontainer {session.dlcontainer}"
+
+
+def open_tables(analysis: Analysis) -> list[Table]:
+    """Give the tables that everyone should see."""
+    return [_mounts(analysis), _differences(analysis), _secondary(analysis), _facts(analysis)]
+
+
+def folded_tables(analysis: Analysis) -> list[Table]:
+    """Give the tables for who checks."""
+    return [_stacks(analysis), _raw(analysis)]
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write line numbers briefly: 3-5, 9.
+
+    >>> ranges([9, 3, 4, 5])
+    '3-5, 9'
+    """
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][-1] + 1:
+            found[-1][1:] = [number]
+        else:
+            found.append([number])
+    return ", ".join("-".join(str(number) for number in run) for run in found)
+
+
+def _mounts(analysis: Analysis) -> Table:
+    """First rank (it mounts the image) beside one that joins the mount, each with its native."""
+    rows = []
+    for name, figure in (
+        ("first rank, mount included", analysis.main),
+        ("a rank that joins the mount", analysis.joiner),
+    ):
+        if figure is not None:
+            ours, theirs = figure.means
+            bounds = f"{figure.interval.low:.3f} to {figure.interval.high:.3f}"
+            ratio = f"{figure.interval.ratio:.3f}"
+            rows.append((name, f"{ours:.3f}", f"{theirs:.3f}", ratio, bounds, str(figure.fitted.n)))
+    reference, candidate = analysis.series.session.declared.arms
+    return Table(
+        name="First rank and joiner",
+        head=("launch", f"{reference}, s", f"{candidate}, s", "ratio", "interval", "pairs"),
+        rows=tuple(rows) if analysis.joiner is not None else (),
+        note="Seconds are means. The first rank of a node mounts the image; those after it join.",
+        numeric=True,
+    )
+
+
+def _differences(analysis: Analysis) -> Table:
+    reference, candidate = analysis.series.session.declared.arms
+    lines = ranges(stack.line for stack in analysis.series.stacks)
+    return Table(
+        name="What differs between the sides",
+        head=("fact", reference, candidate, "meaning"),
+        rows=tuple(
+            (item.name, *item.values, _MEANINGS[item.weight]) for item in analysis.differences
+        ),
+        note=f"As each side attests from inside its process (lines {lines}). "
+        "Rows in bold forbid the comparison.",
+        strong=tuple(i for i, item in enumerate(analysis.differences) if item.refuses),
+    )
+
+
+def _secondary(analysis: Analysis) -> Table:
+    reference, candidate = analysis.series.session.declared.arms
+    return Table(
+        name="Other figures",
+        head=("figure", reference, candidate, "ratio", "interval"),
+        rows=tuple(_secondary_row(figure) for figure in analysis.secondary),
+        note="Means, and ratios over the same pairs. No verdict is drawn from these.",
+        numeric=True,
+    )
+
+
+def _secondary_row(figure: Figure) -> tuple[str, ...]:
+    ours, theirs = figure.means
+    bounds = wording.bounds(figure.interval)
+    return (figure.metric, f"{ours:.4g}", f"{theirs:.4g}", f"{figure.interval.ratio:.3f}", bounds)
+
+
+def _facts(analysis: Analysis) -> Table:
+    series = analysis.series
+    declared, session = series.session.declared, series.session
+    pairs = (
+        f"{declared.pairs} A/B, {declared.joiner_pairs} joining, {declared.control_pairs} A/A, "
+        f"order drawn with seed {declared.seed}"
+    )
+    arms = (
+        (name, f"{arm.what}: {arm.why}" if arm.why else arm.what)
+        for name, arm in session.arms.items()
+    )
+    rows = [
+        ("question", f"{declared.question}, {declared.probe}"),
+        ("metric", declared.metric),
+        ("margin", wording.percent(declared.margin)),
+        ("level", f"alpha {declared.alpha:g}, {analysis.alpha:g} at each look"),
+        ("pairs", pairs),
+        *((name, comparable.shown(value)) for name, value in declared.workload.items()),
+        *arms,
+        ("image", f"{declared.image} sha256 {declared.image_sha256}"),
+        ("plan", declared.plan_digest),
+        *((name, comparable.shown(value)) for name, value in session.machine.items()),
+        ("declaration", f"sha256 {series.declared_sha256}"),
+        ("seal", f"{series.seal}: the chain of the file's last line"),
+    ]
+    return Table(
+        name="The session",
+        head=("fact", "value"),
+        rows=tuple(rows),
+        note="Declared before the first launch (line 1), hashed into the file.",
+    )
+
+
+def _stacks(analysis: Analysis) -> Table:
+    stacks = {stack.arm: comparable.flat(stack.facts) for stack in analysis.series.stacks}
+    names = sorted({name for facts in stacks.values() for name in facts})
+    return Table(
+        name="Both stacks, whole",
+        head=("fact", *stacks),
+        rows=tuple(
+            (name, *(comparable.shown(facts.get(name)) for facts in stacks.values()))
+            for name in names
+        ),
+    )
+
+
+def _raw(analysis: Analysis) -> Table:
+    metric = analysis.series.session.declared.metric
+    return Table(
+        name=f"All {len(analysis.series.samples)} launches",
+        head=("line", "role", "pair", "place", "arm", "mount", metric, "wall_s", "phases", "error"),
+        rows=tuple(_raw_row(sample, metric) for sample in analysis.series.samples),
+        note=f"From {analysis.series.path}; the file has every raw value.",
+    )
+
+
+def _raw_row(sample: Sample, metric: str) -> tuple[str, ...]:
+    time = sample.seconds(metric)
+    return (
+        str(sample.line),
+        sample.role,
+        str(sample.pair or ""),
+        "second" if sample.position else "first",
+        sample.arm,
+        sample.mount,
+        "" if time is None else f"{time:.4f}",
+        f"{sample.wall_s:.4f}",
+        json.dumps({name: round(value, 4) for name, value in sample.phases.items()})[1:-1],
+        sample.error or ("" if sample.ok else f"exit code {sample.returncode}"),
+    )
