@@ -10,7 +10,9 @@ from dlcontainer.cli import options, output
 
 
 def validate(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file (.sif).")],
+    image: Annotated[
+        Path, typer.Argument(metavar="IMAGE", readable=False, help="An image file (.sif).")
+    ],
     site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,

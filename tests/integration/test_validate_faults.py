@@ -11,7 +11,8 @@ from dlcontainer.engines.apptainer import BUILD_MODES, Apptainer
 from dlcontainer.engines.trial import Trial
 from tests.integration.world import Built, World
 
-MODULE = "/opt/tiny/lib/python3*/site-packages/dlctiny.py"
+PACKAGES = "/opt/tiny/lib/python3*/site-packages"
+MODULE = f"{PACKAGES}/dlctiny.py"
 VERIFY = "/opt/dlcontainer/verify.py"
 
 # what is done to the image -> (the check that fails, what its line says)
@@ -20,17 +21,17 @@ FAULTS = {
     "leftover cache": ("mkdir -p /root/.cache/pip", "no leftovers", "/root/.cache"),
     "leftover in /mnt": ("touch /mnt/routing.sh", "no leftovers", "/mnt/routing.sh"),
     "wrong version": (
-        f"sed -i s/1.0/0.9/ {MODULE}; rm -rf /opt/tiny/lib/python3*/site-packages/__pycache__",
+        f"sed -i s/1.0/0.9/ {MODULE}; rm -rf {PACKAGES}/__pycache__",
         "import dlctiny",
         "0.9",
     ),
     "module missing": (
-        f"rm {MODULE}; rm -rf /opt/tiny/lib/python3*/site-packages/__pycache__",
+        f"rm {MODULE}; rm -rf {PACKAGES}/__pycache__",
         "import dlctiny",
         "ModuleNotFoundError",
     ),
     "module from elsewhere": (
-        f"mkdir /srv/e; mv {MODULE} /srv/e; echo /srv/e > $(dirname {MODULE})/e.pth",
+        f"mkdir /srv/e; cd {PACKAGES}; mv dlctiny.py /srv/e; echo /srv/e > e.pth",
         "import dlctiny",
         "/srv/e/dlctiny.py",
     ),
@@ -50,7 +51,7 @@ FAULTS = {
         "0123456789ab",
     ),
     "chatty Python": (
-        f"echo 'print(\"hello\")' > $(dirname {MODULE})/sitecustomize.py",
+        f"cd {PACKAGES}; echo 'import sys; print(\"hello\")' > hello.pth",
         "runs",
         "",
     ),
