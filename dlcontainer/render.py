@@ -38,12 +38,14 @@ def quote(value: object) -> str:
 # Kept, as what is compiled from files is kept in it: a further text of one process is quicker. The
 # templates can't change an environment, and a changed file is read anew.
 @cache
-def _sandbox(*, quoting: bool, folders: tuple[Path, ...] = ()) -> ImmutableSandboxedEnvironment:
+def _sandbox(
+    *, quoting: bool, escaping: bool = False, folders: tuple[Path, ...] = ()
+) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         finalize=quote if quoting else None,
-        autoescape=False,
+        autoescape=escaping,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -87,9 +89,7 @@ def render_page(folders: list[Path], name: str, values: Mapping[str, object]) ->
 
     Raises ConfigError with the template's line.
     """
-    environment = _sandbox(quoting=False)
-    environment.autoescape = True
-    environment.loader = jinja2.FileSystemLoader([str(folder) for folder in folders])
+    environment = _sandbox(quoting=False, escaping=True, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 

@@ -98,7 +98,7 @@ def session(plan: Plan) -> Session:
         loss_tolerance=0.01 if plan.probe == "train" else None,
         workload={"model": "small CNN", "batch": 32} if plan.probe == "train" else {},
         site="local",
-        recipe="pytorch",
+        recipe="pytorch (synthetic samples)",
         plan_digest="0" * 12,
         image="pytorch.sif",
         image_sha256="0" * 64,

@@ -1,0 +1,101 @@
+"""The report in a real browser: nothing on its console, both colour schemes, print."""
+
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench import report, results
+from dlcontainer.bench.analysis import analyse
+
+CHECKOUT = Path(__file__).parents[2]
+RECORDINGS = CHECKOUT / "tests" / "recorded" / "bench"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Browser:
+    program: str
+    home: Path
+
+    def show(self, page: Path, *flags: str) -> tuple[str, list[str]]:
+        """Open a page; give what it printed and what stands on its console."""
+        argv = [
+            self.program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", f"--user-data-dir={self.home}",
+            "--enable-logging=stderr", "--hide-scrollbars", *flags, page.as_uri(),
+        ]  # fmt: skip
+        # A group of its own: a browser that hangs is ended with all its children.
+        with subprocess.Popen(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.home)},
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=300)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        assert process.returncode == 0, err
+        return out, [line for line in err.splitlines() if "CONSOLE" in line]
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if program is None:
+        message = "no Chromium: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return Browser(program=program, home=tmp_path / "home")
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    analyses = [analyse(results.read(path)) for path in sorted(RECORDINGS.glob("*.jsonl"))]
+    path = tmp_path / "a report's <page> & #1.html"
+    path.write_text(report.html(analyses, [CHECKOUT / "templates"]))
+    return path
+
+
+def test_the_page_loads_without_a_word_on_the_console(browser: Browser, page: Path) -> None:
+    dom, console = browser.show(page, "--dump-dom")
+    assert console == []
+    assert dom.count('class="session"') == len(list(RECORDINGS.glob("*.jsonl")))
+    assert dom.count("<figure>") == dom.count("</svg>") == page.read_text().count("<figure>")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["<script>console.error('x')</script>", '<img src="http://127.0.0.1:9/x.png">'],
+)
+def test_this_test_would_see_a_script_and_a_fetch(
+    browser: Browser, page: Path, content: str
+) -> None:
+    # The page's own policy refuses both, and says so on the console.
+    page.write_text(page.read_text().replace("</main>", f"{content}</main>"))
+    assert browser.show(page, "--dump-dom")[1]
+
+
+def test_light_dark_and_print(browser: Browser, page: Path, tmp_path: Path) -> None:
+    pictures = []
+    for scheme in (0, 1):  # Blink's enumeration: 0 dark, 1 light
+        target = tmp_path / f"{scheme}.png"
+        setting = f"--blink-settings=preferredColorScheme={scheme}"
+        browser.show(page, setting, "--window-size=1100,1400", f"--screenshot={target}")
+        pictures.append(target.read_bytes())
+    assert all(len(picture) > 30_000 for picture in pictures)  # a blank page has a few kB
+    assert pictures[0] != pictures[1]
+    paper = tmp_path / "report.pdf"
+    browser.show(page, "--no-pdf-header-footer", f"--print-to-pdf={paper}")
+    assert paper.read_bytes().startswith(b"%PDF")
+    assert paper.stat().st_size > 30_000

@@ -1,0 +1,271 @@
+"""The statistics against other people's programs, known tables and simulation."""
+
+import builtins
+import math
+import random
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlcontainer.bench import stats
+from dlcontainer.bench.stats import Difference, Fit
+from dlcontainer.errors import ConfigError
+
+finite = st.floats(-1, 1, allow_nan=False)
+pairs_of = st.lists(st.tuples(finite, st.booleans()), min_size=3, max_size=40).filter(
+    lambda items: len({first for _, first in items}) == 2
+)
+
+
+def differences(values: Sequence[float], first: Sequence[bool] | None = None) -> list[Difference]:
+    order = first or [index % 2 == 1 for index in range(len(values))]
+    return [
+        Difference(number=index + 1, d=value, candidate_first=candidate_first)
+        for index, (value, candidate_first) in enumerate(zip(values, order, strict=True))
+    ]
+
+
+def normal(n: int, mean: float, sd: float, seed: int = 1) -> list[float]:
+    drawn = random.Random(seed)
+    return [drawn.gauss(mean, sd) for _ in range(n)]
+
+
+def fit(values: Sequence[float]) -> Fit:
+    return stats.fit(differences(values))
+
+
+@given(pairs_of)
+@settings(deadline=None, max_examples=60)
+def test_the_fit_is_statsmodels_linear_model(items: list[tuple[float, bool]]) -> None:
+    from statsmodels.api import OLS
+
+    d = numpy.array([value for value, _ in items])
+    second = numpy.array([-1.0 if first else 1.0 for _, first in items])
+    oracle = OLS(d, numpy.column_stack([numpy.ones(len(d)), second])).fit()
+    fitted = stats.fit(differences([v for v, _ in items], [first for _, first in items]))
+    assert fitted.mean == pytest.approx(oracle.params[0], abs=1e-9)
+    assert fitted.order_effect == pytest.approx(oracle.params[1], abs=1e-9)
+    assert fitted.df == oracle.df_resid == len(d) - 2
+    assert fitted.sd == pytest.approx(math.sqrt(max(oracle.mse_resid, 0)), abs=1e-9)
+    assert fitted.se == pytest.approx(oracle.bse[0], abs=1e-9)
+    for level in (0.9, 0.95, 0.962, 0.99):
+        low, high = oracle.conf_int(1 - level)[0]
+        found = stats.interval(fitted, level)
+        assert math.log(found.low) == pytest.approx(low, abs=1e-8)
+        assert math.log(found.high) == pytest.approx(high, abs=1e-8)
+
+
+def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
+    # Without an order effect to fit, TOST on d has df n - 1; the interval form is compared at
+    # that df, so that only the equivalence of interval and two tests is at stake.
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    margin = math.log1p(0.02)
+    for seed in range(40):
+        d = numpy.array(normal(10, 0.006, 0.012, seed))
+        p, _, _ = DescrStatsW(d).ttost_mean(-margin, margin)
+        centre, se = float(d.mean()), float(d.std(ddof=1) / math.sqrt(len(d)))
+        ours = Fit(
+            numbers=tuple(range(10)), adjusted=tuple(d), mean=centre, order_effect=0.0,
+            sd=float(d.std(ddof=1)), se=se, df=9,
+        )  # fmt: skip
+        assert stats.interval(ours, 0.9).within(0.02) == (p < 0.05)
+
+
+@pytest.mark.parametrize("n", [6, 7, 8, 12, 20, 32])
+def test_the_rank_interval_inverts_scipys_signed_rank_test(n: int) -> None:
+    values = normal(n, 0.01, 0.02, n)
+    found = stats.robust_interval(values, 0.9)
+    assert found is not None
+
+    def p(shift: float) -> float:
+        return float(scipy.stats.wilcoxon(numpy.array(values) - shift, method="exact").pvalue)
+
+    tail = 1 - found.level
+    nudge = 1e-9
+    for bound, inward in ((math.log(found.low), nudge), (math.log(found.high), -nudge)):
+        assert p(bound + inward) > tail * (1 + 1e-9)
+        assert p(bound - inward) <= tail * (1 + 1e-9)
+    walsh = [(a + b) / 2 for i, a in enumerate(values) for b in values[i:]]
+    assert found.ratio == pytest.approx(math.exp(float(numpy.median(walsh))))
+
+
+def test_there_is_no_rank_interval_of_few_pairs() -> None:
+    assert stats.robust_interval(normal(5, 0, 1), 0.9) is None
+    assert stats.robust_interval(normal(6, 0, 1), 0.981) is None
+    assert stats.robust_interval(normal(8, 0, 1), 0.981) is not None
+
+
+@given(st.lists(finite, min_size=6, max_size=20), st.floats(-0.5, 0.5))
+@settings(deadline=None, max_examples=50)
+def test_a_shift_moves_every_figure_and_nothing_else(values: list[float], shift: float) -> None:
+    one, other = fit(values), fit([value + shift for value in values])
+    assert other.mean == pytest.approx(one.mean + shift, abs=1e-9)
+    assert other.sd == pytest.approx(one.sd, abs=1e-9)
+    assert other.order_effect == pytest.approx(one.order_effect, abs=1e-9)
+
+
+@given(pairs_of)
+@settings(deadline=None, max_examples=50)
+def test_swapping_the_sides_inverts_the_ratio(items: list[tuple[float, bool]]) -> None:
+    there = stats.fit(differences([v for v, _ in items], [f for _, f in items]))
+    back = stats.fit(differences([-v for v, _ in items], [not f for _, f in items]))
+    one, other = stats.interval(there, 0.95), stats.interval(back, 0.95)
+    assert one.ratio == pytest.approx(1 / other.ratio)
+    assert one.low == pytest.approx(1 / other.high)
+    assert there.order_effect == pytest.approx(back.order_effect, abs=1e-12)
+
+
+@given(st.lists(finite, min_size=8, max_size=8), finite)
+@settings(deadline=None, max_examples=50)
+def test_a_pure_order_effect_leaves_the_ratio_alone(noise: list[float], effect: float) -> None:
+    first = [index % 2 == 1 for index in range(8)]
+    moved = [d + (-effect if f else effect) for d, f in zip(noise, first, strict=True)]
+    one, other = fit(noise), fit(moved)
+    assert other.mean == pytest.approx(one.mean, abs=1e-9)
+    assert other.sd == pytest.approx(one.sd, abs=1e-9)
+    assert other.order_effect == pytest.approx(one.order_effect + effect, abs=1e-9)
+
+
+@given(st.lists(finite, min_size=3, max_size=20), st.floats(0.5, 0.99), st.floats(0.5, 0.99))
+@settings(deadline=None, max_examples=50)
+def test_a_higher_level_is_a_wider_interval(values: list[float], one: float, two: float) -> None:
+    narrow, wide = (stats.interval(fit(values), level) for level in sorted((one, two)))
+    assert wide.low <= narrow.low <= narrow.ratio <= narrow.high <= wide.high
+
+
+def test_too_little_to_fit() -> None:
+    with pytest.raises(ValueError, match="no pairs"):
+        stats.fit([])
+    for items in (
+        differences([0.1]),
+        differences([0.1, 0.2]),
+        differences([0.1] * 8, [True] * 8),
+    ):
+        fitted = stats.fit(items)
+        assert fitted.df == 0
+        found = stats.interval(fitted, 0.95)
+        assert (found.low, found.high) == (0.0, math.inf)
+        assert not found.excludes_one()
+        assert not found.within(0.5)
+
+
+def test_unbalanced_orders_are_weighted() -> None:
+    fitted = stats.fit(differences([0.1, 0.1, 0.1, 0.3], [False, False, False, True]))
+    assert fitted.mean == pytest.approx(0.2)
+    assert fitted.order_effect == pytest.approx(-0.1)
+
+
+@pytest.mark.parametrize(
+    ("sd", "pairs"), [(0.01, 5), (0.02, 13)]  # the protocol's table, at a true ratio of 1
+)  # fmt: skip
+def test_the_power_is_that_of_the_protocols_table(sd: float, pairs: int) -> None:
+    assert stats.power_equivalent(pairs, sd, 0.02, 0.05, 0.0) >= 0.9
+    assert stats.power_equivalent(pairs - 1, sd, 0.02, 0.05, 0.0) < 0.9
+
+
+def test_the_power_at_half_a_percent_is_that_of_the_protocol() -> None:
+    power = stats.power_equivalent(8, 0.014, 0.02, 0.05, math.log(1.005))
+    assert round(power, 2) == 0.84
+
+
+@pytest.mark.parametrize(("n", "sd", "truth"), [(8, 0.014, 0.005), (12, 0.02, 0.0), (32, 0.05, 0)])
+def test_the_power_is_that_of_a_simulation(n: int, sd: float, truth: float) -> None:
+    count = 3000
+    drawn = numpy.random.default_rng(7).normal(truth, sd, (count, n))
+    won = sum(stats.interval(fit(row), 0.9).within(0.02) for row in drawn.tolist())
+    assert won / count == pytest.approx(stats.power_equivalent(n, sd, 0.02, 0.05, truth), abs=0.03)
+
+
+def test_the_power_of_a_difference_is_statsmodels() -> None:
+    from statsmodels.stats.power import TTestPower
+
+    # One-sample t with df n - 1; ours has one more parameter, hence n + 1 pairs are close to n.
+    wanted = TTestPower().power(0.5, 101, 0.05, alternative="larger")
+    two_sided = TTestPower().power(0.5, 101, 0.025, alternative="larger")
+    ours = stats.power_different(101, 0.02, 0.05, 0.01)
+    assert two_sided == pytest.approx(ours, abs=0.002)
+    assert ours < wanted
+
+
+def test_pairs_needed() -> None:
+    def needed(sd: float, *, equivalence: bool = True) -> int | None:
+        return stats.pairs_needed(sd, 0.02, 0.05, equivalence=equivalence)
+
+    assert needed(0.0) == needed(0.005) == 8
+    assert [needed(sd) for sd in (0.014, 0.02, 0.03)] == [10, 18, 37]
+    assert needed(5.0) is None
+    for equivalence in (True, False):
+        found = needed(0.05, equivalence=equivalence)
+        assert found is not None
+        truth = math.log(1.005) if equivalence else math.log(1.02)
+        power = (
+            stats.power_equivalent(found, 0.05, 0.02, 0.05, truth)
+            if equivalence
+            else stats.power_different(found, 0.05, 0.05, truth)
+        )
+        assert power == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize(("schedule", "level"), list(stats.SPENT.items()))
+def test_the_spent_levels_hold_the_whole(
+    schedule: tuple[tuple[int, ...], float], level: float
+) -> None:
+    looks, alpha = schedule
+    count = 20_000
+    walk = numpy.random.default_rng(5).normal(0, 1, (count, looks[-1])).cumsum(axis=1)
+    wrong = numpy.zeros(count, dtype=bool)
+    for n in looks:
+        t = float(scipy.stats.norm.isf(level / 2))
+        wrong |= numpy.abs(walk[:, n - 1]) / math.sqrt(n) > t
+    assert wrong.mean() <= alpha
+    assert wrong.mean() > 0.8 * alpha
+
+
+def test_levels_of_looks() -> None:
+    assert stats.spent_alpha((12,), 0.05) == 0.05
+    assert stats.spent_alpha((), 0.01) == 0.01
+    assert stats.spent_alpha((8, 16, 32), 0.05) == 0.019
+    assert stats.spent_alpha((8, 16), 0.05) == 0.025
+
+
+def test_outlying_pairs_are_named() -> None:
+    assert stats.outlying(fit([0.01, 0.011, 0.012, 0.009, 0.01, 0.011, 0.9, 0.01])) == (7,)
+    assert stats.outlying(fit([0.0, 0.1, 0.0, 0.1, 0.0, 0.1, 0.0, 0.12])) != ()
+
+
+def test_an_interval_and_a_margin() -> None:
+    edge = stats.Interval(ratio=1.0, low=1 / 1.02, high=1.02, level=0.9)
+    assert edge.within(0.02)
+    assert not edge.within(0.0199)
+    assert not edge.excludes_one()
+    above = stats.Interval(ratio=1.03, low=1.0201, high=1.04, level=0.95)
+    assert above.beyond(0.02)
+    assert not stats.Interval(ratio=1.03, low=1.01, high=1.04, level=0.95).beyond(0.02)
+    assert stats.Interval(ratio=0.9, low=0.8, high=0.95, level=0.95).beyond(0.02)
+
+
+def test_the_order_effect_has_an_interval() -> None:
+    found = stats.order_interval(fit([0.05, -0.05, 0.051, -0.049, 0.05, -0.051]), 0.95)
+    assert found.ratio == pytest.approx(math.exp(0.05), rel=0.01)
+    assert found.excludes_one()
+
+
+def test_without_scipy_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any) -> ModuleType:
+        if name.startswith("scipy"):
+            raise ImportError(name)
+        return real(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ConfigError, match="SciPy") as caught:
+        stats.interval(fit([0.1, 0.2, 0.3]), 0.95)
+    assert caught.value.next_step == "pip install 'dlcontainer[report]'"
