@@ -41,6 +41,8 @@ class Plan:
     site: Site
     environment: Mapping[str, str]
     files: tuple[FileEntry, ...]
+    # the probe's files: they go in as one folder, PROBE_FOLDER
+    probe: tuple[FileEntry, ...]
     templates: Mapping[str, str]
     origins: tuple[tuple[str, object, Origin], ...]
     notes: tuple[str, ...]
@@ -68,7 +70,7 @@ class Plan:
             "arch": self.site.arch,
             "recipe": recipe,
             "environment": dict(sorted(self.environment.items())),
-            "files": {entry.target: entry.sha256 for entry in self.files},
+            "files": {entry.target: entry.sha256 for entry in (*self.files, *self.probe)},
             "templates": dict(self.templates),
         }
 
@@ -108,12 +110,13 @@ def resolve(
     expanded = _expand(merged, site.value)
     settled = document.validate(expanded, Recipe)
     settled, environment = _apply_conditions(settled, site.value, expanded)
-    files = (*_files(settled, folder, expanded), *map(_probe_entry, setting.probe))
+    files = _files(settled, folder, expanded)
     return Plan(
         recipe=settled,
         site=site.value,
         environment=environment,
         files=files,
+        probe=tuple(map(_probe_entry, setting.probe)),
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(document.flatten(expanded)),
         notes=tuple(_notes(settled, site.value, setting.host, setting.trial)),

@@ -12,8 +12,9 @@ from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import Arm, ArmName, Declared, Json, Probe, Question
+from dlcontainer.bench.records import Arm, ArmName, Declared, Json
 from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.words import Probe, Question
 from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import mount_of
 

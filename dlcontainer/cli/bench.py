@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dlcontainer.bench.records import Probe, Question
+from dlcontainer.bench.words import Probe, Question
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from dlcontainer.plan import PROBE_FOLDER
 from dlcontainer.resources import PROBE, probe_files
-from tests.values import folder_of, plan_of, site_of
+from tests.values import folder_of, plan_of
 
 FILES = probe_files()
 
@@ -95,24 +96,11 @@ def test_files_of_the_probe_hide_no_module(tmp_path: Path) -> None:
 
 
 def test_an_image_carries_the_probe_and_its_digest_says_so(tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from dlcontainer.plan import Setting, resolve
-    from dlcontainer.recipe import read
-    from tests.values import HOST
-
     folder = folder_of(tmp_path)
-    bare = plan_of(folder)
-    full = resolve(
-        site=site_of(),
-        recipe=read(folder / "recipe.yaml", display="recipe.yaml"),
-        folder=folder,
-        changes=[],
-        setting=Setting(host=HOST, trial=None, templates={}, probe=FILES),
-    )
-    targets = {entry.target for entry in full.files}
-    assert {f"{PROBE_FOLDER}/{path.name}" for path in FILES} <= targets
+    bare, full = plan_of(folder), plan_of(folder, probe=FILES)
+    targets = {entry.target for entry in full.probe}
+    assert targets == {f"{PROBE_FOLDER}/{path.name}" for path in FILES}
     assert full.digest != bare.digest
-    changed = tuple(replace(entry, sha256="0" * 64) for entry in full.files)
-    assert replace(full, files=changed).digest != full.digest
+    changed = tuple(replace(entry, sha256="0" * 64) for entry in full.probe)
+    assert replace(full, probe=changed).digest != full.digest
     assert (PROBE / "__main__.py") in FILES
