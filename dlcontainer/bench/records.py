@@ -14,8 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from dlcontainer import __version__
 from dlcontainer.bench import chain
-from dlcontainer.bench.words import Probe as Probe
-from dlcontainer.bench.words import Question as Question
+from dlcontainer.bench.words import Probe, Question
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"
