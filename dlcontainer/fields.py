@@ -52,6 +52,14 @@ Name = Annotated[
 ]
 Version = Annotated[str, _matching(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}", "a version")]
 EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable's name")]
+EnvPattern = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z_][A-Za-z0-9_]{0,254}|[A-Za-z_][A-Za-z0-9_]{1,253}\*",
+        "a variable's name, or the beginning of names and '*'",
+    ),
+]
+GroupName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a group's name")]
 Identifier = Annotated[str, _matching(r"[a-z_][a-z0-9_]{0,62}", "an identifier")]
 Command = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", "a command's name")]
 OsPackage = Annotated[

@@ -1,7 +1,7 @@
 """The Jinja environments: undefined names are errors with their line, values are quoted."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -39,12 +39,15 @@ def quote(value: object) -> str:
 # templates can't change an environment, and a changed file is read anew.
 @cache
 def _sandbox(
-    *, quoting: bool, escaping: bool = False, folders: tuple[Path, ...] = ()
+    *,
+    finalize: Callable[[object], str] | None = None,
+    escaping: bool = False,
+    folders: tuple[Path, ...] = (),
 ) -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
-        finalize=quote if quoting else None,
+        finalize=finalize,
         autoescape=escaping,
         keep_trailing_newline=True,
         trim_blocks=True,
@@ -62,25 +65,32 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
     if isinstance(where, Mark) and "\n" in text:
         # A block scalar's text starts on the line after its key; a flow scalar's on its own.
         where = replace(where, line=where.line + 1)
-    return str(_guarded(lambda: _sandbox(quoting=shell).from_string(text).render(values), where))
+    sandbox = _sandbox(finalize=quote if shell else None)
+    return str(_guarded(lambda: sandbox.from_string(text).render(values), where))
 
 
 def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:
     """Tell whether a recipe's `when` expression is true on these values."""
     compiled = _guarded(
-        lambda: _sandbox(quoting=False).compile_expression(expression, undefined_to_none=False),
+        lambda: _sandbox(finalize=None).compile_expression(expression, undefined_to_none=False),
         where,
     )
     # One line, and Jinja's frames of an expression know nothing of it.
     return bool(_guarded(lambda: bool(compiled(**values)), where, lines=False))
 
 
-def render_template(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
-    """Render a file of templates/; every value that is not Text is quoted for the shell.
+def render_template(
+    folders: list[Path],
+    name: str,
+    values: Mapping[str, object],
+    *,
+    finalize: Callable[[object], str] = quote,
+) -> str:
+    """Render a file of templates/; `finalize` quotes each value, for the shell unless told else.
 
     Raises ConfigError with the template's line.
     """
-    environment = _sandbox(quoting=True, folders=tuple(folders))
+    environment = _sandbox(finalize=finalize, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 
@@ -89,7 +99,7 @@ def render_page(folders: list[Path], name: str, values: Mapping[str, object]) ->
 
     Raises ConfigError with the template's line.
     """
-    environment = _sandbox(quoting=False, escaping=True, folders=tuple(folders))
+    environment = _sandbox(escaping=True, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
 
 

@@ -4,11 +4,14 @@ None of it is content. It reaches the build as one folder, bound where the steps
 leaves nothing in the text, the digest or the image.
 """
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from dlcontainer import aptconfig, pipconfig
 from dlcontainer.aptconfig import AptSource
@@ -67,17 +70,29 @@ def installed(routed: Routed) -> tuple[dict[str, str], ...]:
         report = json.loads((routed.folder / PIP_REPORT).read_text())
     except FileNotFoundError:
         return ()
-    found = []
-    for item in report["install"]:
-        hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
-        found.append(
-            {
-                "name": str(item["metadata"]["name"]),
-                "version": str(item["metadata"]["version"]),
-                "sha256": str(hashes.get("sha256", "")),
-            }
-        )
+    found = [
+        {
+            "name": str(item["metadata"]["name"]),
+            "version": str(item["metadata"]["version"]),
+            "sha256": _wheel_sha256(item["download_info"], routed),
+        }
+        for item in report["install"]
+    ]
     return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
+
+
+def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
+    """Give a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
+    given = info.get("archive_info", {}).get("hashes", {}).get("sha256")
+    if given:
+        return str(given)
+    path = unquote(urlsplit(info["url"]).path)
+    for folder, target in routed.binds:
+        wheel = folder / path.removeprefix(f"{target}/")
+        if path.startswith(f"{target}/") and wheel.is_file():
+            with wheel.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+    return ""
 
 
 def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:

@@ -8,7 +8,18 @@ from pydantic import Field, model_validator
 from dlcontainer import document
 from dlcontainer.document import Document, Sourced
 from dlcontainer.engines.base import EngineKind
-from dlcontainer.fields import AbsolutePath, Arch, EnvName, Line, Name, Strict, Url, Version
+from dlcontainer.fields import (
+    AbsolutePath,
+    Arch,
+    EnvName,
+    EnvPattern,
+    GroupName,
+    Line,
+    Name,
+    Strict,
+    Url,
+    Version,
+)
 from dlcontainer.machine import Host
 
 SchedulerKind = Literal["none", "slurm", "lsf", "pbs"]
@@ -68,6 +79,13 @@ class Modules(Facts):
 
     kind: Literal["none", "lmod", "tcl"] = "none"
     root: AbsolutePath | None = Field(default=None, description="where modules are published")
+    group: GroupName | None = Field(
+        default=None, description="owner group of what is published; without it the root's"
+    )
+    bind_home: bool = Field(default=True, description="wrappers show the user's home")
+    pass_environment: tuple[EnvPattern, ...] = Field(
+        default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
+    )
 
 
 class FileSystem(Facts):

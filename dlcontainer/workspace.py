@@ -29,7 +29,11 @@ def workspace(parent: Path, runner: Runner) -> Iterator[Path]:
     reap(parent, runner)
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        lock = _locked(path)
+        try:
+            lock = _locked(path)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
     except OSError as error:
         raise BuildError(
             f"can't write in {parent}: {error.strerror}",

@@ -78,8 +78,8 @@ def analyse(series: Series) -> Analysis:
         pairs=main.fitted if main else None,
         control=control.fitted if control else None,
         refusals=(
-            *comparable.refusals(found, declared.arms, missing),
             *_mute_arms(series),
+            *comparable.refusals(found, declared.arms, missing),
             *((losses.problem,) if losses and losses.problem else ()),
         ),
         holds=_holds(series, pairs["pair"]),
@@ -178,8 +178,10 @@ def _secondary(series: Series, pairs: Sequence[Pair], alpha: float) -> tuple[Fig
 def _facts(series: Series) -> tuple[list[FactDifference], list[ArmName]]:
     declared = series.session.declared
     stacks = {stack.arm: stack for stack in series.stacks}
-    missing = [arm for arm in declared.arms if arm not in stacks]
-    if missing:
+    # A side that never ran could attest nothing: that is said in another way.
+    ran = {sample.arm for sample in series.samples if sample.ok}
+    missing = [arm for arm in declared.arms if arm not in stacks and arm in ran]
+    if not stacks.keys() >= set(declared.arms):
         return [], missing
     reference, candidate = (stacks[arm] for arm in declared.arms)
     return comparable.differences(declared.question, reference, candidate), []
@@ -187,7 +189,7 @@ def _facts(series: Series) -> tuple[list[FactDifference], list[ArmName]]:
 
 def _mute_arms(series: Series) -> Iterable[str]:
     for arm in series.session.declared.arms:
-        launches = [s for s in series.samples if s.arm == arm and s.role == "pair"]
+        launches = [s for s in series.samples if s.arm == arm]
         if launches and not any(sample.ok for sample in launches):
             last = launches[-1]
             yield (

@@ -112,7 +112,8 @@ def _secondary(analysis: Analysis) -> Table:
         name="Other figures",
         head=("figure", reference, candidate, "ratio", "interval"),
         rows=tuple(_secondary_row(figure) for figure in analysis.secondary),
-        note="Means, and ratios over the same pairs. No verdict is drawn from these.",
+        note="Means, and ratios over the same pairs; for some of these more is better. "
+        "No verdict is drawn from them.",
         numeric=True,
     )
 

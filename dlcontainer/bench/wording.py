@@ -50,6 +50,17 @@ def _decided(analysis: Analysis) -> str:
     return (
         f"{_what(analysis)} takes {_factor(difference.ratio)} in {_candidate(analysis)} than in "
         f"{_reference(analysis)} (ratio {difference.ratio:.3f}, {bounds(difference)}). {beyond}"
+        f"{_joiner(analysis)}"
+    )
+
+
+def _joiner(analysis: Analysis) -> str:
+    if analysis.joiner is None or analysis.joiner.fitted.df < 1:
+        return ""
+    found = analysis.joiner.interval
+    return (
+        f" That is the first rank of a node, which mounts the image; one that joins the mount "
+        f"takes {_factor(found.ratio)} (ratio {found.ratio:.3f}, {bounds(found)})."
     )
 
 
@@ -155,4 +166,4 @@ def _reference(analysis: Analysis) -> str:
     session = analysis.series.session
     arm = session.declared.arms[0]
     described = session.arms.get(arm)
-    return f"the {described.what if described else arm}"
+    return f"the {described.what.split(',')[0] if described else arm}"

@@ -159,6 +159,29 @@ def test_a_session_of_warm_ups_only(tmp_path: Path) -> None:
     assert analysis.main is None
 
 
+def test_a_session_interrupted_before_one_side_ran_is_inconclusive(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with results.Writer(path, benchseries.session(Plan())) as out:
+        out.stack(Stack(arm="native", facts=benchseries.FACTS))
+        out.sample(benchseries.draw(Plan())[0])
+    verdict = analyse(results.read(path)).verdict
+    assert verdict.word == "INCONCLUSIVE"
+    assert verdict.reasons[0].startswith("the session is incomplete")
+
+
+def test_a_side_that_crashes_at_once_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    first, second, *_ = benchseries.draw(Plan())
+    with results.Writer(path, benchseries.session(Plan())) as out:
+        out.stack(Stack(arm="native", facts=benchseries.FACTS))
+        native, container = sorted((first, second), key=lambda s: s.arm == "container")
+        out.sample(native)
+        out.sample(replace(container, arm="container", returncode=139, error="ended by signal 11"))
+    verdict = analyse(results.read(path)).verdict
+    assert verdict.word == "NOT COMPARABLE"
+    assert verdict.reasons == ("no launch of container succeeded: ended by signal 11 (line 4)",)
+
+
 @pytest.mark.parametrize(
     ("wanted", "changes", "says"),
     [

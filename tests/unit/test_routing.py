@@ -1,6 +1,8 @@
 """The way out of a build: one folder, its binds, and the traces that no image may hold."""
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +188,22 @@ def test_wheels_that_pip_took(folder: Path) -> None:
         {"name": "A", "version": "1", "sha256": ""},
         {"name": "b", "version": "1", "sha256": "ab"},
     )
+
+
+def test_a_wheel_of_a_folder_is_hashed_where_pip_does_not(tmp_path: Path) -> None:
+    wheels = tmp_path / "a'b wheels"
+    wheels.mkdir()
+    (wheels / "tool-1.0+cpu-py3-none-any.whl").write_bytes(b"wheel")
+    folder = tmp_path / "routing"
+    folder.mkdir()
+    item = {
+        "metadata": {"name": "tool", "version": "1.0+cpu"},
+        "download_info": {
+            "url": "file:///mnt/folder-0/tool-1.0%2Bcpu-py3-none-any.whl",
+            "archive_info": {},
+        },
+    }
+    (folder / "pip-report.json").write_text(json.dumps({"install": [item]}))
+    routed = replace(Routed.nothing(folder), binds=((folder, "/mnt"), (wheels, "/mnt/folder-0")))
+    (wheel,) = routing.installed(routed)
+    assert wheel["sha256"] == hashlib.sha256(b"wheel").hexdigest()

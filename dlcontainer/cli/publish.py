@@ -1,0 +1,81 @@
+"""`dlcontainer publish`: an image as a module that users load."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.publish import Published
+
+
+def publish(
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file (.sif).")],
+    site: options.Site,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root", metavar="DIR", help="Where modules are published; without it the site's."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Check an image and publish it as a module."""
+    from dlcontainer import publish as publishing
+    from dlcontainer import validate as validating
+    from dlcontainer.cli.world import here
+    from dlcontainer.engines import apptainer, trial
+
+    world = here()
+    loaded = world.site(site).value
+    console = output.Console(verbose=verbose, quiet=as_json)
+    runner = console.runner(world.environ)
+    program = apptainer.find(world.environ)
+    image = image.absolute()
+
+    def check() -> Sequence[dict[str, object]]:
+        console.step(f"check {image.name}")
+        inspector = validating.Inspector(
+            engine=program,
+            trial=trial.require(world.cache, program, world.host, runner),
+            host=world.host,
+            runner=runner,
+            on_check=lambda check: (
+                None if check.ok else console.note(f"FAILED {check.name}: {check.detail}")
+            ),
+        )
+        return [asdict(check) for check in validating.validate(image, loaded, inspector)]
+
+    shop = publishing.Shop(
+        engine=program.program,
+        runner=runner,
+        templates=tuple(world.resources.template_folders()),
+        progress=console,
+        check=check,
+    )
+    done = publishing.publish(image, loaded, root.absolute() if root else None, shop)
+    _show(done, loaded.modules.kind, as_json=as_json)
+
+
+def _show(done: "Published", kind: str, *, as_json: bool) -> None:
+    place = done.place
+    module = f"{place.name}/{place.version}"
+    uses = {name: str(place.root / "modules" / name) for name in ("lmod", "tcl")}
+    if as_json:
+        body = {"module": module, "new": done.new, "folder": str(place.folder), "use": uses}
+        output.emit("publish", body)
+        return
+    from dlcontainer.shell import quote
+
+    if not done.new:
+        output.say(f"already published, identical: {place.folder}")
+    for name, path in uses.items():
+        if kind in (name, "none"):
+            other = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
+            output.say(quote(["module", "use", path]) + other)
+    output.say(f"module load {module}")

@@ -1,0 +1,160 @@
+"""Wrappers with an engine of the tests' own, which works only as a test says."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer import modulefiles
+from dlcontainer.modulefiles import Release
+from tests.integration.publish.tools import Shelf, clean_home
+from tests.values import TEMPLATES, site_of
+
+# Notes its arguments; fails unless it is asked to run in the way that WORKS names.
+ENGINE = """\
+#!/bin/sh
+{ printf '<%s>' "$@"; echo; } >> "$0.calls"
+way=plain
+for word do case $word in --userns) way=userns ;; --unsquash) way=unpacked ;; esac; done
+[ "$way" = "$(cat "$0.works")" ] && exit
+{ echo "INFO: x"; echo "FATAL: no $way here"; } >&2
+exit 255
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fake:
+    shelf: Shelf
+    program: Path
+
+    def works(self, way: str) -> None:
+        self.program.with_name(f"{self.program.name}.works").write_text(way)
+
+    def calls(self) -> list[str]:
+        path = self.program.with_name(f"{self.program.name}.calls")
+        lines = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return lines
+
+
+def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
+    release = Release(
+        name="demo",
+        version="1.0",
+        summary="s",
+        homepage=None,
+        license=None,
+        commands=("python",),
+        prefix="/opt/demo",
+        digest="0" * 64,
+        sha256="1" * 64,
+    )
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / name
+    program.write_text(ENGINE)
+    program.chmod(0o755)
+    environ = clean_home(tmp_path)
+    shelf = Shelf(
+        root=tmp_path / "root",
+        name="demo",
+        version="1.0",
+        environ={**environ, "PATH": f"{programs}:/usr/bin:/bin"},
+    )
+    (shelf.folder / "bin").mkdir(parents=True)
+    (shelf.folder / "image.sif").write_text("")
+    texts = modulefiles.wrappers(
+        release, site_of(**changes).value, Path("/no/apptainer"), [TEMPLATES]
+    )
+    Path(shelf.python).write_text(texts["python"])
+    Path(shelf.python).chmod(0o755)
+    made = Fake(shelf=shelf, program=program)
+    made.works("plain")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("way", "flags"),
+    [("plain", ""), ("userns", "<--userns>"), ("unpacked", "<--userns><--unsquash>")],
+)
+def test_the_way_that_works_is_taken_and_remembered(tmp_path: Path, way: str, flags: str) -> None:
+    there = fake(tmp_path)
+    there.works(way)
+    done = there.shelf.run(there.shelf.python, "x")
+    *tries, last = there.calls()
+    assert len(tries) == ["plain", "userns", "unpacked"].index(way) + 1
+    assert last.startswith(f"<--quiet><exec><--cleanenv>{flags}<--home>")
+    assert last.endswith(f"<{there.shelf.folder}/image.sif><python><x>")
+    assert ("unpacked for this run" in done.stderr) == (way == "unpacked")
+    there.shelf.run(there.shelf.python)
+    assert len(there.calls()) == 1
+
+
+def test_the_user_can_say_how(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    there.works("userns")
+    there.shelf.run(there.shelf.python, DLCONTAINER_RUN_MODE="userns")
+    assert len(there.calls()) == 1
+    done = there.shelf.run(there.shelf.python, DLCONTAINER_RUN_MODE="magic", code=2)
+    assert "known: plain, userns, unpacked" in done.stderr
+
+
+def test_no_way_works(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    there.works("never")
+    done = there.shelf.run(there.shelf.python, code=4)
+    for way in ("plain", "userns", "unpacked"):
+        assert f"  {way}: FATAL: no {way} here\n" in done.stderr
+    assert not list(Path(there.shelf.environ["HOME"]).rglob("run-mode*"))
+    there.works("plain")  # a failure is not remembered
+    there.shelf.run(there.shelf.python)
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    blocked: dict[str, Any] = {"XDG_CACHE_HOME": "/proc/nothing", "HOME": "/proc/none"}
+    done = there.shelf.run(there.shelf.python, "x", cwd=tmp_path, **blocked)
+    assert (done.stderr, len(there.calls())) == ("", 2)
+
+
+def test_no_engine(tmp_path: Path) -> None:
+    there = fake(tmp_path, engine={"module": "tools/apptainer"})
+    done = there.shelf.run(there.shelf.python, PATH="/usr/bin:/bin", code=4)
+    assert "demo/1.0 needs Apptainer or Singularity" in done.stderr
+    assert "next: type: module load tools/apptainer" in done.stderr
+
+
+def test_singularity_gets_its_own_names(tmp_path: Path) -> None:
+    there = fake(tmp_path, "singularity")
+    there.program.write_text("#!/bin/sh\nenv | grep ^[AS].*ENV_RANK=\n")
+    assert there.shelf.run(there.shelf.python, RANK="7").stdout == "SINGULARITYENV_RANK=7\n"
+
+
+def test_the_image_was_withdrawn(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    (there.shelf.folder / "image.sif").unlink()
+    done = there.shelf.run(there.shelf.python, code=4)
+    assert "demo/1.0: can't read" in done.stderr
+    assert there.calls() == []
+
+
+def test_folders(tmp_path: Path) -> None:
+    # Not below /tmp, which the engine shows by itself.
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="dlcontainer-test-") as name:
+        folder = Path(name).resolve()
+        (folder / "real").mkdir()
+        (folder / "link").symlink_to("real")
+        (folder / "a:b,c").mkdir()
+        paths = [str(folder / name) for name in ("link", "a:b,c", "not on this node")]
+        entries = [{"path": path, "kind": "local", "purpose": "scratch"} for path in paths]
+        there = fake(tmp_path, filesystems=entries, modules={"bind_home": False})
+        there.shelf.run(there.shelf.python, cwd=Path("/"))
+    call = there.calls()[-1]
+    assert "<--no-home>" in call
+    assert "<--home>" not in call
+    assert "not on this node" not in call
+    assert f"<--bind><{folder}/link>" in call
+    assert f"<--bind><{folder}/real>" in call
+    assert f'<--mount><type=bind,"source={folder}/a:b,c","destination={folder}/a:b,c">' in call
