@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer import machine
 from dlcontainer.bench import analysis, results
 from dlcontainer.bench.records import Series
 from tests.integration.world import Built, World, write_wheel
@@ -65,6 +66,19 @@ def test_a_session_is_whole(user: World, tiny_image: Built, tiny: Path, tmp_path
     judged = analysis.analyse(series).verdict
     # The same wheel on both sides: nothing forbids the comparison, two pairs decide nothing.
     assert judged.word == "INCONCLUSIVE", judged.reasons
+
+
+def test_without_a_twin_the_unpacked_image_is_the_native_side(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    # A plan whose base is not this host's: as if the image were of another distribution.
+    release = machine.read_host(os.environ).release
+    other = "bookworm" if release == "trixie" else "trixie"
+    more = ("--pairs", 1, "--controls", 1, "--set", f"base.release={other}")
+    series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
+    assert series.session.declared.arms == ("unpacked", "container")
+    assert "no native twin" in series.session.arms["unpacked"].why
+    assert analysis.analyse(series).verdict.word == "INCONCLUSIVE"
 
 
 def test_another_version_on_one_side(
