@@ -93,7 +93,9 @@ class Contained:
         state = joined.state if joined else None
         return Launch(
             argv=tuple(stamped(argv)),
-            environment=apptainer.environment(self.lab.host.environ, state=state),
+            environment=apptainer.environment(
+                self.lab.host.environ, tmpdir=self.lab.work, state=state
+            ),
         )
 
 

@@ -72,7 +72,8 @@ def shared(lab: Lab, image: Path) -> Iterator[Instance]:
     pipe = lab.work / "hold"
     os.mkfifo(pipe, 0o600)
     spec = RunSpec(image=image, argv=(), mode=lab.trial.run_mode or "plain")
-    environment = apptainer.environment(lab.host.environ, state=instance.state)
+    # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
+    environment = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
     start = lab.engine.start_argv(spec, instance.name)
     holder = _Holder(lab, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], environment)
     # Read and write: a pipe without a reader would keep us waiting here.
