@@ -20,11 +20,12 @@ DEFAULTS: Mapping[str, object] = {"environment": {"LANG": "C.UTF-8"}}
 
 # Where the image carries its own description and its proof.
 IMAGE_FOLDER = "/opt/dlcontainer"
+PROBE_FOLDER = f"{IMAGE_FOLDER}/probe"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileEntry:
-    """A file that goes into the image: from the recipe's folder, by content."""
+    """A file that goes into the image, by content: of the recipe's folder, or of the probe."""
 
     source: Path
     name: str
@@ -40,6 +41,8 @@ class Plan:
     site: Site
     environment: Mapping[str, str]
     files: tuple[FileEntry, ...]
+    # the probe's files: they go in as one folder, PROBE_FOLDER
+    probe: tuple[FileEntry, ...]
     templates: Mapping[str, str]
     origins: tuple[tuple[str, object, Origin], ...]
     notes: tuple[str, ...]
@@ -67,7 +70,7 @@ class Plan:
             "arch": self.site.arch,
             "recipe": recipe,
             "environment": dict(sorted(self.environment.items())),
-            "files": {entry.target: entry.sha256 for entry in self.files},
+            "files": {entry.target: entry.sha256 for entry in (*self.files, *self.probe)},
             "templates": dict(self.templates),
         }
 
@@ -86,6 +89,8 @@ class Setting:
     trial: Trial | None
     # template -> its SHA-256
     templates: Mapping[str, str]
+    # the files of the probe, which every image carries as one folder
+    probe: tuple[Path, ...] = ()
 
 
 def resolve(
@@ -111,6 +116,7 @@ def resolve(
         site=site.value,
         environment=environment,
         files=files,
+        probe=tuple(map(_probe_entry, setting.probe)),
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(document.flatten(expanded)),
         notes=tuple(_notes(settled, site.value, setting.host, setting.trial)),
@@ -233,6 +239,15 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
     return tuple(entries)
+
+
+def _probe_entry(path: Path) -> FileEntry:
+    return FileEntry(
+        source=path,
+        name=path.name,
+        target=f"{PROBE_FOLDER}/{path.name}",
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
 
 
 def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:

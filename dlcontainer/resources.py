@@ -21,6 +21,7 @@ NOUNS: dict[Kind, str] = {
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PROJECT_NAME = re.compile(r"""^name\s*=\s*["']dlcontainer["']\s*$""", re.MULTILINE)
 PACKAGE = Path(__file__).resolve().parent
+PROBE = PACKAGE / "probe"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +81,11 @@ def locate(user_folder: Path | None, *, package: Path = PACKAGE) -> Resources:
     """Say where to search: the user's folder, then what came with this package."""
     user = () if user_folder is None else (Root(origin="user", path=user_folder),)
     return Resources(roots=(*user, _shipped(package)))
+
+
+def probe_files(folder: Path = PROBE) -> tuple[Path, ...]:
+    """List the files of the probe; byte code and the like are none of it."""
+    return tuple(sorted(folder.glob("*.py")))
 
 
 def _shipped(package: Path) -> Root:

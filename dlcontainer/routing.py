@@ -133,6 +133,30 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
     )
 
 
+def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Give the variables, and notes, that route an installation on the host itself.
+
+    The same routing as a build's, so that the same wheels come; `folder` is private and empty.
+    """
+    routing = plan.site.routing
+    proxies = _proxies(routing, host)
+    given = proxies | {name.upper(): value for name, value in proxies.items()}
+    ca = _ca(routing, host)
+    if ca is not None:
+        given |= dict.fromkeys(CA_VARIABLES, str(ca))
+    text, links = pipconfig.inside(_pip(routing, host), str(folder))
+    for source, link in links:
+        Path(link).symlink_to(source)
+    (folder / "pip.conf").write_text(text)
+    given["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
+    notes = []
+    for name, upstream in plan.recipe.upstreams.items():
+        url, note = _upstream(routing, str(upstream.url), proxies, ca)
+        given[upstream_variable(name)] = url
+        notes += [note] if note else []
+    return given, tuple(notes)
+
+
 def _proxies(routing: Routing, host: Host) -> dict[str, str]:
     if routing.proxy == "none":
         return {}

@@ -13,14 +13,13 @@ from dlcontainer.bench.records import (
     Json,
     Mount,
     Order,
-    Probe,
-    Question,
     Role,
     Sample,
     Session,
     Stack,
 )
 from dlcontainer.bench.results import Writer
+from dlcontainer.bench.words import Probe, Question
 
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 

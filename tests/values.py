@@ -111,6 +111,7 @@ def plan_of(
     on: Host = HOST,
     trial: Trial | None = None,
     templates: Mapping[str, str] | None = None,
+    probe: tuple[Path, ...] = (),
 ) -> Plan:
     """Settle the recipe of a folder for a site."""
     return plan.resolve(
@@ -118,7 +119,7 @@ def plan_of(
         recipe=recipe.read(folder / "recipe.yaml", display="recipe.yaml"),
         folder=folder,
         changes=changes,
-        setting=Setting(host=on, trial=trial, templates=templates or {}),
+        setting=Setting(host=on, trial=trial, templates=templates or {}, probe=probe),
     )
 
 
@@ -135,5 +136,9 @@ def shipped_plan(site: str, *, on: Host = HOST) -> Plan:
     object.__setattr__(world, "resources", resources.locate(None))
     folder = ROOT / "recipes" / "pytorch"
     return plan_of(
-        folder, site=shipped_site(site, on=on), on=on, templates=world.template_digests()
+        folder,
+        site=shipped_site(site, on=on),
+        on=on,
+        templates=world.template_digests(),
+        probe=resources.probe_files(),
     )

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.bench.records import Question, Sample, Stack
+from dlcontainer.bench.records import Sample, Stack
+from dlcontainer.bench.words import Question
 
 Weight = Literal["work", "bits", "shown"]
 

@@ -14,13 +14,12 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from dlcontainer import __version__
 from dlcontainer.bench import chain
+from dlcontainer.bench.words import Probe, Question
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"
 VERSION = 1
 
-Probe = Literal["import", "train"]
-Question = Literal["overhead", "deployment"]
 ArmName = Literal["native", "unpacked", "container"]
 # A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted.
 Role = Literal["warmup", "pair", "joiner", "control"]

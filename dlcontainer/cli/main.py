@@ -12,7 +12,18 @@ from typing import Annotated
 import typer
 
 from dlcontainer import __version__
-from dlcontainer.cli import build, doctor, plan, publish, recipe, render, report, site, validate
+from dlcontainer.cli import (
+    bench,
+    build,
+    doctor,
+    plan,
+    publish,
+    recipe,
+    render,
+    report,
+    site,
+    validate,
+)
 from dlcontainer.errors import DlcontainerError, InterruptedByUserError, UsageError
 
 app = typer.Typer(
@@ -32,6 +43,7 @@ app.command("render")(render.render)
 app.command("build")(build.build)
 app.command("validate")(validate.validate)
 app.command("publish")(publish.publish)
+app.command("bench")(bench.bench)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 

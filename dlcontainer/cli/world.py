@@ -121,7 +121,10 @@ class World:
             folder=path.parent,
             changes=[change for change in changes if change is not None],
             setting=Setting(
-                host=self.host, trial=self.recalled_trial(), templates=self.template_digests()
+                host=self.host,
+                trial=self.recalled_trial(),
+                templates=self.template_digests(),
+                probe=resources.probe_files(),
             ),
         )
 

@@ -64,12 +64,36 @@ class Apptainer:
 
     def run_argv(self, spec: RunSpec) -> list[str]:
         """Give `apptainer exec` without the host's home, environment and file systems."""
-        argv = [str(self.program), "--nocolor", "--quiet", "exec", *RUN_MODES[spec.mode]]
+        argv = [*self._quiet("exec"), *RUN_MODES[spec.mode]]
         argv += ["--cleanenv", "--containall", "--no-home", "--pwd", "/"]
-        for name, value in sorted(spec.environment.items()):
-            argv += ["--env", f"{name}={value}"]
+        argv += _variables(spec.environment)
         argv += _binds(spec.binds)
         return [*argv, str(spec.image), *spec.argv]
+
+    def start_argv(self, spec: RunSpec, name: str) -> list[str]:
+        """Give the command that mounts an image once, as an instance that others join."""
+        argv = [*self._quiet("instance"), "start", *RUN_MODES[spec.mode]]
+        argv += ["--cleanenv", "--containall", "--no-home", *_binds(spec.binds)]
+        return [*argv, str(spec.image), name]
+
+    def join_argv(self, spec: RunSpec, name: str) -> list[str]:
+        """Give the command that runs in a started instance: its mount, its binds, this spec's
+        environment.
+        """
+        argv = [*self._quiet("exec"), "--cleanenv", "--pwd", "/", *_variables(spec.environment)]
+        return [*argv, f"instance://{name}", *spec.argv]
+
+    def stop_argv(self, name: str) -> list[str]:
+        """Give the command that ends an instance and its mount."""
+        return [*self._quiet("instance"), "stop", name]
+
+    def unpack_argv(self, image: Path, folder: Path, mode: str) -> list[str]:
+        """Give the command that unpacks an image into a folder that can be run."""
+        argv = [str(self.program), "--nocolor", "build", "--sandbox", "--disable-cache"]
+        return [*argv, *BUILD_MODES[mode], str(folder), str(image)]
+
+    def _quiet(self, command: str) -> list[str]:
+        return [str(self.program), "--nocolor", "--quiet", command]
 
     def inspect_argv(self, image: Path) -> list[str]:
         """Give the command that prints labels and definition as JSON."""
@@ -84,14 +108,21 @@ class Apptainer:
         ]
 
 
-def environment(environ: Mapping[str, str], *, tmpdir: Path | None = None) -> dict[str, str]:
-    """Give the environment that the engine itself runs in."""
+def environment(
+    environ: Mapping[str, str], *, tmpdir: Path | None = None, state: Path | None = None
+) -> dict[str, str]:
+    """Give the environment that the engine itself runs in.
+
+    `state` is where it notes its instances, in place of the user's home.
+    """
     kept = {name: environ[name] for name in KEPT_VARIABLES if name in environ}
     # A private engine's helpers (mksquashfs, squashfuse …) stand beside this Python.
     kept["PATH"] = f"{kept.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
     if tmpdir is not None:
         # Both names: SingularityCE reads only the older one.
         kept |= {"APPTAINER_TMPDIR": str(tmpdir), "SINGULARITY_TMPDIR": str(tmpdir)}
+    if state is not None:
+        kept |= {"APPTAINER_CONFIGDIR": str(state), "SINGULARITY_CONFIGDIR": str(state)}
     return kept
 
 
@@ -107,6 +138,13 @@ def find(environ: Mapping[str, str]) -> Apptainer:
         next_step="type `make setup` in dlcontainer's checkout (no root needed), or load the "
         "site's module, or install the package `apptainer`",
     )
+
+
+def _variables(environment: Mapping[str, str]) -> list[str]:
+    argv = []
+    for name, value in sorted(environment.items()):
+        argv += ["--env", f"{name}={value}"]
+    return argv
 
 
 def _binds(binds: tuple[tuple[Path, str], ...]) -> list[str]:

@@ -18,6 +18,10 @@ def stage(plan: Plan, folder: Path) -> None:
     for name, entry in zip(labels.staged_names(plan), plan.files, strict=True):
         shutil.copyfile(entry.source, files / name)
         (files / name).chmod(0o644)
+    for entry in plan.probe:
+        (files / labels.PROBE).mkdir(exist_ok=True)
+        shutil.copyfile(entry.source, files / labels.PROBE / entry.name)
+        (files / labels.PROBE / entry.name).chmod(0o644)
 
 
 def write(plan: Plan, form: Format, text: str, output: str) -> Path:

@@ -4,9 +4,10 @@ import json
 
 from dlcontainer import __version__
 from dlcontainer.fields import OCI_ARCH
-from dlcontainer.plan import IMAGE_FOLDER, Plan
+from dlcontainer.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
 
 PREFIX = "org.dlcontainer"
+PROBE = "probe"  # a folder in the build's `files/`
 MANIFEST = f"{IMAGE_FOLDER}/manifest.json"
 
 
@@ -62,4 +63,5 @@ def staged_names(plan: Plan) -> list[str]:
 def image_files(plan: Plan) -> list[tuple[str, str]]:
     """Name the files that go in: (name in the build's `files/` folder, path in the image)."""
     targets = [entry.target for entry in plan.files]
-    return [("manifest.json", MANIFEST), *zip(staged_names(plan), targets, strict=True)]
+    probe = [(PROBE, PROBE_FOLDER)] if plan.probe else []
+    return [("manifest.json", MANIFEST), *zip(staged_names(plan), targets, strict=True), *probe]

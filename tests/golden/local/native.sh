@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:33d0fabc7a0372f7896c7c22360fdf51da4b670ad3b92c241b4dbb2b539272f4
+# plan: sha256:20b3e2e71da0f103c5768fb51611289a1e1fdc899f8de3b00804406cb94db039
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -1,0 +1,197 @@
+"""What is settled before the first launch: what was asked for, the sides, the declaration."""
+
+import math
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.bench.arms import Contained, Native, Workload
+from dlcontainer.bench.lab import Lab
+from dlcontainer.bench.launch import Outcome
+from dlcontainer.bench.order import Pair
+from dlcontainer.bench.records import Arm, ArmName, Declared, Json
+from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.words import Probe, Question
+from dlcontainer.errors import BenchDataError
+from dlcontainer.machine import mount_of
+
+MARGIN = 0.02
+ALPHA = 0.05
+STEADY_S = 10.0
+# A step may be quicker still than the quickest of the throw-away launches.
+_HEADROOM = 1.1
+_TRIAL_STEPS = 30
+_WARMUP_STEPS = 5
+# Same bits, same seed, same device: what differs is the order of sums in threads.
+_LOSS_TOLERANCE = 0.01
+# Data and weights are the same in every launch of every session.
+_WORKLOAD_SEED = 20190617
+
+Side = Native | Contained
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """A session as it was asked for; `steps` 0: as many as fill STEADY_S."""
+
+    probe: Probe
+    question: Question
+    pairs: int
+    controls: int
+    joiners: int
+    seed: int
+    output: Path
+    site: str
+    module: str
+    threads: int
+    steps: int
+    device: str
+    timeout_s: float
+    native: Path | None
+    probe_files: tuple[Path, ...]
+    gap_s: float = 0.2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sides:
+    """Who is held against whom: `joiner` is the candidate on a mount that it shares."""
+
+    reference: Side
+    candidate: Contained
+    joiner: Contained | None
+    why: str
+
+    def all(self) -> list[Side]:
+        """Give every side once."""
+        sides = [self.reference, self.candidate, self.joiner]
+        return [side for side in sides if side is not None]
+
+    def launches(self, pair: Pair) -> list[Side]:
+        """Give a pair's two launches in their order; in a control both are the reference's."""
+        others: dict[str, Side | None] = {"control": self.reference, "joiner": self.joiner}
+        other = others.get(pair.series) or self.candidate
+        both = [self.reference, other]
+        return both if pair.native_first else both[::-1]
+
+    def described(self, work: Workload, image: Path) -> dict[ArmName, Arm]:
+        """Say what each side is, with the command that starts it."""
+        what = "native twin" if self.why.startswith("same recipe") else "native side, given"
+        if self.reference.name == "unpacked":
+            what = "unpacked image"
+        return {
+            self.reference.name: Arm(
+                what=what, why=self.why, argv=self.reference.launch(work).argv
+            ),
+            self.candidate.name: Arm(
+                what=f"image {image.name}", argv=self.candidate.launch(work).argv
+            ),
+        }
+
+
+def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
+    """Give what every arm runs, and the environment that is declared for all of them."""
+    threads = str(wanted.threads)
+    environment = {
+        **subject.environment,
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+    }
+    if wanted.probe == "import":
+        # -S: the probe runs the site module itself, and times it.
+        return Workload(
+            flags=("-S",),
+            arguments=("import", "--module", wanted.module),
+            environment=environment,
+        )
+    options = {
+        "--steps": steps,
+        "--warmup": _WARMUP_STEPS,
+        "--seed": _WORKLOAD_SEED,
+        "--threads": wanted.threads,
+        "--device": wanted.device,
+    }
+    arguments = [word for name, value in options.items() for word in (name, str(value))]
+    return Workload(flags=(), arguments=("train", *arguments), environment=environment)
+
+
+def trial_steps(wanted: Wanted) -> int:
+    """Give the steps of a throw-away launch."""
+    return wanted.steps or _TRIAL_STEPS
+
+
+def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
+    """Settle the steps of a launch: as asked, or as many as fill STEADY_S on the quickest side."""
+    if wanted.probe == "import" or wanted.steps:
+        return wanted.steps
+    # The quickest step, not a typical one: others at work make steps longer, never shorter.
+    quickest = min((step for outcome in thrown for step in outcome.steps_s), default=0.0)
+    if quickest <= 0:
+        raise BenchDataError("the throw-away launches measured no time", why="no step was timed")
+    return math.ceil(_HEADROOM * STEADY_S / quickest)
+
+
+def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Declared:
+    """Write the declaration: it is hashed into the file before the first sample."""
+    work: dict[str, Json] = {"threads": wanted.threads}
+    if wanted.probe == "import":
+        work |= {"module": wanted.module}
+    else:
+        work |= {
+            "device": wanted.device,
+            "warmup_steps": _WARMUP_STEPS,
+            "seed": _WORKLOAD_SEED,
+            "steady_s": 0.0 if wanted.steps else STEADY_S,
+        }
+    return Declared(
+        probe=wanted.probe,
+        question=wanted.question,
+        metric="wall_s",
+        margin=MARGIN,
+        alpha=ALPHA,
+        pairs=wanted.pairs,
+        control_pairs=wanted.controls,
+        joiner_pairs=wanted.joiners if sides.joiner else 0,
+        seed=wanted.seed,
+        warmups=len(sides.all()),
+        arms=(sides.reference.name, sides.candidate.name),
+        steps=steps,
+        loss_tolerance=_LOSS_TOLERANCE if wanted.probe == "train" else None,
+        workload=work,
+        site=wanted.site,
+        recipe=subject.recipe,
+        plan_digest=subject.digest,
+        image=subject.image.name,
+        image_sha256=subject.sha256,
+    )
+
+
+def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int | float | None]:
+    """Give this machine's facts, as they are at the start of the session."""
+    host, reference = lab.host, sides.reference
+    place = reference.prefix if isinstance(reference, Native) else reference.image
+    return {
+        "node": platform.node(),
+        "arch": host.arch,
+        "distribution": host.distribution,
+        "release": host.release,
+        "kernel": host.kernel,
+        "glibc": host.glibc,
+        "cpu_model": host.cpu_model,
+        "cores": host.cores,
+        "memory_mb": host.memory_mb,
+        "load_1min": round(os.getloadavg()[0], 2),
+        "engine": lab.trial.version,
+        "engine_mode": lab.trial.run_mode,
+        "image_on": mount_of(subject.image).kind,
+        "reference_on": mount_of(place).kind,
+    }
+
+
+def now() -> str:
+    """Give the time, ISO 8601, UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

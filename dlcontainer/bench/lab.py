@@ -1,0 +1,25 @@
+"""Who measures, with what: the same for every launch of a session."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.trial import Trial
+from dlcontainer.machine import Host
+from dlcontainer.progress import Progress
+from dlcontainer.shell import Runner
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lab:
+    """This host, its engine and the folders of a session."""
+
+    engine: Apptainer
+    trial: Trial
+    host: Host
+    runner: Runner
+    cache: Path
+    templates: tuple[Path, ...]
+    progress: Progress
+    # private to the session, removed at its end
+    work: Path

@@ -1,0 +1,171 @@
+"""One launch: start the probe in an arm, wait for it, take what it says."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dlcontainer.bench.records import Json
+from dlcontainer.shell import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Completed,
+    Runner,
+)
+
+Status = Literal["ok", "failed", "timeout"]
+
+SCHEMA = "dlcontainer/probe/1"
+START = "dlc-start "
+
+# The clock is read where the command itself begins, after the supervisor's own start. `date` costs
+# about a millisecond, the same in every arm.
+_STAMPED = f'printf "{START}%s\\n" "$(date +%s%N)"; exec "$@"'
+# The first instruction inside: a shell's, in every arm.
+_INSIDE = 'DLC_PROBE_INSIDE=$(date +%s%N); export DLC_PROBE_INSIDE; exec "$@"'
+
+_LAST_LINES = 8
+_LINE_WIDTH = 300
+# The clock of the stamps can be set while a session runs; the monotonic one can't.
+_CLOCK_STEP_S = 0.002
+
+
+def stamped(argv: Sequence[str]) -> list[str]:
+    """Wrap a command so that it says when it starts."""
+    return ["/bin/sh", "-c", _STAMPED, "sh", *argv]
+
+
+def inside(argv: Sequence[str]) -> list[str]:
+    """Wrap the command that runs inside an arm so that it says when that is reached."""
+    return ["/bin/sh", "-c", _INSIDE, "sh", *argv]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """A command to start, with its whole environment."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a launch went; times in s, what was said last where it went wrong."""
+
+    status: Status
+    returncode: int
+    elapsed_s: float
+    values: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Json] = field(default_factory=dict)
+    losses: tuple[float, ...] = ()
+    steps_s: tuple[float, ...] = ()
+    workload: Mapping[str, Json] = field(default_factory=dict)
+    stack: Mapping[str, Json] = field(default_factory=dict)
+    reason: str = ""
+    stderr: tuple[str, ...] = ()
+
+
+def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
+    """Start a probe and wait for its end; what goes wrong is an outcome, not an error.
+
+    After `timeout` s the launch and all that came of it is ended.
+    """
+    offset = time.time() - time.monotonic()
+    try:
+        done = runner(launch.argv, env=launch.environment, timeout=timeout)
+    except CommandTimeoutError as error:
+        reason = f"no end within {timeout:g} s: ended"
+        return _went_wrong("timeout", reason, error.completed)
+    except CommandFailedError as error:
+        said = _result(error.completed.stdout)
+        reason = str(said.get("error") or "") if said else ""
+        return _went_wrong("failed", reason or _how(error.completed), error.completed)
+    except CommandNotFoundError as error:
+        return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
+    return _judged(done, offset)
+
+
+def _judged(done: Completed, offset: float) -> Outcome:
+    said = _result(done.stdout)
+    if said is None:
+        return _went_wrong("failed", "the probe printed no result", done)
+    if abs(time.time() - time.monotonic() - offset) > _CLOCK_STEP_S:
+        return _went_wrong("failed", "the system's clock was set during the launch", done)
+    try:
+        return _taken(said, _start(done.stdout), done.elapsed)
+    except (KeyError, TypeError, ValueError) as error:
+        return _went_wrong("failed", f"the probe's result is not whole: {error!r}", done)
+
+
+def _how(done: Completed) -> str:
+    code = done.returncode
+    return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
+    lines = [line[:_LINE_WIDTH] for line in done.stderr.splitlines() if line.strip()]
+    return Outcome(
+        status=status,
+        returncode=done.returncode,
+        elapsed_s=done.elapsed,
+        reason=reason,
+        stderr=tuple(lines[-_LAST_LINES:]),
+    )
+
+
+def _result(stdout: str) -> dict[str, Any] | None:
+    # A framework may print on import: what counts is the last line.
+    for line in reversed(stdout.splitlines()):
+        if line.strip():
+            try:
+                said = json.loads(line)
+            except ValueError:
+                return None
+            return said if isinstance(said, dict) and said.get("schema") == SCHEMA else None
+    return None
+
+
+def _start(stdout: str) -> int | None:
+    first = stdout.partition("\n")[0]
+    digits = first.removeprefix(START)
+    return int(digits) if first.startswith(START) and digits.isdigit() else None
+
+
+def _taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
+    stamps = {"start": start} | dict(said["stamps_ns"])
+    phases = _phases(stamps)
+    values = {str(name): float(value) for name, value in said["values"].items()}
+    if said["probe"] == "import":
+        values["wall_s"] = (int(stamps["import"] or 0) - int(stamps["start"] or 0)) / 1e9
+        if not start or values["wall_s"] <= 0:
+            raise ValueError(f"stamps out of order: {stamps}")
+    return Outcome(
+        status="ok",
+        returncode=0,
+        elapsed_s=elapsed,
+        values=values,
+        phases=phases,
+        counts=dict(said["counts"]),
+        losses=tuple(float(loss) for loss in said.get("losses", ())),
+        steps_s=tuple(float(step) for step in said.get("steps_s", ())),
+        workload=dict(said.get("workload", {"module": said.get("module")})),
+        stack=dict(said["stack"]),
+    )
+
+
+def _phases(stamps: Mapping[str, Any]) -> dict[str, float]:
+    """Give each phase's length: it ends at the stamp of its name, begins at the one before."""
+    names = {"inside": "runtime", "python": "python", "site": "site", "import": "import"}
+    found: dict[str, float] = {}
+    before = stamps["start"]
+    for stamp, phase in names.items():
+        now = stamps.get(stamp)
+        if now is None:
+            continue
+        if before is not None:
+            found[phase] = (int(now) - int(before)) / 1e9
+        before = now
+    return found

@@ -1,0 +1,124 @@
+"""Launches become lines of the session's file; the first that goes wrong ends the session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from dlcontainer.bench.declare import Side
+from dlcontainer.bench.launch import Outcome
+from dlcontainer.bench.order import Pair
+from dlcontainer.bench.records import ArmName, Json, Order, Sample, Stack
+from dlcontainer.bench.results import Writer
+from dlcontainer.errors import BenchDataError
+
+# What must be the same in every launch of a side: else the side was another one for a while.
+_CONSTANT = (
+    "affinity",
+    "blas",
+    "environment",
+    "framework",
+    "isa_dispatch",
+    "numpy",
+    "python",
+    "sys_path",
+    "threads",
+)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Writes each launch as it comes."""
+
+    writer: Writer
+    timeout_s: float
+    index: int = 0
+    stacks: dict[tuple[ArmName, str], Mapping[str, Json]] = field(default_factory=dict)
+
+    def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
+        """Write a throw-away launch, and once for each arm what it is made of."""
+        if outcome.stack and side.mount != "joiner":
+            # The workload is attested too: both sides must have run the same.
+            facts: dict[str, Json] = {**outcome.stack, "workload": dict(outcome.workload)}
+            self.writer.stack(Stack(arm=side.name, facts=facts))
+        self.stacks[(side.name, side.mount)] = outcome.stack
+        self._write(_sample(self.index, side, started, outcome), side, outcome)
+
+    def paired(self, pair: Pair, position: int, side: Side, started: str, outcome: Outcome) -> None:
+        """Write one launch of a pair."""
+        changed = self._changed(side, outcome)
+        sample = _sample(self.index, side, started, outcome, changed, (pair, position))
+        self._write(sample, side, outcome)
+
+    def _changed(self, side: Side, outcome: Outcome) -> str:
+        before = self.stacks.get((side.name, side.mount), {})
+        names = [
+            name
+            for name in _CONSTANT
+            if outcome.status == "ok" and outcome.stack.get(name) != before.get(name)
+        ]
+        return f"changed within the session: {', '.join(names)}" if names else ""
+
+    def _write(self, sample: Sample, side: Side, outcome: Outcome) -> None:
+        self.writer.sample(sample)
+        self.index += 1
+        if sample.error is None:
+            return
+        reason = f"{side.name}, launch {sample.index}: {sample.error.splitlines()[0]}"
+        self.writer.end(complete=False, reason=reason)
+        last = "".join(f"\n    {line}" for line in outcome.stderr)
+        raise BenchDataError(
+            f"the session stopped: {reason}",
+            where=str(self.writer.path),
+            why=f"the last that it said:{last}" if last else None,
+            next_step="what was measured until then is in the file; "
+            + (
+                "give launches more time with --timeout"
+                if outcome.status == "timeout"
+                else "mend the cause and measure again"
+            ),
+        )
+
+
+def _sample(
+    index: int,
+    side: Side,
+    started: str,
+    outcome: Outcome,
+    changed: str = "",
+    place: tuple[Pair, int] | None = None,
+) -> Sample:
+    wall = outcome.values.get("wall_s", outcome.elapsed_s)
+    values: dict[str, Json] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
+    values["elapsed_s"] = outcome.elapsed_s
+    if outcome.counts:
+        values["counts"] = dict(outcome.counts)
+    if outcome.losses:
+        values["loss"] = list(outcome.losses)
+        values["steps_s"] = list(outcome.steps_s)
+    if outcome.stderr and outcome.status != "ok":
+        values["stderr"] = list(outcome.stderr)
+    shown = Sample(
+        index=index,
+        role="warmup",
+        arm=side.name,
+        started=started,
+        returncode=outcome.returncode,
+        wall_s=wall,
+        phases=outcome.phases,
+        values=values,
+        mount=side.mount,
+        error=outcome.reason or changed or None,
+    )
+    return shown if place is None else _placed(shown, *place)
+
+
+def _placed(sample: Sample, pair: Pair, position: int) -> Sample:
+    direction: Order = "nc" if pair.native_first else "cn"
+    where: Literal[0, 1] = 1 if position else 0
+    return replace(
+        sample,
+        role=pair.series,
+        pair=pair.number,
+        position=where,
+        order=direction,
+    )

@@ -1,0 +1,59 @@
+"""The image that is measured: what its record says of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import record
+from dlcontainer.engines import sif
+from dlcontainer.errors import ChecksFailedError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """An image, with what a launch needs to know."""
+
+    image: Path
+    recipe: str
+    sha256: str
+    digest: str
+    prefix: str
+    modules: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    @property
+    def python(self) -> str:
+        """Path of the image's Python."""
+        return f"{self.prefix}/bin/python"
+
+
+def read(image: Path, arch: str) -> Subject:
+    """Read an image's record; raises ChecksFailedError for what can't be measured here."""
+    found = sif.arch(image)
+    if found != arch:
+        raise ChecksFailedError(f"{image} is for {found}, this machine is {arch}")
+    beside = record.beside(image)
+    written = record.read(beside)
+    if written is None:
+        raise ChecksFailedError(
+            f"no record {beside.name} beside the image",
+            why="it says what is in the image, and what a native twin must hold",
+            next_step="measure an image that `dlcontainer build` made",
+        )
+    try:
+        content = json.loads(beside.read_text())["content"]
+        recipe = content["recipe"]
+        return Subject(
+            image=image,
+            recipe=str(recipe["name"]),
+            sha256=written.sha256,
+            digest=written.digest,
+            prefix=str(recipe["prefix"]),
+            modules=tuple(str(name) for name in recipe["verify"]["imports"]),
+            environment={str(k): str(v) for k, v in content["environment"].items()},
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ChecksFailedError(
+            f"{beside} is no whole record: {error} is missing", next_step="build the image again"
+        ) from None

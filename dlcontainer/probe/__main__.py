@@ -1,0 +1,58 @@
+"""Run a probe: `python [-S] DIRECTORY import|train …`; the last line printed is one JSON object.
+
+Standard library and the framework only, Python >= 3.6. What stands above the stamps is kept
+small: it is part of what is measured. With -S the site module is run, and timed, by this file.
+"""
+
+import sys
+import time
+
+_time_ns = getattr(time, "time_ns", None) or (lambda: int(time.time() * 1e9))  # 3.6 has no time_ns
+FIRST_LINE_NS = _time_ns()
+
+
+def _finish_site():
+    """Do what Python does at its start unless told -S; say when it was done."""
+    if not sys.flags.no_site:
+        return None
+    import site
+
+    site.main()
+    return _time_ns()
+
+
+def main():
+    """Run the probe that the first argument names."""
+    site_ns = _finish_site()
+    here = sys.path[0]
+    # A file of ours must never be taken for a module of the framework's.
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    name, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
+    if name == "import":
+        module = arguments[1] if arguments[:1] == ["--module"] and len(arguments) == 2 else None
+        if module is None:
+            sys.exit("usage: probe import --module NAME")
+        # Nothing but the module itself is imported before the last stamp.
+        error = None
+        cpu = time.process_time()
+        try:
+            loaded = __import__(module)
+        except BaseException as problem:  # an import can end in any way, SystemExit included
+            error, loaded = "{}: {}".format(type(problem).__name__, problem), None
+        done_ns, cpu = _time_ns(), time.process_time() - cpu
+        stamps = {"python": FIRST_LINE_NS, "site": site_ns, "import": done_ns}
+        sys.path.insert(0, here)
+        import importing
+
+        importing.report(module, loaded, error, stamps, cpu)
+    elif name == "train":
+        sys.path.insert(0, here)
+        import training
+
+        training.run(arguments, FIRST_LINE_NS)
+    else:
+        sys.exit("usage: probe import --module NAME | probe train [--help]")
+
+
+if __name__ == "__main__":
+    main()

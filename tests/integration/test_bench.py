@@ -1,0 +1,240 @@
+"""`dlcontainer bench` with a real engine: samples, gates, and nothing left mounted."""
+
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+
+from dlcontainer import machine
+from dlcontainer.bench import analysis, results
+from dlcontainer.bench.records import Series
+from tests.integration.world import Built, World, write_wheel
+from tests.processes import MARK, kill_marked, marked, poll
+
+
+@pytest.fixture
+def user(world: World, wheels: Path) -> World:
+    return world.having(PIP_FIND_LINKS=wheels)
+
+
+def options(built: Built, recipe: Path, output: Path, *more: object) -> list[str]:
+    argv = ["--site", "local", "--image", built.image, "--recipe", recipe, "-o", output, *more]
+    return [str(word) for word in argv]
+
+
+def measured(user: World, built: Built, tiny: Path, output: Path, *more: object) -> Series:
+    user.run("bench", "import", *options(built, tiny, output, *more))
+    return results.read(output)
+
+
+def environment_with(folder: Path, wheel: Path, *pth: str) -> Path:
+    """Make a native side: an environment with a wheel, and lines that run when Python starts."""
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python3*/site-packages"))
+    (site / "side.pth").write_text("\n".join([str(wheel), *pth]) + "\n")
+    return folder
+
+
+def other_wheel(folder: Path, version: str) -> Path:
+    wheel = write_wheel(folder)
+    (folder / "dlctiny.py").write_text(f'__version__ = "{version}"\n')
+    wheel.unlink()
+    return folder
+
+
+def test_a_session_is_whole(user: World, tiny_image: Built, tiny: Path, tmp_path: Path) -> None:
+    output = tmp_path / "a 'quoted' file.jsonl"
+    series = measured(user, tiny_image, tiny, output, "--pairs", 2, "--seed", 3)
+    assert series.complete
+    declared = series.session.declared
+    assert (declared.pairs, declared.control_pairs, declared.joiner_pairs) == (2, 2, 2)
+    roles = [sample.role for sample in series.samples]
+    assert {role: roles.count(role) for role in set(roles)} == {
+        "warmup": 3,
+        "pair": 4,
+        "joiner": 4,
+        "control": 4,
+    }
+    for sample in series.samples:
+        assert sample.ok
+        assert set(sample.phases) == {"runtime", "python", "site", "import"}
+    joined = {s.mount for s in series.samples if s.role == "joiner" and s.arm == "container"}
+    assert joined == {"joiner"}
+    judged = analysis.analyse(series).verdict
+    # The same wheel on both sides: nothing forbids the comparison, two pairs decide nothing.
+    assert judged.word == "INCONCLUSIVE", judged.reasons
+
+
+def test_without_a_twin_the_unpacked_image_is_the_native_side(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    # A plan whose base is not this host's: as if the image were of another distribution.
+    release = machine.read_host(os.environ).release
+    other = "bookworm" if release == "trixie" else "trixie"
+    more = ("--pairs", 1, "--controls", 1, "--set", f"base.release={other}")
+    series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
+    assert series.session.declared.arms == ("unpacked", "container")
+    assert "no native twin" in series.session.arms["unpacked"].why
+    assert analysis.analyse(series).verdict.word == "INCONCLUSIVE"
+
+
+def test_another_version_on_one_side(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "2.0"))
+    output = tmp_path / "x.jsonl"
+    more = ("--pairs", 1, "--controls", 0, "--native", side)
+    judged = analysis.analyse(measured(user, tiny_image, tiny, output, *more)).verdict
+    assert judged.word == "NOT COMPARABLE"
+    assert any("dlctiny 2.0" in reason and "dlctiny 1.0" in reason for reason in judged.reasons)
+
+
+def test_another_number_of_threads_on_one_side(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    line = "import os; os.environ['OMP_NUM_THREADS'] = '77'"
+    side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "1.0"), line)
+    more = ("--pairs", 1, "--controls", 0, "--native", side)
+    series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
+    judged = analysis.analyse(series).verdict
+    assert judged.word == "NOT COMPARABLE"
+    assert any("OMP_NUM_THREADS" in reason and "77" in reason for reason in judged.reasons)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (["--pairs", "0"], 2, "at least 1"),
+        (["--pairs", "-3"], 2, "at least 1"),
+        (["--controls", "-1"], 2, "0 or more"),
+        (["--native", "/no/such/folder"], 2, "no bin/python"),
+        (["--question", "deployment"], 2, "--native FOLDER"),
+        (["--steps", "5"], 2, "an import has none"),
+    ],
+)
+def test_bad_input(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path, more: list[str], code: int,
+    words: str,
+) -> None:  # fmt: skip
+    output = tmp_path / "x.jsonl"
+    done = user.run("bench", "import", *options(tiny_image, tiny, output), *more, code=code)
+    assert words in done.stderr
+    assert not output.exists()
+
+
+def test_an_image_without_a_record(
+    user: World, as_built: Built, tiny: Path, tmp_path: Path
+) -> None:
+    as_built.record.unlink()
+    done = user.run("bench", "import", *options(as_built, tiny, tmp_path / "x.jsonl"), code=1)
+    assert "no record" in done.stderr
+
+
+def test_the_native_side_fails_to_import(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "nothing").mkdir()
+    side = environment_with(tmp_path / "side", tmp_path / "nothing")
+    output = tmp_path / "x.jsonl"
+    argv = options(tiny_image, tiny, output, "--native", side)
+    done = user.run("bench", "import", *argv, code=7)
+    assert "No module named 'dlctiny'" in done.stderr
+    series = results.read(output)
+    assert series.end is not None
+    assert "native" in series.end.reason
+
+
+def test_a_hanging_rank_is_ended(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    mark = uuid.uuid4().hex
+    line = "import subprocess, time; subprocess.Popen(['sleep', '300']); time.sleep(300)"
+    side = environment_with(tmp_path / "side", tmp_path, line)
+    argv = options(tiny_image, tiny, tmp_path / "x.jsonl", "--native", side, "--timeout", 2)
+    done = user.having(**{MARK: mark}).run("bench", "import", *argv, code=7)
+    assert "no end within 2 s" in done.stderr
+    assert marked(mark) == {}
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_nothing_stays_mounted(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path, name: str
+) -> None:
+    mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
+    own = user.having(**{MARK: mark})
+    argv = [*own.program, "bench", "import", *options(tiny_image, tiny, output, "--pairs", 300)]
+    running = subprocess.Popen(
+        argv, env=dict(own.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        # The throw-away launches are written: the instance is up, and pairs are being launched.
+        assert poll(lambda: output.exists() and len(output.read_bytes().splitlines()) > 8, 120)
+        held = holders(running.pid)
+        assert held
+        os.kill(running.pid, signal.Signals[name])
+        code = running.wait(30)
+        assert poll(lambda: marked(mark) == {}, 10), marked(mark)
+        assert poll(lambda: not living(held), 10)
+    finally:
+        running.kill()
+        running.wait()
+        kill_marked(mark)
+    series = results.read(output)
+    if name == "SIGKILL":
+        assert series.end is None
+    else:
+        assert code == 130
+        assert series.end is not None
+        assert (series.complete, series.end.reason) == (False, "interrupted by the user")
+    home = Path(user.environ["HOME"])
+    assert not list(home.glob(".apptainer/instances/app/*/*/dlc-*"))
+
+
+def holders(pid: int) -> dict[int, str]:
+    """Give the processes below one that hold an instance and its mount: number -> start time."""
+    parents, kinds = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                head, _, rest = (folder / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            fields = rest.split()
+            parents[int(folder.name)] = int(fields[1])
+            kinds[int(folder.name)] = (head.partition("(")[2], fields[19])
+    below, grown = {pid}, True
+    while grown:
+        new = {one for one, parent in parents.items() if parent in below} - below
+        below, grown = below | new, bool(new)
+    names = ("appinit", "sinit", "squashfuse")
+    return {one: kinds[one][1] for one in below & kinds.keys() if kinds[one][0].startswith(names)}
+
+
+def living(held: dict[int, str]) -> list[int]:
+    left = []
+    for pid, start in held.items():
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] not in "ZX" and fields[19] == start:
+            left.append(pid)
+    return left
+
+
+@pytest.mark.long
+def test_pytorch_imports_and_trains(world: World, pytorch_image: Built, tmp_path: Path) -> None:
+    base: list[str | Path] = ["--site", "local", "--image", pytorch_image.image, "--controls", "1"]
+    for probe, more in (("import", ["--pairs", "2"]), ("train", ["--pairs", "1", "--steps", "3"])):
+        output = tmp_path / f"{probe}.jsonl"
+        world.run("bench", probe, *base, *more, "-o", output)
+        series = results.read(output)
+        assert series.complete
+        judged = analysis.analyse(series)
+        assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
+        if probe == "train":
+            assert judged.losses is not None
+            assert judged.losses.steps == 8
