@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import site
 import subprocess
 import sys
 import tempfile
@@ -43,17 +44,38 @@ def user(engine: Apptainer) -> Iterator[World]:
         for program in ("setpriv", "fakechroot", "fakeroot"):
             if shutil.which(program) is None:
                 missing(program)
-        needed = [sys.executable, str(engine.program), dlcontainer.__file__]
-        for path in needed:
+        for path in (str(engine.program), dlcontainer.__file__):
             if subprocess.run(as_nobody("test", "-r", path), check=False).returncode != 0:
                 pytest.skip(f"an ordinary user can't read {path}")
-        runs = as_nobody(sys.executable, "-c", "import dlcontainer")
-        if subprocess.run(runs, check=False, capture_output=True, cwd="/").returncode != 0:
-            pytest.skip(f"an ordinary user can't run {os.path.realpath(sys.executable)}")
+        start, variables = entry(world)
         own(folder)
-        yield replace(world, program=tuple(as_nobody(*world.program)))
+        yield replace(
+            world,
+            program=tuple(as_nobody(*start)),
+            environ={**world.environ, **variables},
+        )
         # Trees of a user namespace, should a test have failed in the middle.
         subprocess.run(["chmod", "-R", "u+rwX", str(folder)], check=False)
+
+
+def entry(world: World) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Give a program that an ordinary user can run, and the variables that it needs.
+
+    root's own Python may lie in root's home: the distribution's then runs the same packages.
+    """
+    # Through a shell: setpriv itself still has root's rights when it starts its command.
+    runs = as_nobody("/bin/sh", "-c", '"$0" -c "import dlcontainer"', sys.executable)
+    if subprocess.run(runs, check=False, capture_output=True, cwd="/").returncode == 0:
+        return world.program, {}
+    packages = [*site.getsitepackages(), str(Path(dlcontainer.__file__).parent.parent)]
+    variables = {"PYTHONPATH": os.pathsep.join(packages)}
+    start = ("/usr/bin/python3", "-c", "from dlcontainer.cli.main import run; run()")
+    done = subprocess.run(
+        as_nobody(*start, "--version"), env=variables, check=False, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"an ordinary user can run neither {sys.executable} nor {done.stderr[-200:]}")
+    return start, variables
 
 
 def own(folder: Path) -> None:
