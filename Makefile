@@ -20,13 +20,22 @@ setup: ## virtual environment, Apptainer and its helper programs (a few minutes,
 setup-tests: setup ## what the integration tests use beside the engine
 	@$(PYTHON) tools/setup_tests.py
 
-demo: setup ## build and validate a PyTorch image on this machine
+demo: setup ## PyTorch for this machine: build, validate, publish, load, compare with native, report
+	@$(PYTHON) tools/setup_tests.py lmod
 	@start=$$(date +%s) && \
 	export $(WITH_BIN) && \
+	image=demo/pytorch-2.13.0-local.sif && \
 	$(BIN)/dlcontainer doctor && \
 	$(BIN)/dlcontainer build pytorch --site local -o demo && \
-	$(BIN)/dlcontainer validate demo/*.sif --site local && \
-	echo "make demo: done in $$(( $$(date +%s) - start )) s"
+	$(BIN)/dlcontainer validate $$image --site local && \
+	rm -rf demo/software && \
+	$(BIN)/dlcontainer publish $$image --site local --root demo/software && \
+	sh tools/load_module.sh demo/software/modules/lmod pytorch && \
+	rm -f demo/import.jsonl demo/train.jsonl && \
+	$(BIN)/dlcontainer bench import --site local --image $$image --pairs 8 --controls 4 -o demo/import.jsonl && \
+	$(BIN)/dlcontainer bench train --site local --image $$image --pairs 8 --controls 4 --steps 60 --threads 1 -o demo/train.jsonl && \
+	$(BIN)/dlcontainer report demo/import.jsonl demo/train.jsonl -o demo/report.html && \
+	echo "make demo: done in $$(( $$(date +%s) - start )) s; open demo/report.html"
 
 lint: setup ## ruff, mypy and the layers of the design
 	$(BIN)/ruff check

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Install what the integration tests use beside the engine: MPI, module systems, a browser.
+"""Install what the tests and the demo use beside the engine: MPI, module systems, a browser.
 
-As root or with passwordless sudo; else it names the line to type, and those tests are skipped.
+As root or with passwordless sudo; else it names the line to type: what needs it is then skipped.
+Names of packages as arguments: only these.
 """
 
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -24,30 +26,31 @@ WANTED = {
 }
 
 
-def missing() -> list[str]:
-    """Name the packages whose program or file is not there."""
+def missing(only: Collection[str]) -> list[str]:
+    """Name the packages whose program or file is not there; all of `only`, or of all."""
     path = search_path()
     return sorted(
         package
         for sign, package in WANTED.items()
-        if not (Path(sign).exists() if sign.startswith("/") else shutil.which(sign, path=path))
+        if (not only or package in only)
+        and not (Path(sign).exists() if sign.startswith("/") else shutil.which(sign, path=path))
     )
 
 
-def main() -> int:
+def main(only: Collection[str] = ()) -> int:
     """Install what is missing and return the exit code."""
-    packages = missing()
+    packages = missing(only)
     if not packages:
-        say("found: all that the integration tests use")
+        say(f"found: {', '.join(only) or 'all that the integration tests use'}")
         return 0
     root = root_argv() if aptget.available() else None
     if root is None:
         note(
-            f"integration tests that need {', '.join(packages)} will be skipped; to have them: "
+            f"what needs {', '.join(packages)} will be skipped; to have it: "
             f"sudo apt-get install {' '.join(packages)}"
         )
         return 0
-    say(f"installing {', '.join(packages)} for the integration tests")
+    say(f"installing {', '.join(packages)}")
     try:
         aptget.install(root, packages)
     except SetupError as error:
@@ -56,4 +59,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
