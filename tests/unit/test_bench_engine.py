@@ -25,14 +25,14 @@ def test_an_instance_is_started_joined_and_stopped() -> None:
 
 
 def test_an_image_is_unpacked() -> None:
-    argv = ENGINE.unpack_argv(Path("/x.sif"), Path("/work/tree"), "fakeroot")
+    argv = ENGINE.unpack_argv(Path("/x.sif"), Path("/scratch/tree"), "fakeroot")
     head = ["/bin/apptainer", "--nocolor", "build", "--sandbox", "--disable-cache"]
-    assert argv == [*head, "--fakeroot", "/work/tree", "/x.sif"]
+    assert argv == [*head, "--fakeroot", "/scratch/tree", "/x.sif"]
 
 
 def test_instances_are_noted_outside_the_home() -> None:
-    given = apptainer.environment({"HOME": "/home/ada"}, state=Path("/work/state"))
-    assert given["APPTAINER_CONFIGDIR"] == given["SINGULARITY_CONFIGDIR"] == "/work/state"
+    given = apptainer.environment({"HOME": "/home/ada"}, state=Path("/scratch/state"))
+    assert given["APPTAINER_CONFIGDIR"] == given["SINGULARITY_CONFIGDIR"] == "/scratch/state"
     assert "APPTAINER_CONFIGDIR" not in apptainer.environment({"HOME": "/home/ada"})
 
 
