@@ -30,11 +30,11 @@ def measured(user: World, built: Built, tiny: Path, output: Path, *more: object)
     return results.read(output)
 
 
-def environment_with(folder: Path, wheel: Path, *pth: str) -> Path:
-    """Make a native side: an environment with a wheel, and lines that run when Python starts."""
+def environment_with(folder: Path, *pth: Path | str) -> Path:
+    """Make a native side: an environment with lines of a .pth file, paths and code alike."""
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(folder)], check=True)
     site = next(folder.glob("lib/python3*/site-packages"))
-    (site / "side.pth").write_text("\n".join([str(wheel), *pth]) + "\n")
+    (site / "side.pth").write_text("\n".join(map(str, pth)) + "\n")
     return folder
 
 
@@ -238,3 +238,39 @@ def test_pytorch_imports_and_trains(world: World, pytorch_image: Built, tmp_path
         if probe == "train":
             assert judged.losses is not None
             assert judged.losses.steps == 8
+
+
+def twin_packages(world: World, built: Built, tmp_path: Path) -> Path:
+    """Have the native twin made; give the folder of its packages."""
+    argv = ["--site", "local", "--image", str(built.image), "--pairs", "1", "--controls", "0"]
+    world.run("bench", "import", *argv, "-o", tmp_path / "twin.jsonl")
+    twins = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
+    (torch,) = twins.glob("pytorch-*/tree/lib/python3*/site-packages/torch")
+    return torch.parent
+
+
+@pytest.mark.long
+def test_pytorch_of_another_version_or_thread_count(
+    world: World, pytorch_image: Built, tmp_path: Path
+) -> None:
+    packages = twin_packages(world, pytorch_image, tmp_path)
+    # The twin's torch, file by file, but for what it says its version is.
+    other = tmp_path / "other" / "torch"
+    other.mkdir(parents=True)
+    for entry in (packages / "torch").iterdir():
+        if entry.name not in {"version.py", "__pycache__"}:
+            (other / entry.name).symlink_to(entry)
+    version = (packages / "torch/version.py").read_text()
+    (other / "version.py").write_text(version + "\n__version__ = '2.12.0+cpu'\n")
+    threads = "import os; os.environ['OMP_NUM_THREADS'] = '77'"
+    base = ["--site", "local", "--image", str(pytorch_image.image), "--pairs", "1"]
+    for name, pth, says in (
+        ("version", (other.parent, packages), "2.12.0+cpu"),
+        ("threads", (packages, threads), "77"),
+    ):
+        side = environment_with(tmp_path / name, *pth)
+        output = tmp_path / f"{name}.jsonl"
+        world.run("bench", "import", *base, "--controls", "0", "--native", side, "-o", output)
+        judged = analysis.analyse(results.read(output)).verdict
+        assert judged.word == "NOT COMPARABLE"
+        assert any(says in reason for reason in judged.reasons), judged.reasons
