@@ -33,7 +33,7 @@ demo: setup ## PyTorch for this machine: build, validate, publish, load, compare
 	sh tools/load_module.sh demo/software/modules/lmod pytorch && \
 	rm -f demo/import.jsonl demo/train.jsonl && \
 	$(BIN)/dlcontainer bench import --site local --image $$image --pairs 8 --controls 4 -o demo/import.jsonl && \
-	$(BIN)/dlcontainer bench train --site local --image $$image --pairs 8 --controls 4 --steps 20 --threads 1 -o demo/train.jsonl && \
+	$(BIN)/dlcontainer bench train --site local --image $$image --pairs 8 --controls 2 --steps 20 --threads 1 -o demo/train.jsonl && \
 	$(BIN)/dlcontainer report demo/import.jsonl demo/train.jsonl -o demo/report.html && \
 	echo "make demo: done in $$(( $$(date +%s) - start )) s; open demo/report.html"
 
