@@ -46,7 +46,15 @@ def _absolute(value: str) -> str:
     return value if value == "/" else value.rstrip("/")
 
 
+def _host_text(value: str) -> str:
+    if re.sub(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})", "", value).count("$"):
+        raise ValueError(f"'$' stands only before a variable's name here: {value!r}")
+    return _one_line(value)
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
+# Text whose $NAME and ${NAME} the host's shell fills in, in a job; all else in it is literal.
+HostText = Annotated[str, AfterValidator(_host_text)]
 Name = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9._-]{0,62}", "a name of a-z, 0-9, '.', '_' and '-'")
 ]

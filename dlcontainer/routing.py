@@ -22,7 +22,7 @@ from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan
 from dlcontainer.render import quote
 from dlcontainer.shell import Runner
-from dlcontainer.siteconfig import PipRouting, Routing
+from dlcontainer.sitefacts import PipRouting, Routing
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
 CA_VARIABLES = (

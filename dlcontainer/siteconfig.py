@@ -1,129 +1,60 @@
 """The site config: where an image runs. Facts about a centre's machine, each with its source."""
 
+import datetime
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from dlcontainer import document
 from dlcontainer.document import Document, Sourced
-from dlcontainer.engines.base import EngineKind
-from dlcontainer.fields import (
-    AbsolutePath,
-    Arch,
-    EnvName,
-    EnvPattern,
-    GroupName,
-    Line,
-    Name,
-    Strict,
-    Url,
-    Version,
-)
+from dlcontainer.errors import ConfigError
+from dlcontainer.fields import Arch, EnvName, Line, Name, Strict
 from dlcontainer.machine import Host
+from dlcontainer.sitefacts import (
+    Accelerator,
+    Cpu,
+    EngineConfig,
+    Facts,
+    FileSystem,
+    Jobs,
+    Memory,
+    Modules,
+    Mpi,
+    Network,
+    Os,
+    Routing,
+    Scheduler,
+)
 
-SchedulerKind = Literal["none", "slurm", "lsf", "pbs"]
-
-
-class Facts(Strict):
-    """A group of facts: `sources` names where they stand, `remembered` the keys nobody checked."""
-
-    sources: tuple[Line, ...] = ()
-    remembered: tuple[Line, ...] = ()
-
-    @model_validator(mode="after")
-    def _remembered_are_keys(self) -> Self:
-        for key in self.remembered:
-            if key not in type(self).model_fields:
-                raise ValueError(f"'remembered' names {key!r}, which is no key here")
-        return self
-
-
-class Os(Facts):
-    """The operating system of the compute nodes."""
-
-    distribution: Name
-    release: Line = Field(description="codename or version: bookworm, 8.2")
-    glibc: Version | None = None
-    kernel: Line | None = None
+# What a layer below a site (`extends`) does not hand on.
+_OWN = ("schema", "name", "extends", "status")
 
 
-class Cpu(Facts):
-    """The processors of one node."""
-
-    model: Line
-    cores: int = Field(gt=0, description="cores a job can use, per node")
-    threads_per_core: int = Field(default=1, gt=0)
+def _date(value: str) -> str:
+    datetime.date.fromisoformat(value)
+    return value
 
 
-class Accelerator(Facts):
-    """The accelerators of one node; a site without the key has none."""
-
-    vendor: Literal["nvidia", "amd", "intel"]
-    model: Line
-    per_node: int = Field(gt=0)
-    target: Line | None = Field(default=None, description="sm_70, gfx90a …")
-    driver: Version | None = None
+Date = Annotated[str, AfterValidator(_date)]
 
 
-class Scheduler(Facts):
-    """Who starts jobs, and the argv prefix that starts ranks in them."""
+class NodeType(Strict):
+    """One kind of node: what differs there from the rest of the site file."""
 
-    kind: SchedulerKind = "none"
-    launcher: tuple[Line, ...] = Field(default=(), description="argv prefix: [srun], [ibrun] …")
-    directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
-
-
-class Modules(Facts):
-    """The module system of the site."""
-
-    kind: Literal["none", "lmod", "tcl"] = "none"
-    root: AbsolutePath | None = Field(default=None, description="where modules are published")
-    group: GroupName | None = Field(
-        default=None, description="owner group of what is published; without it the root's"
-    )
-    bind_home: bool = Field(default=True, description="wrappers show the user's home")
-    pass_environment: tuple[EnvPattern, ...] = Field(
-        default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
-    )
+    summary: Line
+    changes: dict[str, object] = Field(min_length=1)
 
 
-class FileSystem(Facts):
-    """A file system that jobs see."""
+class Epoch(Strict):
+    """A stretch of the site's life with one software stack: what differs from the site file."""
 
-    path: AbsolutePath
-    kind: Line = Field(description="lustre, gpfs, nfs, local …")
-    purpose: Literal["home", "project", "scratch", "node-local"]
-
-
-class EngineConfig(Facts):
-    """The container engine that builds and runs here."""
-
-    kind: EngineKind = "apptainer"
-    module: Line | None = Field(default=None, description="module to load first")
-    tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
-
-
-class PipRouting(Strict):
-    """Where pip finds packages during a build, said outright."""
-
-    index: Url | None = None
-    extra_indexes: tuple[Line, ...] = ()
-
-
-class Routing(Strict):
-    """The way to the outside during a build: never content, so never in a text or a digest."""
-
-    apt: Literal["auto", "default"] = Field(
-        default="auto", description="auto: the build host's mirrors"
-    )
-    pip: Literal["auto", "default"] | PipRouting = "auto"
-    ca: Literal["auto", "default"] | AbsolutePath = "auto"
-    proxy: Literal["auto", "none"] | Line = "auto"
-    wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
-    upstreams: dict[Url, Literal["auto", "none"] | Url] = Field(
-        default_factory=dict, description="a recipe's upstream -> your mirror of it"
-    )
+    summary: Line
+    since: Date | None = Field(default=None, description="YYYY-MM-DD")
+    until: Date | None = None
+    changes: dict[str, object] = Field(min_length=1)
 
 
 class Site(Strict):
@@ -132,16 +63,30 @@ class Site(Strict):
     schema_: Literal[1] = Field(alias="schema")
     name: Name
     summary: Line
-    status: Literal["active", "decommissioned", "example"] = "active"
+    extends: Name | None = Field(default=None, description="a site that this one differs from")
+    status: Literal["active", "decommissioned", "archive", "example"] = Field(
+        default="active", description="archive: left out where all sites are meant"
+    )
     facts: Literal["written", "host"] = Field(
         default="written", description="host: what is not written here is read from this machine"
     )
     sources: dict[Line, Line] = Field(default_factory=dict)
+    unknown: tuple[Line, ...] = Field(
+        default=(), description="looked for and not found: what therefore can't be promised"
+    )
+    node_types: dict[Name, NodeType] = Field(default_factory=dict)
+    node_type: Name | None = Field(default=None, description="the usual one of node_types")
+    epochs: dict[Name, Epoch] = Field(default_factory=dict)
+    epoch: Name | None = Field(default=None, description="the usual one of epochs")
     arch: Arch
     os: Os | None = None
     cpu: Cpu | None = None
+    memory: Memory | None = None
     accelerator: Accelerator | None = None
+    network: Network | None = None
+    mpi: Mpi | None = None
     scheduler: Scheduler = Scheduler()
+    jobs: Jobs = Jobs()
     modules: Modules = Modules()
     engine: EngineConfig = EngineConfig()
     filesystems: tuple[FileSystem, ...] = ()
@@ -151,7 +96,8 @@ class Site(Strict):
     )
     default_recipe: Name
     base: dict[str, object] | None = Field(
-        default=None, description="the base of every recipe here, over the recipe's own"
+        default=None,
+        description="the base of every recipe here that starts from a distribution",
     )
     recipes: dict[Name, dict[str, object]] = Field(
         default_factory=dict, description="overrides per recipe: see docs/add-a-site.md"
@@ -159,12 +105,36 @@ class Site(Strict):
 
     @model_validator(mode="after")
     def _sources_are_known(self) -> Self:
-        groups = [self.os, self.cpu, self.accelerator, self.scheduler, self.modules, self.engine]
-        for group in [*groups, *self.filesystems]:
-            for source in group.sources if group else ():
+        for path, group in self.groups():
+            for source in group.sources:
                 if source not in self.sources:
-                    raise ValueError(f"source {source!r} is not in 'sources'")
+                    raise ValueError(
+                        f"{document.dotted(path)}: source {source!r} is not in 'sources'"
+                    )
         return self
+
+    def groups(self) -> Iterable[tuple[document.KeyPath, Facts]]:
+        """Give each group of facts with its path."""
+        keys = ("os", "cpu", "memory", "accelerator", "network", "mpi", "scheduler", "jobs")
+        for key in (*keys, "modules", "engine"):
+            group = getattr(self, key)
+            if group is not None:
+                yield (key,), group
+        for name, form in self.scheduler.forms.items():
+            yield ("scheduler", "forms", name), form
+        for index, system in enumerate(self.filesystems):
+            yield ("filesystems", index), system
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Which of a site's node types and epochs is meant; None is the usual one."""
+
+    node_type: str | None = None
+    epoch: str | None = None
+
+
+USUAL = Target()
 
 
 def host_facts(host: Host) -> Document:
@@ -185,16 +155,124 @@ def host_facts(host: Host) -> Document:
     return document.from_data(data, layer="host")
 
 
-def load(path: Path, *, display: str, overrides: Document | None, host: Host) -> Sourced[Site]:
-    """Load a site file: over the host's facts where it asks for them, under the overrides.
+def load(
+    path: Path,
+    *,
+    display: Callable[[Path], str],
+    find: Callable[[str], Path],
+    overrides: Document | None,
+    host: Host,
+    target: Target = USUAL,
+) -> Sourced[Site]:
+    """Load a site file: over what it extends and the host's facts, under the overrides.
 
-    Raises ConfigError that names every place that is wrong.
+    `find` gives the file of a site's name. The epoch's changes lie over the file, the node type's
+    over those. Raises ConfigError that names every place that is wrong.
     """
-    written = document.load(path, layer="site", display=display)
-    layers = [written]
-    if written.data.get("facts") == "host":
-        layers.insert(0, host_facts(host))
+    merged = _extended(path, display, find, chain=())
+    if merged.data.get("facts") == "host":
+        merged = document.merge(host_facts(host), merged)
+    changed = document.merge(merged, overrides) if overrides else merged
+    for key, plural, asked in (
+        ("epoch", "epochs", target.epoch),
+        ("node_type", "node_types", target.node_type),
+    ):
+        merged = _chosen(merged, changed, key, plural, asked)
     if overrides is not None:
-        layers.append(overrides)
-    merged = document.merge(*layers)
-    return Sourced(value=document.validate(merged, Site), document=merged)
+        merged = document.merge(merged, overrides)
+    asked_for = {"epoch": target.epoch, "node_type": target.node_type}
+    for key, name in asked_for.items():
+        if name is not None:
+            option = f"--{key.replace('_', '-')}"
+            merged = document.merge(merged, document.from_data({key: name}, layer=option))
+    site = Sourced(value=document.validate(merged, Site), document=merged)
+    _require_sources(site)
+    return site
+
+
+def _require_sources(site: Sourced[Site]) -> None:
+    """Refuse a fact of a site file that names no source and is not marked as remembered."""
+    if site.value.facts == "host":
+        return
+    for path, group in site.value.groups():
+        if group.sources:
+            continue
+        for key in sorted(group.model_fields_set - {"sources", "remembered", *group.remembered}):
+            origin = site.document.origin((*path, key))
+            if key != "forms" and origin.layer.startswith("site"):
+                raise ConfigError(
+                    f"{document.dotted((*path, key))}: a fact without a source",
+                    where=origin.where,
+                    why="whoever reads it must be able to check it",
+                    next_step=f"add to {document.dotted(path)}: sources: [NAME], with NAME and "
+                    f"where it stands in 'sources'; or remembered: [{key}] if nobody checked it",
+                )
+
+
+def _extended(
+    path: Path,
+    display: Callable[[Path], str],
+    find: Callable[[str], Path],
+    chain: tuple[Path, ...],
+) -> Document:
+    layer = f"site {path.stem}" if chain else "site"
+    written = document.load(path, layer=layer, display=display(path))
+    parent = written.data.get("extends")
+    if not isinstance(parent, str):
+        return written
+    where = written.origin(("extends",)).where
+    try:
+        below = find(parent)
+    except ConfigError as error:
+        raise ConfigError(
+            f"extends: {error.what}", where=where, next_step=error.next_step
+        ) from None
+    resolved = (*chain, path.resolve())
+    if below.resolve() in resolved:
+        names = " -> ".join([*(step.stem for step in resolved), below.stem])
+        raise ConfigError(
+            f"extends: goes round in a circle: {names}",
+            where=where,
+            next_step="take the key out of one of them",
+        )
+    lower = _extended(below, display, find, resolved)
+    for key in _OWN:
+        lower = document.without(lower, key)
+    return document.merge(lower, written)
+
+
+def _chosen(
+    merged: Document, changed: Document, key: str, plural: str, asked: str | None
+) -> Document:
+    """Lay the changes of the asked, or usual, epoch or node type over a site."""
+    known = changed.data.get(plural)
+    names = list(known) if isinstance(known, dict) else []
+    name = asked or changed.data.get(key)
+    what = key.replace("_", " ")
+    where = changed.origin((key,)).where if not asked else f"--{key.replace('_', '-')}"
+    if name is None and not names:
+        return merged
+    if name is None:
+        raise ConfigError(
+            f"{key}: missing: which of {plural} is the usual one",
+            where=changed.origin((plural,)).where,
+            next_step=f"one of: {', '.join(names)}",
+        )
+    if name not in names:
+        site = changed.data.get("name")
+        there = f"one of: {', '.join(names)}" if names else f"site {site} has no {plural}"
+        raise ConfigError(
+            f"no {what} {name!r} in site {site}{document.suggest(str(name), names)}",
+            where=where,
+            next_step=there,
+        )
+    changes = document.subtree(changed, (plural, str(name), "changes"))
+    if changes is None:
+        return merged  # the model says what is wrong with it
+    for own in ("name", "extends", "node_types", "epochs", plural, "schema"):
+        if own in changes.data:
+            raise ConfigError(
+                f"{own}: is the whole site's: a {what} can't change it",
+                where=changes.origin((own,)).where,
+            )
+    return document.merge(merged, changes)

@@ -12,7 +12,7 @@ from dlcontainer.document import Document, Sourced
 from dlcontainer.engines.trial import Trial
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan, Setting
-from dlcontainer.siteconfig import Site
+from dlcontainer.siteconfig import USUAL, Site, Target
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
@@ -123,9 +123,16 @@ def plan_of(
     )
 
 
-def shipped_site(name: str, *, on: Host = HOST) -> Sourced[Site]:
+def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourced[Site]:
     path = ROOT / "site-configs" / f"{name}.yaml"
-    return siteconfig.load(path, display=path.name, overrides=None, host=on)
+    return siteconfig.load(
+        path,
+        display=lambda path: path.name,
+        find=lambda other: path.with_name(f"{other}.yaml"),
+        overrides=None,
+        host=on,
+        target=target,
+    )
 
 
 def shipped_plan(site: str, *, on: Host = HOST) -> Plan:

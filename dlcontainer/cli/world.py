@@ -16,7 +16,7 @@ from dlcontainer.errors import ConfigError, EngineError, UsageError
 from dlcontainer.machine import Host, read_host
 from dlcontainer.plan import Plan, Setting
 from dlcontainer.resources import Kind, Resources
-from dlcontainer.siteconfig import Site
+from dlcontainer.siteconfig import USUAL, Site, Target
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
@@ -81,7 +81,9 @@ class World:
             return path / "recipe.yaml" if kind == "recipes" and path.is_dir() else path
         return self.resources.find(kind, name)
 
-    def site(self, name: str, changes: Document | None = None) -> Sourced[Site]:
+    def site(
+        self, name: str, target: Target = USUAL, changes: Document | None = None
+    ) -> Sourced[Site]:
         """Load a site by name or path, the user's overrides and --set site.* over it."""
         path = self.locate("site-configs", name)
         layers = [
@@ -89,9 +91,11 @@ class World:
         ]
         return siteconfig.load(
             path,
-            display=self.resources.display(path),
+            display=self.resources.display,
+            find=lambda other: self.locate("site-configs", other),
             overrides=document.merge(*layers) if layers else None,
             host=self.host,
+            target=target,
         )
 
     def recalled_trial(self) -> Trial | None:
@@ -110,7 +114,7 @@ class World:
                 "--set site=…: a site is no single value",
                 next_step="name it with --site; change one value with --set site.KEY=VALUE",
             )
-        site = self.site(site_name, document.subtree(given, ("site",)))
+        site = self.site(site_name, changes=document.subtree(given, ("site",)))
         path = self.locate("recipes", recipe or site.value.default_recipe)
         written = recipes.read(path, display=self.resources.display(path))
         changes = [self.override("recipes", str(written.data.get("name")))]

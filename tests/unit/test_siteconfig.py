@@ -11,9 +11,15 @@ from dlcontainer.siteconfig import Site
 from tests.values import HOST, SITE, host, shipped_site, site_of, write_yaml
 
 
+def no_other(name: str) -> Path:
+    raise ConfigError(f"no site {name!r}")
+
+
 def load(path: Path, **changes: Any) -> Site:
     given = document.from_data(changes, layer="user") if changes else None
-    return siteconfig.load(path, display="s.yaml", overrides=given, host=HOST).value
+    return siteconfig.load(
+        path, display=lambda _: "s.yaml", find=no_other, overrides=given, host=HOST
+    ).value
 
 
 def test_the_smallest_site(tmp_path: Path) -> None:
@@ -42,7 +48,9 @@ def test_facts_of_the_host_lie_below_what_is_written(tmp_path: Path) -> None:
     path = write_yaml(
         tmp_path / "here.yaml", {**written, "facts": "host", "os": {"kernel": "5.0-mine"}}
     )
-    loaded = siteconfig.load(path, display="here.yaml", overrides=None, host=HOST)
+    loaded = siteconfig.load(
+        path, display=lambda _: "here.yaml", find=no_other, overrides=None, host=HOST
+    )
     site, origin = loaded.value, loaded.document.origin
     assert site.arch == "x86_64"
     assert site.os is not None
@@ -72,7 +80,8 @@ def test_an_architecture_that_nothing_is_built_for() -> None:
 
 
 def test_overrides_come_last(tmp_path: Path) -> None:
-    path = write_yaml(tmp_path / "s.yaml", {**SITE, "engine": {"tmpdir": "/a", "module": "m"}})
+    engine = {"tmpdir": "/a", "module": "m", "remembered": ["tmpdir", "module"]}
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "engine": engine})
     site = load(path, engine={"tmpdir": "/b"}, status="example")
     assert (site.engine.tmpdir, site.engine.module, site.status) == ("/b", "m", "example")
 
