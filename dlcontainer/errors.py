@@ -63,6 +63,12 @@ class ConfigError(DlcontainerError):
     exit_code = 3
 
 
+class MisfitError(DlcontainerError):
+    """A recipe and a site that do not go together: no error in either."""
+
+    exit_code = 8
+
+
 class EngineError(DlcontainerError):
     """No container engine, or none of its modes works here."""
 

@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import document, render
+from dlcontainer import contradictions, document, layering
 from dlcontainer.distributions import DISTRIBUTIONS
 from dlcontainer.document import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ConfigError
 from dlcontainer.machine import Host
-from dlcontainer.recipe import OVERRIDABLE, Recipe
+from dlcontainer.recipe import Recipe
 from dlcontainer.siteconfig import Site
-
-# The lowest of the layers: default < recipe < site < user's overrides < --set.
-DEFAULTS: Mapping[str, object] = {"environment": {"LANG": "C.UTF-8"}}
+from dlcontainer.variants import Choice
 
 # Where the image carries its own description and its proof.
 IMAGE_FOLDER = "/opt/dlcontainer"
@@ -39,6 +37,7 @@ class Plan:
 
     recipe: Recipe
     site: Site
+    choice: Choice | None
     environment: Mapping[str, str]
     files: tuple[FileEntry, ...]
     # the probe's files: they go in as one folder, PROBE_FOLDER
@@ -50,8 +49,10 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Name of the image's files, without a suffix."""
-        return f"{self.recipe.name}-{self.recipe.version}-{self.site.name}"
+        """Name of the image's files, without a suffix; what is not the usual choice is in it."""
+        unusual = self.choice.name if self.choice and not self.choice.usual else None
+        parts = (self.recipe.name, self.recipe.version, self.site.target, unusual)
+        return "-".join(part for part in parts if part)
 
     @property
     def python(self) -> str:
@@ -62,11 +63,13 @@ class Plan:
     def content(self) -> dict[str, object]:
         """All that decides what is in the image, as plain data; no path or mirror of this host."""
         recipe = self.recipe.model_dump(
-            mode="json", by_alias=True, exclude={"environment", "space_mb"}
+            mode="json", by_alias=True, exclude={"environment", "space_mb", "variants"}
         )
         return {
             "schema": 1,
             "site": self.site.name,
+            "epoch": self.site.epoch,
+            "node_type": self.site.node_type,
             "arch": self.site.arch,
             "recipe": recipe,
             "environment": dict(sorted(self.environment.items())),
@@ -100,20 +103,24 @@ def resolve(
     folder: Path,
     changes: Sequence[Document],
     setting: Setting,
+    asked: str | None = None,
 ) -> Plan:
     """Settle a recipe for a site.
 
     `folder` holds the recipe's files; `changes` are the user's overrides and --set, in this
-    order. Raises ConfigError that names every place that is wrong.
+    order; `asked` is a variant or a kind of them. Raises ConfigError that names every place that
+    is wrong, MisfitError where the recipe and the site contradict each other.
     """
-    merged = _layers(site, recipe, changes)
-    expanded = _expand(merged, site.value)
+    merged, choice = layering.layers(site, recipe, changes, asked)
+    expanded = layering.expand(merged, site.value)
     settled = document.validate(expanded, Recipe)
-    settled, environment = _apply_conditions(settled, site.value, expanded)
+    settled, environment = layering.apply_conditions(settled, site.value, expanded)
+    contradictions.refuse(site, Sourced(value=settled, document=expanded))
     files = _files(settled, folder, expanded)
     return Plan(
         recipe=settled,
         site=site.value,
+        choice=choice,
         environment=environment,
         files=files,
         probe=tuple(map(_probe_entry, setting.probe)),
@@ -122,92 +129,6 @@ def resolve(
         notes=tuple(_notes(settled, site.value, setting.host, setting.trial)),
         trial=setting.trial,
     )
-
-
-def _layers(site: Sourced[Site], recipe: Document, changes: Sequence[Document]) -> Document:
-    name = recipe.data.get("name")
-    layers = [document.from_data(DEFAULTS, layer="default"), recipe]
-    for key in ("base", "environment"):
-        part = document.subtree(site.document, (key,))
-        if part is not None:
-            layers.append(document.nest(part, key))
-    of_site = document.subtree(site.document, ("recipes", str(name)))
-    for change in [of_site, *changes] if of_site else changes:
-        _only_overridable(change)
-        layers.append(change)
-    return _one_base(layers)
-
-
-def _only_overridable(change: Document) -> None:
-    for key in change.data:
-        if key not in OVERRIDABLE:
-            raise ConfigError(
-                f"{key}: can't be overridden here{document.suggest(key, OVERRIDABLE)}",
-                where=change.origin((key,)).where,
-                why=f"only {', '.join(OVERRIDABLE)} of a recipe may be overridden",
-                next_step="copy the recipe to your own folder and change it there",
-            )
-
-
-def _one_base(layers: Sequence[Document]) -> Document:
-    # A base is one choice: an image replaces a distribution and the other way round.
-    merged = document.merge()
-    for layer in layers:
-        new, old = layer.data.get("base"), merged.data.get("base")
-        if isinstance(new, dict) and isinstance(old, dict):
-            other = "distribution" if "image" in new else "image"
-            if other in old and ("image" in new or "distribution" in new):
-                merged = document.without(merged, "base")
-        merged = document.merge(merged, layer)
-    return merged
-
-
-def _values(data: Mapping[str, object], site: Site) -> dict[str, object]:
-    # A site's accelerator is always there to ask for: {{ site.accelerator }} is none without one.
-    return {
-        "site": site.model_dump(mode="json", exclude={"recipes", "routing"}),
-        "recipe": {"name": data.get("name")},
-        "base": data.get("base"),
-        "versions": data.get("versions", {}),
-        "prefix": data.get("prefix"),
-    }
-
-
-def _expand(merged: Document, site: Site) -> Document:
-    values = _values(merged.data, site)
-
-    def one(path: KeyPath, text: str, origin: Origin) -> str:
-        # Of a step itself, not of its environment, whose variables may have any name.
-        of_step = path[2] if len(path) == 3 and path[0] == "steps" else None
-        if path[0] in {"versions", "base", "prefix", "name"} or of_step == "when":
-            return text
-        return render.expand(text, values, where=origin.where, shell=of_step == "shell")
-
-    return document.map_text(merged, one)
-
-
-def _apply_conditions(
-    recipe: Recipe, site: Site, settled: Document
-) -> tuple[Recipe, dict[str, str]]:
-    values = _values(recipe.model_dump(mode="json"), site)
-    steps = []
-    environment: dict[str, str] = {}
-    for index, step in enumerate(recipe.steps):
-        if step.when is not None:
-            where = settled.origin(("steps", index, "when")).where
-            if not render.holds(step.when, values, where=where):
-                continue
-        # The condition is settled: what is left does not depend on it any more.
-        steps.append(step.model_copy(update={"when": None}))
-        environment |= step.environment
-    environment |= recipe.environment
-    if "PATH" in environment:
-        raise ConfigError(
-            "environment.PATH: PATH is set by dlcontainer",
-            why=f"{recipe.prefix}/bin stands before the system's folders",
-            next_step="link a program into that folder in a shell step",
-        )
-    return recipe.model_copy(update={"steps": tuple(steps)}), environment
 
 
 def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, ...]:

@@ -130,7 +130,7 @@ def described(image: Path, site: Site) -> Release:
         )
     return Release(
         name=recipe.name,
-        version=recipe.version,
+        version=_version(content, recipe.version),
         summary=recipe.summary,
         homepage=recipe.homepage,
         license=recipe.license,
@@ -139,6 +139,12 @@ def described(image: Path, site: Site) -> Release:
         digest=written.digest,
         sha256=written.sha256,
     )
+
+
+def _version(content: Mapping[str, object], version: str) -> str:
+    """Name a module's version: images of one recipe for several node types stand side by side."""
+    parts = (version, content.get("epoch"), content.get("node_type"))
+    return "-".join(str(part) for part in parts if part)
 
 
 def _root(given: Path | None, site: Site) -> Path:

@@ -10,6 +10,7 @@ from dlcontainer.distributions import DISTRIBUTIONS
 from dlcontainer.document import Document
 from dlcontainer.fields import (
     AbsolutePath,
+    Arch,
     Command,
     EnvName,
     Identifier,
@@ -23,9 +24,10 @@ from dlcontainer.fields import (
     Url,
     Version,
 )
+from dlcontainer.sitefacts import Fabric, MpiFamily, MpiMode, Vendor
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
-OVERRIDABLE = ("base", "environment", "mount_points", "versions")
+OVERRIDABLE = ("base", "environment", "mount_points", "variant", "versions")
 
 Image = Annotated[
     str,
@@ -123,6 +125,52 @@ class Verify(Strict):
     imports: dict[Line, Version] = Field(default_factory=dict)
 
 
+class StackMpi(Strict):
+    """The MPI that the image's programs are linked to."""
+
+    family: MpiFamily
+    name: Line = Field(description="with its version: Open MPI 4.1.4")
+    fabrics: tuple[Fabric, ...] = Field(
+        default=(), description="networks it was built for; empty: sockets, or not known"
+    )
+
+
+class Stack(Strict):
+    """What the framework's build is made for; checked against the facts of a site."""
+
+    cuda: Version | None = None
+    rocm: Version | None = None
+    oneapi: Version | None = None
+    gpu_targets: tuple[Line, ...] = Field(
+        default=(), description="GPU code in the framework's build: sm_70, gfx90a …"
+    )
+    cpu_target: Name | None = Field(
+        default=None, description="the least processor it runs on, as GCC names it"
+    )
+    gcc: Version | None = Field(default=None, description="compiles in the image")
+    llvm: Version | None = Field(default=None, description="compiles in the image")
+    mpi: StackMpi | None = None
+
+
+class Needs(Strict):
+    """What a variant needs of a site; an empty list asks for nothing."""
+
+    arch: tuple[Arch, ...] = ()
+    accelerator: tuple[Literal[Vendor, "none"], ...] = ()
+    cpu: tuple[Name, ...] = Field(default=(), description="cpu.target is one of these")
+    mpi: tuple[MpiFamily, ...] = Field(default=(), description="the family of the site's MPI")
+    mpi_mode: tuple[MpiMode, ...] = ()
+
+
+class Variant(Strict):
+    """One way to make the recipe: `vendor` as a centre would publish it, `distro` anywhere."""
+
+    kind: Literal["vendor", "distro"]
+    summary: Line
+    needs: Needs = Needs()
+    changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")
+
+
 class Recipe(Strict):
     """What goes into an image, and how it proves that it works."""
 
@@ -132,6 +180,8 @@ class Recipe(Strict):
     summary: Line
     homepage: Url | None = None
     license: Line | None = Field(default=None, description="SPDX expression of what is packed")
+    variant: Name | None = Field(default=None, description="the one of variants that is meant")
+    stack: Stack = Stack()
     space_mb: int = Field(default=2000, gt=0, description="disk space a build needs, MB")
     upstreams: dict[Identifier, Upstream] = Field(default_factory=dict)
     base: Base

@@ -113,6 +113,11 @@ class Site(Strict):
                     )
         return self
 
+    @property
+    def target(self) -> str:
+        """Name of the site with its epoch and node type, where it has several."""
+        return "-".join(part for part in (self.name, self.epoch, self.node_type) if part)
+
     def groups(self) -> Iterable[tuple[document.KeyPath, Facts]]:
         """Give each group of facts with its path."""
         keys = ("os", "cpu", "memory", "accelerator", "network", "mpi", "scheduler", "jobs")

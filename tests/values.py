@@ -112,6 +112,7 @@ def plan_of(
     trial: Trial | None = None,
     templates: Mapping[str, str] | None = None,
     probe: tuple[Path, ...] = (),
+    asked: str | None = None,
 ) -> Plan:
     """Settle the recipe of a folder for a site."""
     return plan.resolve(
@@ -120,6 +121,7 @@ def plan_of(
         folder=folder,
         changes=changes,
         setting=Setting(host=on, trial=trial, templates=templates or {}, probe=probe),
+        asked=asked,
     )
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 def build(
     site: options.Site,
     recipe: options.Recipe = None,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
     engine: Annotated[
         EngineKind | None,
         typer.Option("--engine", help="The engine to build with; without it the site's."),
@@ -34,9 +37,10 @@ def build(
     from dlcontainer.cli.world import here
     from dlcontainer.engines import trial
     from dlcontainer.engines.known import FINDERS
+    from dlcontainer.siteconfig import Target
 
     world = here()
-    settled = world.plan(recipe, site, settings)
+    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
     program = FINDERS[engine or settled.site.engine.kind](world.environ)

@@ -17,6 +17,22 @@ Site = Annotated[
 OptionalSite = Annotated[
     str | None, typer.Option("--site", "-s", metavar="SITE", help="A site's name or its file.")
 ]
+NodeType = Annotated[
+    str | None,
+    typer.Option("--node-type", metavar="NAME", help="One of the site's node types; else usual."),
+]
+Epoch = Annotated[
+    str | None,
+    typer.Option("--epoch", metavar="NAME", help="One of the site's software epochs; else usual."),
+]
+Variant = Annotated[
+    str | None,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        help="A variant of the recipe, or its kind (vendor, distro); else the first that fits.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(

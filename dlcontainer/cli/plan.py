@@ -1,5 +1,6 @@
 """`dlcontainer plan`: one recipe for one site, every value settled."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dlcontainer.cli import options, output
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 def plan(
     site: options.Site,
     recipe: options.Recipe = None,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -20,8 +24,9 @@ def plan(
     """Show the resolved plan: base, steps, versions, engine, digest, the origin of each value."""
     from dlcontainer.cli.world import here
     from dlcontainer.plan import base_python
+    from dlcontainer.siteconfig import Target
 
-    settled = here().plan(recipe, site, settings)
+    settled = here().plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     if as_json:
         output.emit("plan", _body(settled))
         return
@@ -30,7 +35,8 @@ def plan(
     rows = [
         ("image", settled.name),
         ("recipe", f"{settled.recipe.name} {settled.recipe.version}: {settled.recipe.summary}"),
-        ("site", f"{settled.site.name} ({settled.site.arch}): {settled.site.summary}"),
+        ("site", f"{settled.site.target} ({settled.site.arch}): {settled.site.summary}"),
+        *_variant(settled),
         ("base", base.image or f"{base.distribution} {base.release}, minimal root tree"),
         ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
         ("engine", _engine(settled.site.engine.kind, trial)),
@@ -45,6 +51,14 @@ def plan(
     output.say(output.table(values))
     for note in settled.notes:
         output.say(f"\nnote: {note}")
+
+
+def _variant(settled: "Plan") -> list[tuple[str, str]]:
+    choice = settled.choice
+    if choice is None:
+        return []
+    rows = [("variant", f"{choice.name} ({choice.kind}), {choice.why}")]
+    return rows + [("", f"not {name}: {why}") for name, why in choice.passed_over.items()]
 
 
 def _engine(kind: str, trial: "Trial | None") -> str:
@@ -69,6 +83,7 @@ def _body(settled: "Plan") -> dict[str, object]:
     return {
         "name": settled.name,
         "digest": settled.digest,
+        "variant": asdict(settled.choice) if settled.choice else None,
         "content": settled.content,
         "engine": {
             "kind": settled.site.engine.kind,

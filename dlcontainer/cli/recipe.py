@@ -32,13 +32,17 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A recipe's name or its file.")],
     site: options.Site = "local",
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Show one recipe as resolved for a site, each value with its origin."""
     from dlcontainer.cli.world import here
+    from dlcontainer.siteconfig import Target
 
-    settled = here().plan(name, site, None)
+    settled = here().plan(name, site, None, Target(node_type=node_type, epoch=epoch), variant)
     if as_json:
         output.emit(
             "recipe",

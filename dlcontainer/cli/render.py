@@ -12,6 +12,9 @@ Format = Literal["apptainer", "dockerfile", "native"]
 def render(
     site: options.Site,
     recipe: options.Recipe = None,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
     form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
     target: Annotated[
         str | None,
@@ -30,9 +33,10 @@ def render(
     """Render the definition file, the Dockerfile or the native script."""
     from dlcontainer.cli.world import here
     from dlcontainer.formats import context, texts
+    from dlcontainer.siteconfig import Target
 
     world = here()
-    settled = world.plan(recipe, site, settings)
+    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     text = texts.text(settled, form, world.resources.template_folders())
     written = None
     if target is not None:

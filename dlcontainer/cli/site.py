@@ -41,14 +41,17 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
 @app.command("show")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A site's name or its file.")],
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Show one site as resolved, each value with its origin."""
     from dlcontainer import document
     from dlcontainer.cli.world import here
+    from dlcontainer.siteconfig import Target
 
-    loaded = here().site(name)
+    loaded = here().site(name, Target(node_type=node_type, epoch=epoch))
     values = document.flatten(loaded.document)
     if as_json:
         output.emit(

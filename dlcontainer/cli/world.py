@@ -106,7 +106,14 @@ class World:
             return None
         return trial.recall(self.cache, engine, self.host)
 
-    def plan(self, recipe: str | None, site_name: str, settings: list[str] | None) -> Plan:
+    def plan(
+        self,
+        recipe: str | None,
+        site_name: str,
+        settings: list[str] | None = None,
+        target: Target = USUAL,
+        variant: str | None = None,
+    ) -> Plan:
         """Settle a recipe for a site; starts no process."""
         given = document.from_settings(settings or [])
         if "site" in given.data and not isinstance(given.data["site"], dict):
@@ -114,7 +121,7 @@ class World:
                 "--set site=…: a site is no single value",
                 next_step="name it with --site; change one value with --set site.KEY=VALUE",
             )
-        site = self.site(site_name, changes=document.subtree(given, ("site",)))
+        site = self.site(site_name, target, document.subtree(given, ("site",)))
         path = self.locate("recipes", recipe or site.value.default_recipe)
         written = recipes.read(path, display=self.resources.display(path))
         changes = [self.override("recipes", str(written.data.get("name")))]
@@ -130,6 +137,7 @@ class World:
                 templates=self.template_digests(),
                 probe=resources.probe_files(),
             ),
+            asked=variant,
         )
 
     def template_digests(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ def head(plan: Plan) -> list[str]:
     base = plan.recipe.base
     start = base.image or f"{base.distribution} {base.release}, minimal root tree"
     return [
-        f"{plan.recipe.name} {plan.recipe.version} for site {plan.site.name} ({plan.site.arch})",
+        f"{plan.recipe.name} {plan.recipe.version} for site {plan.site.target} ({plan.site.arch})",
         f"base: {start}",
         f"plan: sha256:{plan.digest}",
         "Rendered by dlcontainer: change the recipe or the site config, not this file.",
@@ -35,7 +35,8 @@ def labels(plan: Plan) -> dict[str, str]:
         f"{PREFIX}.arch": OCI_ARCH[plan.site.arch],
         f"{PREFIX}.digest": f"sha256:{plan.digest}",
         f"{PREFIX}.recipe": recipe.name,
-        f"{PREFIX}.site": plan.site.name,
+        f"{PREFIX}.site": plan.site.target,
+        f"{PREFIX}.variant": plan.recipe.variant,
     }
     return {key: value for key, value in given.items() if value is not None}
 

@@ -15,7 +15,7 @@ CODES = {cls.exit_code for cls in CLASSES}
 
 def test_codes_are_unique_and_those_promised() -> None:
     assert len(CODES) == len(CLASSES)
-    assert {1, 2, 3, 4, 5, 6, 7, 130} == CODES
+    assert {1, 2, 3, 4, 5, 6, 7, 8, 130} == CODES
     assert DlcontainerError.exit_code not in CODES
 
 

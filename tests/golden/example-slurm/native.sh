@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:483452f2333646fcc5cd9086f3c729c3aad2793090fe0830ad34f7aa771cc9c4
+# plan: sha256:5d75585ca8a590dd4a5b91f6ad78a62b59f4cb05a8d0d3e7faceb0b943e9588f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
