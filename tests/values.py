@@ -3,16 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dlcontainer import document, plan, recipe, resources, siteconfig
+from dlcontainer import document, plan, recipe, siteload
 from dlcontainer.document import Document, Sourced
 from dlcontainer.engines.trial import Trial
 from dlcontainer.machine import Host
+from dlcontainer.matrix import Combination
 from dlcontainer.plan import Plan, Setting
 from dlcontainer.siteconfig import USUAL, Site, Target
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.world import World
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
@@ -127,7 +131,7 @@ def plan_of(
 
 def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourced[Site]:
     path = ROOT / "site-configs" / f"{name}.yaml"
-    return siteconfig.load(
+    return siteload.load(
         path,
         display=lambda path: path.name,
         find=lambda other: path.with_name(f"{other}.yaml"),
@@ -137,17 +141,22 @@ def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourc
     )
 
 
-def shipped_plan(site: str, *, on: Host = HOST) -> Plan:
-    """Settle the shipped PyTorch recipe for a shipped site, as the command line would."""
+def shipped_plan(site: str, recipe: str | None = None, *, on: Host = HOST) -> Plan:
+    """Settle a shipped recipe for a shipped site, as the command line would."""
+    return _world(on).plan(recipe, site)
+
+
+def shipped_matrix(*, on: Host = HOST) -> list[Combination]:
+    """Settle every shipped recipe for every shipped site, as `plan --all` would."""
+    return list(_world(on).matrix(None, None))
+
+
+def _world(on: Host) -> "World":
     from dlcontainer.cli.world import World
 
-    world = World(environ={"HOME": "/no/such/home"})
-    object.__setattr__(world, "resources", resources.locate(None))
-    folder = ROOT / "recipes" / "pytorch"
-    return plan_of(
-        folder,
-        site=shipped_site(site, on=on),
-        on=on,
-        templates=world.template_digests(),
-        probe=resources.probe_files(),
-    )
+    # No user's folder, no engine: nothing but what is shipped, on the recorded machine.
+    environ = {"XDG_CONFIG_HOME": "/no/such/config", "XDG_CACHE_HOME": "/no/such/cache"}
+    world = World(environ={**environ, "PATH": "/no/such"})
+    world.__dict__["host"] = on
+    world.__dict__["setting"] = replace(world.setting, trial=None)
+    return world

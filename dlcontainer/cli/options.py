@@ -5,17 +5,20 @@ from typing import Annotated
 
 import typer
 
+from dlcontainer.errors import UsageError
+
 Recipe = Annotated[
     str | None,
     typer.Argument(
         metavar="[RECIPE]", help="A recipe's name or its file; without it the site's default."
     ),
 ]
-Site = Annotated[
-    str, typer.Option("--site", "-s", metavar="SITE", help="A site's name or its file.")
-]
-OptionalSite = Annotated[
-    str | None, typer.Option("--site", "-s", metavar="SITE", help="A site's name or its file.")
+SITE_HELP = "A site's name, with @EPOCH and :NODE_TYPE where it has several; or its file."
+Site = Annotated[str, typer.Option("--site", "-s", metavar="SITE", help=SITE_HELP)]
+OptionalSite = Annotated[str | None, typer.Option("--site", "-s", metavar="SITE", help=SITE_HELP)]
+All = Annotated[
+    bool,
+    typer.Option("--all", help="Every recipe for every site; RECIPE and --site restrict it."),
 ]
 NodeType = Annotated[
     str | None,
@@ -52,3 +55,20 @@ Tmpdir = Annotated[
     Path | None,
     typer.Option("--tmpdir", metavar="DIR", help="Where the tree is unpacked while building."),
 ]
+
+
+def required_site(site: str | None) -> str:
+    """Give the site of a command that needs one unless told --all; raises UsageError."""
+    if site is None:
+        raise UsageError("Missing option '--site' / '-s'.", next_step="dlcontainer site list")
+    return site
+
+
+def refuse_with_all(**given: object) -> None:
+    """Refuse options that mean one combination beside --all; raises UsageError."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not go with --all",
+                next_step="restrict it by RECIPE and --site SITE[@EPOCH][:NODE_TYPE]",
+            )

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from dlcontainer.cli import options, output
+from dlcontainer.cli import matrix, options, output
 
 if TYPE_CHECKING:
     from dlcontainer.engines.trial import Trial
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 
 def plan(
-    site: options.Site,
+    site: options.OptionalSite = None,
     recipe: options.Recipe = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    every: options.All = False,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -26,6 +27,11 @@ def plan(
     from dlcontainer.plan import base_python
     from dlcontainer.siteconfig import Target
 
+    if every:
+        options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
+        matrix.plan_all(here(), recipe, site, as_json=as_json)
+        return
+    site = options.required_site(site)
     settled = here().plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     if as_json:
         output.emit("plan", _body(settled))

@@ -1,16 +1,18 @@
 """`dlcontainer render`: the text of a recipe for a site, in one format."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from dlcontainer.cli import options, output
+from dlcontainer.cli import matrix, options, output
+from dlcontainer.errors import UsageError
 
 Format = Literal["apptainer", "dockerfile", "native"]
 
 
 def render(
-    site: options.Site,
+    site: options.OptionalSite = None,
     recipe: options.Recipe = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
@@ -26,6 +28,7 @@ def render(
             "and the files that it names.",
         ),
     ] = None,
+    every: options.All = False,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -36,6 +39,13 @@ def render(
     from dlcontainer.siteconfig import Target
 
     world = here()
+    if every:
+        options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
+        if target is None:
+            raise UsageError("--all writes a folder: which?", next_step="-o DIR")
+        matrix.render_all(world, recipe, site, Path(target), as_json=as_json)
+        return
+    site = options.required_site(site)
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     text = texts.text(settled, form, world.resources.template_folders())
     written = None

@@ -1,69 +1,139 @@
-"""`dlcontainer site`: known sites; one, resolved; the schema for editors."""
+"""`dlcontainer site`: known sites; one, resolved; two, compared; the schema for editors."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.cli import options, output
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlcontainer.siteconfig import Site
+
 app = typer.Typer(
     help="Site configs: where images run.", rich_markup_mode=None, no_args_is_help=True
 )
 
+Name = Annotated[str, typer.Argument(metavar="SITE", help=options.SITE_HELP)]
+
 
 @app.command("list")
 def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """List the known sites."""
+    """List the known sites, with a line for each epoch and node type."""
     from dlcontainer.cli.world import here
+    from dlcontainer.matrix import targets
 
     world = here()
     rows = []
     for name in world.resources.names("site-configs"):
-        site = world.site(name).value
-        rows.append(
-            {
-                "name": site.name,
-                "arch": site.arch,
-                "accelerator": site.accelerator.model if site.accelerator else "none",
-                "scheduler": site.scheduler.kind,
-                "engine": site.engine.kind,
-                "status": site.status,
-                "summary": site.summary,
-            }
-        )
+        for target in targets(world.site(name).value):
+            site = world.site(name, target).value
+            rows.append({"name": site.name, "target": target.named(site.name), **_row(site)})
     if as_json:
         output.emit("sites", {"sites": rows})
         return
-    head = ("name", "arch", "accelerator", "scheduler", "engine", "status", "summary")
+    head = ("target", "arch", "cpu", "accelerator", "scheduler", "engine", "status", "summary")
     output.say(output.table([[row[key] for key in head] for row in rows], head=head))
+
+
+def _row(site: "Site") -> dict[str, str]:
+    gpu = site.accelerator
+    return {
+        "arch": site.arch,
+        "cpu": (site.cpu.target or site.cpu.model) if site.cpu else "unknown",
+        "accelerator": f"{gpu.per_node} x {gpu.model}" if gpu else "none",
+        "scheduler": site.scheduler.kind,
+        "engine": site.engine.runtime,
+        "status": site.status,
+        "summary": site.summary,
+    }
 
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A site's name or its file.")],
+    name: Name,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show one site as resolved, each value with its origin."""
+    """Show one site as resolved: each value with its origin, its sources, what is not known."""
     from dlcontainer import document
     from dlcontainer.cli.world import here
     from dlcontainer.siteconfig import Target
 
     loaded = here().site(name, Target(node_type=node_type, epoch=epoch))
-    values = document.flatten(loaded.document)
+    plain = loaded.document
+    for key in ("sources", "unknown", "epochs", "node_types"):
+        plain = document.without(plain, key)
+    values = document.flatten(plain)
+    site = loaded.value
     if as_json:
         output.emit(
             "site",
             {
-                "site": loaded.value.model_dump(mode="json", by_alias=True),
+                "site": site.model_dump(mode="json", by_alias=True),
                 "origins": {key: str(origin) for key, _, origin in values},
+                "remembered": list(_remembered(site)),
+                "never_run": site.never_run,
             },
         )
         return
     rows = [(key, output.shown(value), origin) for key, value, origin in values]
     output.say(output.table(rows, head=("key", "value", "origin")))
+    for title, lines in (
+        ("epochs", [f"{key}: {one.summary}" for key, one in site.epochs.items()]),
+        ("node types", [f"{key}: {one.summary}" for key, one in site.node_types.items()]),
+        ("sources", [f"{key}: {text}" for key, text in site.sources.items()]),
+        ("from memory, not checked", list(_remembered(site))),
+        ("not known", list(site.unknown)),
+        ("never run by this project, only rendered", list(site.never_run)),
+    ):
+        if lines:
+            output.say("\n" + "\n".join([title, *(f"  {line}" for line in lines)]))
+
+
+def _remembered(site: "Site") -> "Iterator[str]":
+    from dlcontainer.document import dotted
+
+    for path, group in site.groups():
+        for key in group.remembered:
+            yield dotted((*path, key))
+
+
+@app.command("diff")
+def diff(
+    first: Name, second: Name, as_json: options.Json = False, verbose: options.Verbose = False
+) -> None:
+    """Compare two sites, or two epochs or node types of one: what differs, and nothing else."""
+    from dlcontainer import document
+    from dlcontainer.cli.world import here
+
+    world = here()
+    sides = []
+    for name in (first, second):
+        resolved = document.from_data(
+            world.site(name).value.model_dump(
+                mode="json", exclude={"sources", "unknown", "epochs", "node_types"}
+            ),
+            layer="site",
+        )
+        sides.append({key: value for key, value, _ in document.flatten(resolved)})
+    left, right = sides
+    keys = [*left, *(key for key in right if key not in left)]
+    rows = [(key, left.get(key), right.get(key)) for key in keys]
+    rows = [row for row in rows if row[1] != row[2] and ".sources[" not in row[0]]
+    if as_json:
+        body = [{"key": key, "first": one, "second": other} for key, one, other in rows]
+        output.emit("site-diff", {"first": first, "second": second, "differences": body})
+        return
+    shown = [(key, *(_cell(value) for value in values)) for key, *values in rows]
+    output.say(output.table(shown, head=("key", first, second)))
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else output.shown(value)
 
 
 @app.command("schema")

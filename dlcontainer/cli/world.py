@@ -2,11 +2,12 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from dlcontainer import document, resources, siteconfig
+from dlcontainer import document, matrix, resources, siteload
 from dlcontainer import plan as planning
 from dlcontainer import recipe as recipes
 from dlcontainer.document import Document, Sourced
@@ -14,9 +15,10 @@ from dlcontainer.engines import apptainer, trial
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ConfigError, EngineError, UsageError
 from dlcontainer.machine import Host, read_host
+from dlcontainer.matrix import Combination
 from dlcontainer.plan import Plan, Setting
 from dlcontainer.resources import Kind, Resources
-from dlcontainer.siteconfig import USUAL, Site, Target
+from dlcontainer.siteconfig import USUAL, Site, Target, read_target
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
@@ -84,19 +86,28 @@ class World:
     def site(
         self, name: str, target: Target = USUAL, changes: Document | None = None
     ) -> Sourced[Site]:
-        """Load a site by name or path, the user's overrides and --set site.* over it."""
-        path = self.locate("site-configs", name)
+        """Load a site: SITE[@EPOCH][:NODE_TYPE] or a path; overrides and --set site.* over it."""
+        bare, meant = read_target(name)
+        meant = Target(
+            node_type=target.node_type or meant.node_type, epoch=target.epoch or meant.epoch
+        )
+        path = self.locate("site-configs", bare)
         layers = [
             layer for layer in (self.override("sites", path.stem), changes) if layer is not None
         ]
-        return siteconfig.load(
+        return siteload.load(
             path,
             display=self.resources.display,
             find=lambda other: self.locate("site-configs", other),
             overrides=document.merge(*layers) if layers else None,
             host=self.host,
-            target=target,
+            target=meant,
         )
+
+    def recipe(self, name: str) -> Document:
+        """Read a recipe as written, by name or path."""
+        path = self.locate("recipes", name)
+        return recipes.read(path, display=self.resources.display(path))
 
     def recalled_trial(self) -> Trial | None:
         """Recall what was found out about the engine; starts no process."""
@@ -122,23 +133,50 @@ class World:
                 next_step="name it with --site; change one value with --set site.KEY=VALUE",
             )
         site = self.site(site_name, target, document.subtree(given, ("site",)))
-        path = self.locate("recipes", recipe or site.value.default_recipe)
-        written = recipes.read(path, display=self.resources.display(path))
-        changes = [self.override("recipes", str(written.data.get("name")))]
-        changes.append(document.without(given, "site"))
+        name = recipe or site.value.default_recipe
+        return self._settle(site, name, self.recipe(name), document.without(given, "site"), variant)
+
+    def _settle(
+        self,
+        site: Sourced[Site],
+        name: str,
+        written: Document,
+        given: Document,
+        variant: str | None,
+    ) -> Plan:
+        changes = [self.override("recipes", str(written.data.get("name"))), given]
         return planning.resolve(
             site=site,
             recipe=written,
-            folder=path.parent,
+            folder=self.locate("recipes", name).parent,
             changes=[change for change in changes if change is not None],
-            setting=Setting(
-                host=self.host,
-                trial=self.recalled_trial(),
-                templates=self.template_digests(),
-                probe=resources.probe_files(),
-            ),
+            setting=self.setting,
             asked=variant,
         )
+
+    @cached_property
+    def setting(self) -> Setting:
+        """What surrounds every plan of this run."""
+        return Setting(
+            host=self.host,
+            trial=self.recalled_trial(),
+            templates=self.template_digests(),
+            probe=resources.probe_files(),
+        )
+
+    def matrix(self, recipe: str | None, site: str | None) -> Iterator[Combination]:
+        """Settle every recipe for every site that is no archive; or for the one that is named."""
+        written = {name: self.recipe(name) for name in self.resources.names("recipes")}
+        if recipe is not None:
+            written = {recipe: self.recipe(recipe)}
+        nothing = document.from_data({}, layer="--set")
+        sources = matrix.Sources(
+            site=self.site,
+            recipe=written.__getitem__,
+            settle=lambda of, name, kind: self._settle(of, name, written[name], nothing, kind),
+        )
+        names = [site] if site else self.resources.names("site-configs")
+        return matrix.combinations(names, list(written), sources, archived=site is not None)
 
     def template_digests(self) -> dict[str, str]:
         """Give the SHA-256 of each image template in use: a changed one is another plan."""

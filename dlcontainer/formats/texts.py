@@ -27,3 +27,8 @@ def text(plan: Plan, form: Format, template_folders: list[Path]) -> str:
     """Render a plan as text: the same plan and templates give the same bytes."""
     template, values = _VALUES[form]
     return render.render_template(template_folders, template, values(plan))
+
+
+def formats_of(plan: Plan) -> list[Format]:
+    """List the formats that a plan can be rendered in: no twin stands on an image's libraries."""
+    return [form for form in FORMATS if not (form == "native" and plan.recipe.base.image)]

@@ -1,23 +1,33 @@
-"""The texts of the shipped recipe, compared whole with the golden files (make golden)."""
+"""The texts of every combination that makes sense, compared whole with the golden files."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from spython.main.parse.parsers import SingularityParser
 
+from dlcontainer.cli import matrix
 from dlcontainer.formats import context, texts
 from dlcontainer.formats.texts import FILE_NAMES, FORMATS, Format
 from dlcontainer.plan import Plan
-from tests.values import GOLDEN, HOST, TEMPLATES, host, shipped_plan
+from tests.values import GOLDEN, HOST, TEMPLATES, host, shipped_matrix, shipped_plan
 
-SITES = ("local", "example-slurm")
-PLANS = {site: shipped_plan(site) for site in SITES}
-CASES = [(site, form) for site in SITES for form in FORMATS]
+MATRIX = shipped_matrix()
+PLANS = {one.plan.name: one.plan for one in MATRIX if one.plan is not None}
+# A twin is another text for every distribution's base; two show it.
+WITH_TWIN = ("local", "example-slurm")
+LOCAL = PLANS["pytorch-2.13.0-local"]
 
 
-def golden(site: str, form: Format) -> Path:
-    return GOLDEN / site / FILE_NAMES[form]
+def forms(plan: Plan) -> list[Format]:
+    return [
+        form for form in texts.formats_of(plan) if form != "native" or plan.site.name in WITH_TWIN
+    ]
+
+
+def golden(name: str, form: Format) -> Path:
+    return GOLDEN / name / FILE_NAMES[form]
 
 
 def render(plan: Plan, form: Format) -> str:
@@ -28,28 +38,53 @@ def compare(text: str, path: Path) -> None:
     assert text == path.read_text(), f"not {path}; if it is meant to be so: make golden"
 
 
-@pytest.mark.parametrize(("site", "form"), CASES)
-def test_golden_files(site: str, form: Format, request: pytest.FixtureRequest) -> None:
-    text, path = render(PLANS[site], form), golden(site, form)
-    if request.config.getoption("--update-golden"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    compare(text, path)
+@pytest.fixture(scope="session", autouse=True)
+def _update(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--update-golden"):
+        return
+    for folder in GOLDEN.iterdir():
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    for name, plan in PLANS.items():
+        (GOLDEN / name).mkdir()
+        for form in forms(plan):
+            golden(name, form).write_text(render(plan, form))
+    (GOLDEN / "matrix.txt").write_text(matrix.table(MATRIX) + "\n")
 
 
-@pytest.mark.parametrize(("site", "form"), CASES)
-def test_an_appended_line_fails(site: str, form: Format, tmp_path: Path) -> None:
+def test_no_shipped_file_is_wrong() -> None:
+    assert [str(one.error) for one in MATRIX if one.error] == []
+
+
+def test_names_are_unique() -> None:
+    settled = [one.plan.name for one in MATRIX if one.plan is not None]
+    assert len(settled) == len(set(settled))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_golden_files(name: str) -> None:
+    for form in forms(PLANS[name]):
+        compare(render(PLANS[name], form), golden(name, form))
+
+
+def test_the_matrix_and_what_makes_no_sense_in_it() -> None:
+    compare(matrix.table(MATRIX) + "\n", GOLDEN / "matrix.txt")
+
+
+@pytest.mark.parametrize("form", forms(LOCAL))
+def test_an_appended_line_fails(form: Format, tmp_path: Path) -> None:
     longer = tmp_path / "golden"
-    longer.write_text(golden(site, form).read_text() + "one more\n")
+    longer.write_text(golden(LOCAL.name, form).read_text() + "one more\n")
     with pytest.raises(AssertionError, match="make golden"):
-        compare(render(PLANS[site], form), longer)
+        compare(render(LOCAL, form), longer)
     with pytest.raises(AssertionError, match="make golden"):
-        compare(render(PLANS[site], form) + "\n", golden(site, form))
+        compare(render(LOCAL, form) + "\n", golden(LOCAL.name, form))
 
 
 def test_there_are_no_other_golden_files() -> None:
-    found = {path for path in GOLDEN.rglob("*") if path.is_file()} - {GOLDEN / "README.md"}
-    assert found == {golden(site, form) for site, form in CASES}
+    found = {path for path in GOLDEN.rglob("*") if path.is_file()}
+    texts_ = {golden(name, form) for name, plan in PLANS.items() for form in forms(plan)}
+    assert found == texts_ | {GOLDEN / "README.md", GOLDEN / "matrix.txt"}
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -62,7 +97,7 @@ def test_the_host_is_in_no_text(form: Format) -> None:
     }
     other = host(environ=environ, home=Path("/home/hidden"), user="hidden", kernel="9.9-hidden")
     text = render(shipped_plan("local", on=other), form)
-    assert text == render(PLANS["local"], form)
+    assert text == render(LOCAL, form)
     for trace in ("hidden", "secret", "proxy", "mirror.example"):
         assert trace not in text
 
@@ -79,9 +114,8 @@ def read(path: Path) -> tuple[str, Any]:
     return reader.bootstrap, reader.recipe[reader.active_layer]
 
 
-@pytest.mark.parametrize("site", SITES)
-def test_an_independent_reader_sees_what_is_meant(site: str, tmp_path: Path) -> None:
-    plan = PLANS[site]
+@pytest.mark.parametrize("plan", [p for p in PLANS.values() if p.site.name in WITH_TWIN])
+def test_an_independent_reader_sees_what_is_meant(plan: Plan, tmp_path: Path) -> None:
     folder = tmp_path / "it's a folder"
     context.write(plan, "apptainer", render(plan, "apptainer"), f"{folder}/")
     bootstrap, seen = read(folder / "apptainer.def")
@@ -106,7 +140,7 @@ def test_an_independent_reader_sees_what_is_meant(site: str, tmp_path: Path) -> 
 
 
 def test_the_recorded_host_is_the_twins() -> None:
-    assert not [note for note in PLANS["local"].notes if "twin" in note]
-    assert PLANS["local"].recipe.base.release == HOST.release
+    assert not [note for note in LOCAL.notes if "twin" in note]
+    assert LOCAL.recipe.base.release == HOST.release
     newer = shipped_plan("local", on=host(release="trixie"))
     assert newer.recipe.base.release == "trixie"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import document, siteconfig
+from dlcontainer import document, siteload
 from dlcontainer.document import Sourced
 from dlcontainer.errors import ConfigError
 from dlcontainer.siteconfig import USUAL, Site, Target
@@ -37,7 +37,7 @@ def load(path: Path, target: Target = USUAL, **overrides: Any) -> Sourced[Site]:
         return other
 
     given = document.from_data(overrides, layer="user") if overrides else None
-    return siteconfig.load(
+    return siteload.load(
         path, display=lambda one: one.name, find=find, overrides=given, host=HOST, target=target
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import document, siteconfig
+from dlcontainer import document, siteload
 from dlcontainer.errors import ConfigError
 from dlcontainer.siteconfig import Site
 from tests.values import HOST, SITE, host, shipped_site, site_of, write_yaml
@@ -17,7 +17,7 @@ def no_other(name: str) -> Path:
 
 def load(path: Path, **changes: Any) -> Site:
     given = document.from_data(changes, layer="user") if changes else None
-    return siteconfig.load(
+    return siteload.load(
         path, display=lambda _: "s.yaml", find=no_other, overrides=given, host=HOST
     ).value
 
@@ -48,7 +48,7 @@ def test_facts_of_the_host_lie_below_what_is_written(tmp_path: Path) -> None:
     path = write_yaml(
         tmp_path / "here.yaml", {**written, "facts": "host", "os": {"kernel": "5.0-mine"}}
     )
-    loaded = siteconfig.load(
+    loaded = siteload.load(
         path, display=lambda _: "here.yaml", find=no_other, overrides=None, host=HOST
     )
     site, origin = loaded.value, loaded.document.origin
@@ -69,7 +69,7 @@ def test_without_facts_of_the_host_none_are_taken(tmp_path: Path) -> None:
 
 def test_a_host_that_says_little() -> None:
     bare = host(distribution=None, release=None, glibc=None)
-    assert "glibc" not in siteconfig.host_facts(bare).data["os"]  # type: ignore[operator]
+    assert "glibc" not in siteload.host_facts(bare).data["os"]  # type: ignore[operator]
     with pytest.raises(ConfigError, match=r"host: os.distribution: missing"):
         shipped_site("local", on=bare)
 

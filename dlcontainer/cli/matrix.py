@@ -1,0 +1,100 @@
+"""`plan --all` and `render --all`: the whole matrix, and what makes no sense in it."""
+
+from typing import TYPE_CHECKING
+
+from dlcontainer.cli import output
+from dlcontainer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from dlcontainer.cli.world import World
+    from dlcontainer.matrix import Combination
+    from dlcontainer.plan import Plan
+
+
+def plan_all(world: "World", recipe: str | None, site: str | None, *, as_json: bool) -> None:
+    """Print a line a combination that makes sense, and the reasons of those that do not."""
+    found = list(world.matrix(recipe, site))
+    if as_json:
+        output.emit("matrix", {"combinations": [_body(one) for one in found]})
+    else:
+        output.say(table(found))
+    _raise_errors(found)
+
+
+def table(found: "Iterable[Combination]") -> str:
+    """Set the combinations in a table, with what makes no sense below it."""
+    rows, reasons = [], []
+    for one in found:
+        if one.plan is not None:
+            rows.append((one.target, one.recipe, *_row(one.plan)))
+        elif one.reason is not None:
+            reasons.append((one.target, one.recipe, one.kind or "", _one_line(one.reason)))
+    head = ("target", "recipe", "version", "variant", "kind", "base", "digest")
+    text = output.table(rows, head=head)
+    if reasons:
+        why = ("target", "recipe", "kind", "why it makes no sense")
+        text += "\n\n" + output.table(reasons, head=why)
+    return text
+
+
+def render_all(
+    world: "World", recipe: str | None, site: str | None, folder: "Path", *, as_json: bool
+) -> None:
+    """Write the texts of every combination that makes sense, a folder each."""
+    from dlcontainer.formats import folder as folders
+
+    found = list(world.matrix(recipe, site))
+    plans = {one.plan.name: one.plan for one in found if one.plan is not None}
+    templates = world.resources.template_folders()
+    with folders.writing(folder) as aside:
+        for name, plan in sorted(plans.items()):
+            folders.write(plan, aside / name, templates)
+    left_out = [one for one in found if one.plan is None and one.error is None]
+    if as_json:
+        body = [_body(one) for one in found]
+        output.emit("render-all", {"folder": str(folder), "combinations": body})
+    else:
+        output.say(
+            f"wrote {len(plans)} plans to {folder}; {len(left_out)} combinations make no sense, "
+            "for reasons that `dlcontainer plan --all` shows"
+        )
+    _raise_errors(found)
+
+
+def _row(plan: "Plan") -> tuple[str, str, str, str, str]:
+    base = plan.recipe.base
+    choice = plan.choice
+    return (
+        plan.recipe.version,
+        choice.name if choice else "-",
+        choice.kind if choice else "-",
+        base.image or f"{base.distribution} {base.release}",
+        plan.digest[:12],
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _body(one: "Combination") -> dict[str, object]:
+    body: dict[str, object] = {"target": one.target, "recipe": one.recipe, "kind": one.kind}
+    if one.plan is not None:
+        version, variant, _, base, _ = _row(one.plan)
+        name, digest = one.plan.name, one.plan.digest
+        body |= {"plan": name, "version": version, "variant": variant}
+        body |= {"base": base, "digest": digest}
+    if one.reason is not None:
+        body["reason"] = _one_line(one.reason)
+    if one.error is not None:
+        body["error"] = str(one.error)
+    return body
+
+
+def _raise_errors(found: "Iterable[Combination]") -> None:
+    errors = list(dict.fromkeys(str(one.error) for one in found if one.error is not None))
+    if errors:
+        raise ConfigError("\n".join(errors))

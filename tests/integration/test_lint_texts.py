@@ -1,0 +1,73 @@
+"""The rendered texts through the linters that their readers would use: hadolint and shellcheck."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.shell import ProcessRunner
+from tests.integration.world import missing
+from tests.values import GOLDEN, ROOT
+
+# Not followed: files of the machine that a script runs on.
+SHELLCHECK = ("--exclude=SC1091", "--color=never")
+MOST = 100  # files a process
+
+
+def linter(name: str) -> str:
+    program = shutil.which(name)
+    if program is None:
+        missing(f"{name} (make setup)")
+    return str(program)
+
+
+def lint(argv: list[str], files: list[Path], cwd: Path = ROOT) -> None:
+    assert files, "nothing to look at"
+    runner = ProcessRunner(environ={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    for start in range(0, len(files), MOST):
+        names = [str(path) for path in files[start : start + MOST]]
+        done = runner([*argv, *names], check=False, cwd=cwd)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def sections(name: str) -> dict[str, str]:
+    """Give a section of each golden definition file, by plan."""
+    found = {}
+    for path in sorted(GOLDEN.glob("*/apptainer.def")):
+        inside, lines = False, []
+        for line in path.read_text().splitlines():
+            if line.startswith("%"):
+                inside = line == f"%{name}"
+            elif inside:
+                lines.append(line)
+        assert lines, f"{path} has no %{name}"
+        found[path.parent.name] = "\n".join(lines) + "\n"
+    return found
+
+
+def test_dockerfiles() -> None:
+    files = sorted(GOLDEN.glob("*/Dockerfile"))
+    lint([linter("hadolint"), "--no-color", "--config", str(ROOT / "tests/hadolint.yaml")], files)
+
+
+def test_scripts() -> None:
+    lint([linter("shellcheck"), *SHELLCHECK], sorted(GOLDEN.glob("*/*.sh")))
+
+
+@pytest.mark.parametrize("section", ["post", "environment", "runscript", "test"])
+def test_sections_of_definition_files(section: str, tmp_path: Path) -> None:
+    files = []
+    for name, text in sections(section).items():
+        files.append(tmp_path / f"{name}.sh")
+        files[-1].write_text(text)
+    lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)
+
+
+def test_the_linters_do_find_something(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.sh"
+    bad.write_text("#!/bin/sh\nrm -rf $1\n")
+    with pytest.raises(AssertionError, match="SC2086"):
+        lint([linter("shellcheck"), *SHELLCHECK], [bad])
+    (tmp_path / "Dockerfile").write_text("FROM debian\nRUN cd /x && true\n")
+    with pytest.raises(AssertionError, match="DL3006"):
+        lint([linter("hadolint"), "--no-color"], [tmp_path / "Dockerfile"])
