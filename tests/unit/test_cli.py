@@ -83,7 +83,7 @@ def test_schemas_for_editors(run: Run, noun: str, key: str) -> None:
 
 def test_people_read_text(run: Run) -> None:
     code, out, _ = run("site", "list")
-    assert (code, out.splitlines()[0].split()[:2]) == (0, ["name", "arch"])
+    assert (code, out.splitlines()[0].split()[:2]) == (0, ["target", "arch"])
     code, out, _ = run("plan", *SLURM)
     assert code == 0
     assert "apptainer, not tried here: run `dlcontainer doctor`" in out
@@ -95,7 +95,7 @@ def test_people_read_text(run: Run) -> None:
 
 @pytest.mark.parametrize("form", texts.FORMATS)
 def test_render_gives_the_golden_text_and_nothing_else(run: Run, form: texts.Format) -> None:
-    wanted = (GOLDEN / "example-slurm" / texts.FILE_NAMES[form]).read_text()
+    wanted = (GOLDEN / "pytorch-2.13.0-example-slurm" / texts.FILE_NAMES[form]).read_text()
     assert run("render", "pytorch", *SLURM, "--format", form) == (0, wanted, "")
 
 
