@@ -127,6 +127,9 @@ class Mpi(Facts):
         default=(), description="LD_LIBRARY_PATH in the image, in this order"
     )
     flags: tuple[Line, ...] = Field(default=(), description="the runtime's: --mpi …")
+    scripts: tuple[HostText, ...] = Field(
+        default=(), description="files of the site that the job's shell reads, after the modules"
+    )
 
 
 class LaunchForm(Facts):
