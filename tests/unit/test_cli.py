@@ -139,7 +139,7 @@ def test_a_command_line_that_makes_no_sense(run: Run, argv: list[str], message: 
             ["plan", "--site", "example-slrum"],
             "no site config is called 'example-slrum'; did you mean",
         ),
-        (["plan", "--site", "zzz"], "known: example-slurm, local"),
+        (["plan", "--site", "zzz"], "no site config is called 'zzz'; known: "),
         (["plan", "pytroch", *SLURM], "no recipe is called 'pytroch'; did you mean 'pytorch'?"),
         (["site", "show", "../local"], "../local: cannot be read: "),
         (
