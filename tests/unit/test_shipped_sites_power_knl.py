@@ -204,20 +204,11 @@ def test_summit_says_what_it_cannot_promise() -> None:
     assert os.kernel is None
 
 
-def test_summits_large_nodes() -> None:
-    large = site("summit", "high-memory")
-    assert large.accelerator is not None
-    assert large.memory is not None
-    assert (large.accelerator.memory_gb, large.memory.gb) == (32, 2048)
-    assert option(large.scheduler.directives, "-q") == "batch-hm"
-
-
 def test_ascent_is_summit_elsewhere() -> None:
     ascent, summit = site("ascent"), site("summit")
     assert ascent.cpu == summit.cpu
     assert ascent.scheduler.forms == summit.scheduler.forms
     assert list(ascent.epochs) == ["2022"]
-    assert not ascent.node_types
     assert ascent.mpi is not None
     # Another enclave: neither Summit's homes nor its file systems are there.
     text = ascent.model_dump_json(include={"filesystems", "mpi", "jobs"})
