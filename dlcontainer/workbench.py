@@ -1,0 +1,41 @@
+"""Where an image grows step by step: what every engine's workbench does, and what it keeps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dlcontainer.steps import StepWork
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """The result of a step as it is kept: by whom it was made, when (UTC, ISO 8601), its bytes."""
+
+    key: str
+    name: str
+    maker: str
+    made: str
+    size: int
+
+
+class Workbench(Protocol):
+    """One image in the making.
+
+    `begin` once, then `run` and `keep` for each step, then `finish`. What was begun is undone at
+    the end, whatever ends it: a workbench is handed out by a context manager.
+    """
+
+    def recall(self, key: str) -> Kept | None:
+        """Give the kept result of a step, if it is whole and of a maker that is trusted."""
+
+    def begin(self, parent: Kept | None) -> None:
+        """Start from a kept result; None: from the base."""
+
+    def run(self, step: StepWork) -> None:
+        """Put the step's files in and run its script; raises CommandFailedError."""
+
+    def keep(self, step: StepWork) -> Kept:
+        """Keep the tree as it is now as this step's result; it appears whole or not at all."""
+
+    def finish(self, target: Path) -> None:
+        """Make the image of the tree as it is now, with the plan's environment and labels."""
