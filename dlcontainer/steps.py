@@ -67,9 +67,10 @@ def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
     clean = blocks.pop("clean")
     parts += [(name, _script(block), {}) for name, block in blocks.items()]
     parts.append(("image", _script(clean), dict(sorted(later.items()))))
-    steps, key = [], root
-    for number, (name, script, files) in enumerate(parts, start=1):
-        inputs = {target: digests[target] for target in files}
+    steps: list[StepWork] = []
+    key = root
+    for number, (name, script, taken) in enumerate(parts, start=1):
+        inputs = {target: digests[target] for target in taken}
         key = _digest({"parent": key, "script": script, "files": inputs})
         steps.append(
             StepWork(
@@ -77,7 +78,7 @@ def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
                 number=number,
                 total=len(parts),
                 script=script,
-                files=tuple((staged / "files" / source, to) for to, source in files.items()),
+                files=tuple((staged / "files" / source, to) for to, source in taken.items()),
                 key=key,
             )
         )
