@@ -2,24 +2,27 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import preflight, record, rootfs, routing
-from dlcontainer.engines import apptainer
+from dlcontainer import growing, preflight, record, rootfs, routing, steps
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
-from dlcontainer.engines.base import Binds, BuildSpec
+from dlcontainer.engines.base import StepSpec
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import context, texts
+from dlcontainer.growing import Done
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Progress, Steps
 from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
+from dlcontainer.sandbox import Sandbox, Tools
 from dlcontainer.shell import CommandFailedError, Runner
+from dlcontainer.stepcache import StepCache
+from dlcontainer.steps import StepWork
 from dlcontainer.workspace import settle, settling, workspace
 
 _LAST_LINES = 12
@@ -37,6 +40,7 @@ class Workshop:
     cache: Path
     templates: tuple[Path, ...]
     progress: Progress
+    worth_keeping_s: float = growing.WORTH_KEEPING_S
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,49 +53,49 @@ class Image:
     sha256: str
     size: int
     seconds: float
+    # Nothing had changed: it was there already.
+    found: bool = False
 
 
 def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> Image:
     """Build a plan's image into a folder; `tmpdir` holds the unpacked tree meanwhile.
 
-    Raises BuildError with the failed step, its last lines and the log's path. Whatever ends it,
-    no process, mount or half image is left; a killed build's leftovers go with the next one.
+    Goes on from the last step whose result is kept. Raises BuildError with the failed step, its
+    last lines and the log's path. Whatever ends it, no process, mount or half image is left; a
+    killed build's leftovers go with the next one.
     """
     start = time.monotonic()
     preflight.check_architecture(plan, workshop.host)
     scratch = preflight.choose_tmpdir(plan, workshop.host, tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
-    runner, steps = workshop.runner, Steps(workshop.progress)
+    runner, progress = workshop.runner, Steps(workshop.progress)
     with workspace(output, runner) as near, workspace(scratch, runner) as work:
-        log = near / "build.log"
+        log, image = near / "build.log", near / "image.sif"
         with _log_kept(log, output / f"{plan.name}.failed.log"):
             routed = _route(plan, workshop, work)
-            base = _base(plan, workshop, routed, (work, log), steps)
-            _stage(plan, workshop, base, work / "context")
-            image = near / "image.sif"
-            _engine_build(plan, workshop, routed, (work, image, log), steps)
-        steps.begin("record", "record")
-        written = record.write(
-            near / "record.json",
-            record.Facts(
-                plan=plan,
-                host=workshop.host,
-                trial=workshop.trial,
-                image=image,
-                base=base,
-                text=_text(plan, workshop),
-                packages=routing.installed(routed),
-                steps=tuple(steps.times),
-                seconds=time.monotonic() - start,
-            ),
-        )
-        paths = {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
-        with settling(output):
-            settle(log, paths[".log"])
-            settle(near / "record.json", paths[".json"])
-            # Last: who sees the image sees its record too.
-            settle(image, paths[".sif"])
+            base = _base(plan, workshop, routed, (work, log), progress)
+            context.stage(plan, work / "context")
+            todo = steps.work(plan, work / "context", _root(plan, base))
+            bench = _bench(plan, workshop, (routed, base), (work, log), progress)
+            failure = _Failure(plan=plan, log=output / f"{plan.name}.failed.log")
+            done = growing.grow(
+                bench,
+                todo,
+                progress,
+                failure,
+                lambda: routing.take_installed(routed),
+                workshop.worth_keeping_s,
+            )
+            progress.begin("pack", "pack the image")
+            try:
+                bench.finish(image)
+            except CommandFailedError as error:
+                raise failure("pack", error) from None
+        progress.begin("record", "record")
+        facts = _facts(plan, workshop, (routed, base), image, (done, progress), start)
+        written = record.write(near / "record.json", facts)
+        paths = _settle(plan, output, near)
     (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
     return Image(
         path=paths[".sif"],
@@ -101,6 +105,16 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
         size=written.size,
         seconds=time.monotonic() - start,
     )
+
+
+def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
+    paths = {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
+    with settling(output):
+        settle(near / "build.log", paths[".log"])
+        settle(near / "record.json", paths[".json"])
+        # Last: who sees the image sees its record too.
+        settle(near / "image.sif", paths[".sif"])
+    return paths
 
 
 def planned_commands(
@@ -113,9 +127,13 @@ def planned_commands(
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
         commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, target))
-    binds = (*routed.binds, (work / "inner-tmp", "/tmp"), (work / "inner-var-tmp", "/var/tmp"))  # noqa: S108
-    spec = _spec(workshop.trial, binds, output / f"{plan.name}.sif")
-    commands.append(workshop.engine.build_argv(spec))
+    engine, mode = workshop.engine, workshop.trial.build_mode or "plain"
+    commands.append(engine.unpack_base_argv("setup.def", work / "tree", mode))
+    for step in steps.work(plan, work / "context", ""):
+        argv = ("/bin/sh", f"{step.name}.sh")
+        spec = StepSpec(tree=work / "tree", argv=argv, mode=mode, binds=routed.binds)
+        commands.append(engine.step_argv(spec))
+    commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands
 
 
@@ -129,12 +147,12 @@ def _route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
 
 
 def _base(
-    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], steps: Steps
+    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
 ) -> BaseTree | None:
     base = plan.recipe.base
     if base.image:
         return None
-    steps.begin("base", f"base: {base.distribution} {base.release}, minimal root tree")
+    progress.begin("base", f"base: {base.distribution} {base.release}, minimal root tree")
     work, log = places
     maker = BaseMaker(
         host=workshop.host,
@@ -149,66 +167,91 @@ def _base(
     return tree
 
 
-def _text(plan: Plan, workshop: Workshop) -> str:
-    return texts.text(plan, "apptainer", list(workshop.templates))
+def _root(plan: Plan, base: BaseTree | None) -> str:
+    digest = base.sha256 if base else str(plan.recipe.base.image)
+    return steps.root_key(digest, plan.site.arch, "apptainer")
 
 
-def _stage(plan: Plan, workshop: Workshop, base: BaseTree | None, folder: Path) -> None:
-    context.stage(plan, folder)
-    (folder / texts.FILE_NAMES["apptainer"]).write_text(_text(plan, workshop))
+def _bench(
+    plan: Plan,
+    workshop: Workshop,
+    origin: tuple[Routed, BaseTree | None],
+    places: tuple[Path, Path],
+    progress: Steps,
+) -> Sandbox:
+    work, log = places
+    routed, base = origin
+    trial = workshop.trial
     if base is not None:
         # A link, not a copy: the definition names a file beside it.
-        (folder / base.path.name).symlink_to(base.path)
-
-
-def _private_tmp(work: Path) -> list[tuple[Path, str]]:
-    # Apptainer binds the host's /tmp and /var/tmp into %post: a recipe's snippet could read and
-    # remove what others have there. Empty folders of the build's own stand there instead.
-    binds = []
-    for name, target in (("inner-tmp", "/tmp"), ("inner-var-tmp", "/var/tmp")):  # noqa: S108
-        (work / name).mkdir(exist_ok=True)
-        (work / name).chmod(0o1777)
-        binds.append((work / name, target))
-    return binds
-
-
-def _spec(trial: Trial, binds: Binds, image: Path) -> BuildSpec:
-    return BuildSpec(
-        definition=texts.FILE_NAMES["apptainer"],
-        image=image,
-        binds=binds,
-        mode=trial.build_mode or "plain",
-        squash=SQUASH if trial.takes_squash else (),
+        (work / base.path.name).symlink_to(base.path)
+        head = f"Bootstrap: localimage\nFrom: {base.path.name}\n"
+    else:
+        image = str(plan.recipe.base.image).removeprefix("docker://")
+        head = f"Bootstrap: docker\nFrom: {image}\n"
+    proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
+    return Sandbox(
+        plan=plan,
+        tools=Tools(
+            engine=workshop.engine,
+            mode=trial.build_mode or "plain",
+            version=trial.version.rpartition(" ")[2],
+            environ={**workshop.host.environ, **proxies},
+            runner=workshop.runner,
+            on_line=progress.line,
+            log=log,
+        ),
+        cache=StepCache(
+            folder=workshop.cache / "steps",
+            builders=plan.site.engine.builders,
+            on_note=workshop.progress.note,
+        ),
+        work=work,
+        origin=head,
+        routing=routed.binds,
+        text=texts.text(plan, "apptainer", list(workshop.templates)),
+        squash=SQUASH,
     )
 
 
-def _engine_build(
+def _facts(
     plan: Plan,
     workshop: Workshop,
-    routed: Routed,
-    places: tuple[Path, Path, Path],
-    steps: Steps,
-) -> None:
-    work, image, log = places
-    tmp = work / "tmp"
-    tmp.mkdir()
-    env = apptainer.environment(workshop.host.environ, tmpdir=tmp) | _upper(routed.environment)
-    steps.begin("unpack", "unpack the base")
-    spec = _spec(workshop.trial, (*routed.binds, *_private_tmp(work)), image)
-    argv = workshop.engine.build_argv(spec)
-    try:
-        workshop.runner(argv, env=env, cwd=work / "context", on_line=steps.line, log=log)
-    except CommandFailedError as error:
-        raise BuildError(
-            f"{plan.name}: the build failed in step '{steps.current}'",
+    origin: tuple[Routed, BaseTree | None],
+    image: Path,
+    course: tuple[Sequence[Done], Steps],
+    start: float,
+) -> record.Facts:
+    _, base = origin
+    done, progress = course
+    return record.Facts(
+        plan=plan,
+        host=workshop.host,
+        trial=workshop.trial,
+        image=image,
+        base=base,
+        text=texts.text(plan, "apptainer", list(workshop.templates)),
+        packages=tuple(package for one in done for package in one.packages),
+        done=tuple(done),
+        steps=tuple(progress.times),
+        seconds=time.monotonic() - start,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Failure:
+    """Make the error of a step that failed."""
+
+    plan: Plan
+    log: Path
+
+    def __call__(self, step: StepWork | str, error: CommandFailedError) -> BuildError:
+        name = step if isinstance(step, str) else step.name
+        return BuildError(
+            f"{self.plan.name}: the build failed in step '{name}'",
             why="\n" + _last_lines(error.completed.stdout),
-            next_step=f"read {log.parent.parent / f'{plan.name}.failed.log'}",
-        ) from None
-    steps.end()
-
-
-def _upper(proxies: Mapping[str, str]) -> dict[str, str]:
-    return {**proxies, **{name.upper(): value for name, value in proxies.items()}}
+            next_step=f"read {self.log}; the next build goes on from the step before",
+        )
 
 
 def _last_lines(text: str) -> str:

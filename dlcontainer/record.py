@@ -11,6 +11,7 @@ from dlcontainer import __version__
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.growing import Done
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
 from dlcontainer.rootfs import BaseTree
@@ -29,6 +30,8 @@ class Facts:
     base: BaseTree | None
     text: str
     packages: tuple[Mapping[str, str], ...]
+    # the recipe's steps, and what each phase of the build took
+    done: tuple[Done, ...]
     steps: tuple[tuple[str, float], ...]
     seconds: float
 
@@ -70,10 +73,21 @@ def write(path: Path, facts: Facts) -> Written:
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(facts.seconds, 1),
         "steps": [{"name": name, "seconds": seconds} for name, seconds in facts.steps],
+        "work": [_step(one) for one in facts.done],
         "python_packages": list(facts.packages),
     }
     path.write_text(json.dumps(body, indent=1) + "\n")
     return Written(sha256=sha256, size=size, digest=plan.digest)
+
+
+def _step(done: Done) -> dict[str, object]:
+    kept = done.kept
+    return {
+        "name": done.step.name,
+        "key": done.step.key,
+        "seconds": done.seconds,
+        "kept": {"maker": kept.maker, "made": kept.made} if kept else None,
+    }
 
 
 def beside(image: Path) -> Path:

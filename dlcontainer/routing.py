@@ -81,6 +81,13 @@ def installed(routed: Routed) -> tuple[dict[str, str], ...]:
     return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
 
 
+def take_installed(routed: Routed) -> tuple[dict[str, str], ...]:
+    """List the wheels that the step before took, and forget them: the next step has its own."""
+    found = installed(routed)
+    (routed.folder / PIP_REPORT).unlink(missing_ok=True)
+    return found
+
+
 def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
     """Give a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
     given = info.get("archive_info", {}).get("hashes", {}).get("sha256")

@@ -209,6 +209,9 @@ class EngineConfig(Facts):
     kind: EngineKind = "apptainer"
     module: Line | None = Field(default=None, description="module to load first")
     tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
+    builders: tuple[Name, ...] = Field(
+        default=(), description="users whose kept steps are trusted, where a group shares a cache"
+    )
     runtime: Runtime = Field(default="apptainer", description="what starts images in jobs")
     version: Version | None = Field(default=None, description="of the runtime, at the site")
     route: tuple[Line, ...] = Field(

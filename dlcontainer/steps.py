@@ -1,18 +1,25 @@
-"""The steps of a plan as work: what each runs and takes, and the key of its result. Pure."""
+"""The steps of a plan as work: what each runs and takes, and the key of its result."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.formats import commands, labels
 from dlcontainer.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
+from dlcontainer.render import quote
 
 VERIFY = f"{IMAGE_FOLDER}/verify.py"
 
 # Raise it when the same work comes to another result: what caches hold is then not used.
 _MAKER = 1
+
+# In the routing's folder, while a step runs.
+_SCRIPT = "step.sh"
+_FILES = "step-files"
 
 # What every script begins with: the umask of the files that it makes, no questions, the way out.
 HEAD = (
@@ -83,6 +90,31 @@ def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
             )
         )
     return steps
+
+
+@contextlib.contextmanager
+def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
+    """Lay a step's files and script out in a folder that is bound at the routing's place.
+
+    Gives the script's path in the image. The files are copied inside the image, where a link of
+    the tree leads nowhere else.
+    """
+    script, files = folder / _SCRIPT, folder / _FILES
+    files.mkdir()
+    lines = []
+    for number, (source, target) in enumerate(step.files):
+        copy = shutil.copytree if source.is_dir() else shutil.copyfile
+        copy(source, files / str(number))
+        there = f"{commands.ROUTING_FOLDER}/{_FILES}/{number}"
+        lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
+        lines.append(f"rm -rf {quote(target)}")
+        lines.append(f"cp -R {there} {quote(target)}")
+    script.write_text("\n".join(["set -eu", "umask 022", *lines, step.script]))
+    try:
+        yield f"{commands.ROUTING_FOLDER}/{_SCRIPT}"
+    finally:
+        script.unlink(missing_ok=True)
+        shutil.rmtree(files, ignore_errors=True)
 
 
 def _script(block: commands.Block | None) -> str:

@@ -1,21 +1,32 @@
 """Where an image grows step by step: what every engine's workbench does, and what it keeps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from dlcontainer.steps import StepWork
 
+Packages = tuple[Mapping[str, str], ...]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """The result of a step as it is kept: by whom it was made, when (UTC, ISO 8601), its bytes."""
+    """The result of a step as it is kept: by whom it was made, when (UTC, ISO 8601), its bytes.
+
+    `packages` are the Python packages that the step installed: name, version, sha256.
+    """
 
     key: str
     name: str
     maker: str
     made: str
     size: int
+    packages: Packages = ()
+
+
+class DamagedError(Exception):
+    """A kept result turned out damaged when it was to be used: it has been taken out."""
 
 
 class Workbench(Protocol):
@@ -29,12 +40,12 @@ class Workbench(Protocol):
         """Give the kept result of a step, if it is whole and of a maker that is trusted."""
 
     def begin(self, parent: Kept | None) -> None:
-        """Start from a kept result; None: from the base."""
+        """Start from a kept result, or from the base; raises DamagedError."""
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script; raises CommandFailedError."""
 
-    def keep(self, step: StepWork) -> Kept:
+    def keep(self, step: StepWork, packages: Packages) -> Kept:
         """Keep the tree as it is now as this step's result; it appears whole or not at all."""
 
     def finish(self, target: Path) -> None:

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.engines.base import BuildSpec, RunSpec, StepSpec
 from dlcontainer.errors import EngineError
 from dlcontainer.machine import find_program
 
@@ -61,6 +61,31 @@ class Apptainer:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
         argv += _binds(spec.binds)
         return [*argv, str(spec.image), spec.definition]
+
+    def unpack_base_argv(self, definition: str, tree: Path, mode: str) -> list[str]:
+        """Give the command that makes a tree of a definition's base; its %setup runs beside it.
+
+        %setup runs on the host, but with the ids of the tree: what reads or packs a tree whose
+        files belong to several users goes through it, on every system where the build works.
+        """
+        argv = [str(self.program), "--nocolor", "build", "--sandbox", "--force", "--notest"]
+        return [*argv, "--disable-cache", *BUILD_MODES[mode], str(tree), definition]
+
+    def step_argv(self, spec: StepSpec) -> list[str]:
+        """Give the command that runs something as root of a tree, which it may change."""
+        argv = [*self._quiet("exec"), *BUILD_MODES[spec.mode], "--writable", "--cleanenv"]
+        argv += ["--containall", "--no-home", "--no-mount", "tmp,home,cwd,hostfs,bind-paths"]
+        argv += ["--pwd", "/", *_binds(spec.binds)]
+        return [*argv, str(spec.tree), *spec.argv]
+
+    def sif_new_argv(self, image: Path) -> list[str]:
+        """Give the command that makes an empty SIF."""
+        return [str(self.program), "--nocolor", "sif", "new", str(image)]
+
+    def sif_add_argv(self, image: Path, part: Path, name: str, options: Sequence[str]) -> list[str]:
+        """Give the command that adds a file to a SIF as a part of it."""
+        argv = [str(self.program), "--nocolor", "sif", "add", "--groupid", "1"]
+        return [*argv, "--filename", name, *options, str(image), str(part)]
 
     def run_argv(self, spec: RunSpec) -> list[str]:
         """Give `apptainer exec` without the host's home, environment and file systems."""

@@ -24,6 +24,16 @@ class BuildSpec:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StepSpec:
+    """One command as the root of an unpacked tree, which it may change."""
+
+    tree: Path
+    argv: tuple[str, ...]
+    mode: str
+    binds: Binds = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunSpec:
     """One command in an image, in an environment that is declared and nothing else."""
 

@@ -1,5 +1,6 @@
 """Read the head of a SIF file: is it one, and for which architecture. No engine is needed."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
@@ -43,3 +44,24 @@ def arch(image: Path) -> str:
         )
     code = head[_LAUNCH + _MAGIC + _VERSION :].rstrip(b"\0").decode("ascii", "replace")
     return _ARCHES.get(code, f"unknown ({code})")
+
+
+def part_options(arch: str) -> Mapping[str, tuple[str, ...]]:
+    """Give the options of `sif add` for the parts of an image of this architecture.
+
+    Numbers as `apptainer sif add --help` lists them.
+    """
+    number = {"x86_64": "2", "aarch64": "4", "ppc64le": "6"}[arch]
+    return {
+        "definition": ("--datatype", "1"),
+        "inspection": ("--datatype", "6"),
+        "sbom": ("--datatype", "9", "--sbomformat", "cyclonedx-json"),
+        "tree": ("--datatype", "4", "--parttype", "2", "--partfs", "1", "--partarch", number),
+    }
+
+
+def set_identity(image: Path, identity: bytes) -> None:
+    """Write an image's 16-byte id, which is random as made: the same content, the same image."""
+    with image.open("r+b") as file:
+        file.seek(_LAUNCH + _MAGIC + _VERSION + _ARCH)
+        file.write(identity[:16])

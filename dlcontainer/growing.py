@@ -1,0 +1,87 @@
+"""An image grows: from the last step whose result is kept, step by step, each kept in turn."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dlcontainer.errors import BuildError
+from dlcontainer.progress import Steps
+from dlcontainer.shell import CommandFailedError
+from dlcontainer.steps import StepWork
+from dlcontainer.workbench import DamagedError, Kept, Packages, Workbench
+
+# What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.
+WORTH_KEEPING_S = 2.0
+
+Failure = Callable[[StepWork, CommandFailedError], BuildError]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """A step that is done: run here in so many s, or taken from the cache, as `kept` says."""
+
+    step: StepWork
+    seconds: float | None
+    kept: Kept | None
+    packages: Packages
+
+
+def reached(bench: Workbench, todo: Sequence[StepWork]) -> tuple[int, Kept | None]:
+    """Find how many steps are done already, and the kept result that holds them."""
+    for number in range(len(todo), 0, -1):
+        kept = bench.recall(todo[number - 1].key)
+        if kept is not None:
+            return number, kept
+    return 0, None
+
+
+def grow(
+    bench: Workbench,
+    todo: Sequence[StepWork],
+    progress: Steps,
+    failure: Failure,
+    installed: Callable[[], Packages],
+    worth_keeping_s: float = WORTH_KEEPING_S,
+) -> list[Done]:
+    """Run the steps that no kept result holds; keep the results of those that took a while.
+
+    `installed` tells what the step that just ran has installed. Raises what `failure` makes of a
+    step that failed.
+    """
+    number = _begin(bench, todo, progress)
+    done = [_taken(step, bench.recall(step.key)) for step in todo[:number]]
+    for step in todo[number:]:
+        progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
+        began = time.monotonic()
+        try:
+            bench.run(step)
+        except CommandFailedError as error:
+            raise failure(step, error) from None
+        seconds = time.monotonic() - began
+        # The last one describes the image to itself: another with each plan, and quick.
+        worth = seconds >= worth_keeping_s and step.number < step.total
+        packages = installed()
+        if worth:
+            bench.keep(step, packages)
+        done.append(Done(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
+    progress.end()
+    return done
+
+
+def _taken(step: StepWork, kept: Kept | None) -> Done:
+    return Done(step=step, seconds=None, kept=kept, packages=kept.packages if kept else ())
+
+
+def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> int:
+    while True:
+        number, parent = reached(bench, todo)
+        if parent is None:
+            progress.begin("unpack", "unpack the base")
+        else:
+            title = f"steps 1 to {number} of {len(todo)} are done: the result of "
+            progress.begin("unpack", f"{title}'{parent.name}' of {parent.made} is taken")
+        try:
+            bench.begin(parent)
+        except DamagedError:
+            continue  # it was taken out of the cache: an earlier one, or the base
+        return number

@@ -1,0 +1,170 @@
+"""Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer import steps
+from dlcontainer.engines import apptainer, sif
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.base import Binds, StepSpec
+from dlcontainer.formats import metadata
+from dlcontainer.plan import Plan
+from dlcontainer.shell import Runner
+from dlcontainer.stepcache import StepCache
+from dlcontainer.steps import StepWork
+from dlcontainer.workbench import DamagedError, Kept, Packages
+
+# Between steps: quick to write and to read, thrown away some day.
+KEEP_SQUASH = ("-comp", "lz4")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# Run as the engine's %setup: on the host, with the ids of the tree. Values come by environment.
+_PACK = """\
+Bootstrap: localimage
+From: nothing
+%setup
+    set -eu
+    if [ -n "${DLC_METADATA-}" ]; then
+        rm -rf "$DLC_TREE/.singularity.d/bootstrap_history"
+        cp -R "$DLC_METADATA/." "$DLC_TREE/.singularity.d/"
+    fi
+    mksquashfs "$DLC_TREE" "$DLC_OUT" -noappend -quiet -no-progress $DLC_SQUASH
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tools:
+    """Who works at the bench, with what: the engine in its mode, and what it says."""
+
+    engine: Apptainer
+    mode: str
+    version: str
+    environ: Mapping[str, str]
+    runner: Runner
+    on_line: Callable[[str], None]
+    log: Path
+
+
+@dataclass(kw_only=True, slots=True)
+class Sandbox:
+    """One image in the making, in a private folder `work`; see `workbench.Workbench`.
+
+    `origin` is the definition's head of what the first step starts from; `routing` is bound at
+    the routing folder while steps run.
+    """
+
+    plan: Plan
+    tools: Tools
+    cache: StepCache
+    work: Path
+    origin: str
+    routing: Binds
+    text: str
+    squash: Sequence[str]
+    _binds: list[tuple[Path, str]] = field(default_factory=list)
+
+    @property
+    def tree(self) -> Path:
+        """The unpacked tree."""
+        return self.work / "tree"
+
+    def recall(self, key: str) -> Kept | None:
+        """Give the kept result of a step, if it may be used."""
+        return self.cache.recall(key)
+
+    def begin(self, parent: Kept | None) -> None:
+        """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
+        (self.work / "nothing").mkdir(exist_ok=True)
+        head = self.origin
+        if parent is not None:
+            packed = self.cache.fetch(parent.key, self.work)
+            if packed is None:
+                raise DamagedError(parent.key)
+            link = self.work / "parent.sqfs"
+            link.unlink(missing_ok=True)
+            link.symlink_to(packed)
+            head = f"Bootstrap: localimage\nFrom: {link.name}\n"
+        self._engine(head, self.tree, {})
+        if parent is not None:
+            (self.work / "parent.sqfs").unlink()
+        self._binds = [*self.routing, *_private_tmp(self.work)]
+
+    def run(self, step: StepWork) -> None:
+        """Put the step's files in and run its script as the tree's root."""
+        folder = self.routing[0][0]
+        with steps.laid_out(step, folder) as script:
+            clean = ("/usr/bin/env", "-i", f"PATH={_PATH}", "TERM=dumb")
+            spec = StepSpec(
+                tree=self.tree,
+                argv=(*clean, "/bin/sh", script),
+                mode=self.tools.mode,
+                binds=tuple(self._binds),
+            )
+            self._run(self.tools.engine.step_argv(spec), {})
+
+    def keep(self, step: StepWork, packages: Packages) -> Kept:
+        """Pack the tree quickly and keep it."""
+        return self.cache.keep(step, packages, lambda out: self._pack(out, KEEP_SQUASH, {}))
+
+    def finish(self, target: Path) -> None:
+        """Pack the tree with what the image says of itself, and make the SIF."""
+        written = metadata.files(self.plan, self.text, self.tools.version)
+        folder = self.work / "metadata"
+        for name, text in written.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o755 if text.startswith("#!") else 0o644)
+        packed = self.work / "tree.sqfs"
+        self._pack(packed, self.squash, {"DLC_METADATA": str(folder)})
+        (self.work / "definition").write_text(self.text)
+        inspection = metadata.inspection(self.plan, self.text, self.tools.version)
+        (self.work / "inspection").write_text(inspection)
+        engine, options = self.tools.engine, sif.part_options(self.plan.site.arch)
+        self._run(engine.sif_new_argv(target), {})
+        for part, path, name in (
+            ("definition", self.work / "definition", "definition"),
+            ("inspection", self.work / "inspection", "inspect-metadata.json"),
+            ("tree", packed, "tree.sqfs"),
+        ):
+            self._run(engine.sif_add_argv(target, path, name, options[part]), {})
+        with packed.open("rb") as file:
+            sif.set_identity(target, hashlib.file_digest(file, "sha256").digest())
+        packed.unlink()
+        target.chmod(0o755)
+
+    def _pack(self, out: Path, squash: Sequence[str], values: Mapping[str, str]) -> None:
+        self._mapped(_PACK, {"DLC_OUT": str(out), "DLC_SQUASH": " ".join(squash), **values})
+
+    def _mapped(self, definition: str, values: Mapping[str, str]) -> None:
+        """Run a definition's %setup with the ids of the tree."""
+        self._engine(definition, self.work / "aside", {"DLC_TREE": str(self.tree), **values})
+
+    def _engine(self, definition: str, tree: Path, values: Mapping[str, str]) -> None:
+        path = self.work / "setup.def"
+        path.write_text(definition)
+        argv = self.tools.engine.unpack_base_argv(path.name, tree, self.tools.mode)
+        self._run(argv, values)
+
+    def _run(self, argv: Sequence[str], values: Mapping[str, str]) -> None:
+        tmp = self.work / "tmp"
+        tmp.mkdir(exist_ok=True)
+        env = apptainer.environment(self.tools.environ, tmpdir=tmp)
+        if "SOURCE_DATE_EPOCH" in self.tools.environ:
+            env["SOURCE_DATE_EPOCH"] = self.tools.environ["SOURCE_DATE_EPOCH"]
+        tools = self.tools
+        tools.runner(
+            argv, env=env | dict(values), cwd=self.work, on_line=tools.on_line, log=tools.log
+        )
+
+
+def _private_tmp(work: Path) -> list[tuple[Path, str]]:
+    # A recipe's snippet sees empty folders of the build's own, never the host's /tmp.
+    binds = []
+    for name, target in (("inner-tmp", "/tmp"), ("inner-var-tmp", "/var/tmp")):  # noqa: S108
+        (work / name).mkdir(exist_ok=True)
+        (work / name).chmod(0o1777)
+        binds.append((work / name, target))
+    return binds

@@ -1,0 +1,177 @@
+"""The kept results of steps: packed trees by key, whole, checked, of trusted makers."""
+
+import contextlib
+import hashlib
+import json
+import os
+import pwd
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.errors import BuildError
+from dlcontainer.steps import StepWork
+from dlcontainer.workbench import Kept, Packages
+from dlcontainer.workspace import settle
+
+_PACKED = ".sqfs"
+_NOTE = ".json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepCache:
+    """A folder of kept results; a group may share it.
+
+    A checksum finds a damaged entry, but not one that somebody planted: an entry is used only if
+    its file belongs to this user or to one of `builders` (names of users).
+    """
+
+    folder: Path
+    builders: tuple[str, ...]
+    on_note: Callable[[str], None]
+
+    def path(self, key: str) -> Path:
+        """Name the packed tree of a key."""
+        return self.folder / key[:2] / f"{key}{_PACKED}"
+
+    def recall(self, key: str) -> Kept | None:
+        """Give what is noted of a key's result; None where there is none that may be used."""
+        try:
+            body = json.loads(self.path(key).with_suffix(_NOTE).read_text())
+            info = self.path(key).stat()
+            kept = _read(body)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            self.on_note(f"the cache's entry {key[:12]} can't be read: not used")
+            return None
+        maker = _name_of(info.st_uid)
+        if info.st_uid != os.getuid() and maker not in self.builders:
+            self.on_note(
+                f"the cache's entry {key[:12]} ({kept.name}) was made by {maker}: not used; to "
+                "trust that user add them to engine.builders of the site"
+            )
+            return None
+        return replace(kept, key=key, maker=maker, size=info.st_size)
+
+    def fetch(self, key: str, work: Path) -> Path | None:
+        """Give a key's packed tree after its checksum was found right; None for a damaged one.
+
+        What another user made is copied into `work`, a private folder, first: it can't change
+        between the check and its use.
+        """
+        path = self.path(key)
+        try:
+            body = json.loads(path.with_suffix(_NOTE).read_text())
+            if path.stat().st_uid != os.getuid():
+                path = Path(shutil.copyfile(path, work / path.name))
+                _require_owner(self.path(key), path)
+            with path.open("rb") as file:
+                same = hashlib.file_digest(file, "sha256").hexdigest() == body["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):
+            same = False
+        if same:
+            with contextlib.suppress(OSError):
+                os.utime(self.path(key).with_suffix(_NOTE))  # used: pruned last
+            return path
+        self.on_note(f"the cache's entry {key[:12]} is damaged: made anew")
+        self.drop(key)
+        return None
+
+    def keep(self, step: StepWork, packages: Packages, make: Callable[[Path], None]) -> Kept:
+        """Let `make` write a packed tree and keep it: it appears whole or not at all.
+
+        Raises BuildError where it can't be kept.
+        """
+        path = self.path(step.key)
+        with self._beside(path) as aside:
+            make(aside)
+            with aside.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            kept = Kept(
+                key=step.key,
+                name=step.name,
+                maker=_name_of(os.getuid()),
+                made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                size=aside.stat().st_size,
+                packages=packages,
+            )
+            note = aside.with_suffix(_NOTE)
+            note.write_text(json.dumps({**asdict(kept), "sha256": sha256}) + "\n")
+            # The tree first: a note without one is no entry, and a wrong pair fails its checksum.
+            settle(aside, path)
+            settle(note, path.with_suffix(_NOTE))
+        return kept
+
+    def drop(self, key: str) -> None:
+        """Take an entry out; what belongs to others stays."""
+        for path in (self.path(key).with_suffix(_NOTE), self.path(key)):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def entries(self) -> list[Kept]:
+        """List all entries, the last used first; those of others too."""
+        found = []
+        for note in self.folder.glob(f"??/*{_NOTE}"):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                body = json.loads(note.read_text())
+                size = note.with_suffix(_PACKED).stat().st_size
+                found.append((note.stat().st_mtime, replace(_read(body), size=size)))
+        return [kept for _, kept in sorted(found, key=lambda one: one[0], reverse=True)]
+
+    def prune(self, max_bytes: int) -> list[Kept]:
+        """Take out what was used longest ago until the rest fits; give what was taken out."""
+        total, gone = 0, []
+        for kept in self.entries():
+            total += kept.size
+            if total > max_bytes:
+                self.drop(kept.key)
+                gone.append(kept)
+        return gone
+
+    @contextlib.contextmanager
+    def _beside(self, path: Path) -> Iterator[Path]:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _reap(path.parent)
+        except OSError as error:
+            raise BuildError(
+                f"can't keep steps in {self.folder}: {error.strerror}",
+                next_step="give another cache: --cache DIR",
+            ) from None
+        aside = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}{_PACKED}")
+        try:
+            yield aside
+        finally:
+            for left in (aside, aside.with_suffix(_NOTE)):
+                left.unlink(missing_ok=True)
+
+
+def _read(body: dict[str, Any]) -> Kept:
+    fields = {name: body[name] for name in Kept.__dataclass_fields__}
+    return Kept(**{**fields, "packages": tuple(fields["packages"])})
+
+
+def _reap(folder: Path) -> None:
+    """Remove what builds of this host left that are no more."""
+    for left in folder.glob(f".*.{os.uname().nodename}.*"):
+        number = left.stem.rsplit(".", 1)[-1]
+        if number.isdigit() and not Path("/proc", number).exists():
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _require_owner(there: Path, copy: Path) -> None:
+    # Between the copy and now nobody swapped the entry for one of another owner.
+    if there.stat().st_size != copy.stat().st_size:
+        raise OSError("it changed while it was copied")
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
