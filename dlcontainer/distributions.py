@@ -5,23 +5,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Distribution:
-    """One release of a distribution: its Python, its C library, who makes its root tree."""
+    """One release of a distribution: its Python, C library and GCC, and who makes its root tree."""
 
     name: str
     release: str
     python: str
     glibc: str
+    gcc: str
     maker: str
 
 
-# Python: the version of the release's package `python3`; glibc: of its `libc6`.
-# Sources: packages.debian.org and packages.ubuntu.com, the pages of both packages per release.
+# Python: the version of the release's package `python3`; glibc: of its `libc6`; GCC: of its `gcc`.
+# Sources: packages.debian.org and packages.ubuntu.com, the pages of these packages per release.
 _KNOWN = (
     Distribution(
-        name="debian", release="bookworm", python="3.11", glibc="2.36", maker="mmdebstrap"
+        name="debian", release="bookworm", python="3.11", glibc="2.36", gcc="12", maker="mmdebstrap"
     ),
-    Distribution(name="debian", release="trixie", python="3.13", glibc="2.41", maker="mmdebstrap"),
-    Distribution(name="ubuntu", release="jammy", python="3.10", glibc="2.35", maker="mmdebstrap"),
-    Distribution(name="ubuntu", release="noble", python="3.12", glibc="2.39", maker="mmdebstrap"),
+    Distribution(
+        name="debian", release="trixie", python="3.13", glibc="2.41", gcc="14", maker="mmdebstrap"
+    ),
+    Distribution(
+        name="ubuntu", release="jammy", python="3.10", glibc="2.35", gcc="11", maker="mmdebstrap"
+    ),
+    Distribution(
+        name="ubuntu", release="noble", python="3.12", glibc="2.39", gcc="13", maker="mmdebstrap"
+    ),
 )
 DISTRIBUTIONS: dict[tuple[str, str], Distribution] = {(d.name, d.release): d for d in _KNOWN}

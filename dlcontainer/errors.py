@@ -64,9 +64,21 @@ class ConfigError(DlcontainerError):
 
 
 class MisfitError(DlcontainerError):
-    """A recipe and a site that do not go together: no error in either."""
+    """A recipe and a site that do not go together: no error in either; `brief` is the reason."""
 
     exit_code = 8
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: Mark | str | None = None,
+        why: str | None = None,
+        next_step: str | None = None,
+        brief: str | None = None,
+    ) -> None:
+        super().__init__(what, where=where, why=why, next_step=next_step)
+        self.brief = brief or why or what
 
 
 class EngineError(DlcontainerError):

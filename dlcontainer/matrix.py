@@ -80,7 +80,34 @@ def _of_target(
             plan = sources.settle(site, recipe, kind)
             yield Combination(target=target, recipe=recipe, kind=kind, plan=plan)
         except MisfitError as error:
-            reason = error.why or error.what
-            yield Combination(target=target, recipe=recipe, kind=kind, reason=reason)
+            yield Combination(target=target, recipe=recipe, kind=kind, reason=error.brief)
         except ConfigError as error:
             yield Combination(target=target, recipe=recipe, kind=kind, error=error)
+
+
+def that_go(site: Sourced[Site], recipe: str, asked: str | None, sources: Sources) -> list[str]:
+    """List the options with which a refused recipe goes with a site after all.
+
+    Other variants at the same epoch and node type; other epochs and node types with the same
+    request.
+    """
+    value = site.value
+    here = Target(epoch=value.epoch, node_type=value.node_type)
+    found = [
+        f"--variant {name}"
+        for name in variants.names(sources.recipe(recipe))
+        if name != asked and _goes(sources, site.value.name, here, recipe, name)
+    ]
+    for other in targets(value):
+        if other != here and _goes(sources, value.name, other, recipe, asked):
+            options = (("--epoch", other.epoch), ("--node-type", other.node_type))
+            found.append(" ".join(f"{option} {name}" for option, name in options if name))
+    return found
+
+
+def _goes(sources: Sources, site: str, target: Target, recipe: str, asked: str | None) -> bool:
+    try:
+        sources.settle(sources.site(site, target), recipe, asked)
+    except (ConfigError, MisfitError):
+        return False
+    return True

@@ -115,7 +115,9 @@ def resolve(
     expanded = layering.expand(merged, site.value)
     settled = document.validate(expanded, Recipe)
     settled, environment = layering.apply_conditions(settled, site.value, expanded)
-    contradictions.refuse(site, Sourced(value=settled, document=expanded))
+    found = list(contradictions.find(site.value, settled))
+    if found:
+        raise contradictions.refusal(found, site=site.document, recipe=merged)
     files = _files(settled, folder, expanded)
     return Plan(
         recipe=settled,
@@ -191,8 +193,8 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
     reason = native_twin_reason(recipe, site, host)
     if reason:
         notes.append(f"no native twin: {reason}; the unpacked image is the native side of a bench")
-    if site.os is not None and site.os.glibc is None:
-        notes.append("glibc of the site is unknown: no promise about host libraries in the image")
+    notes += contradictions.doubts(site, recipe)
+    notes += [f"unknown at the site: {line}" for line in site.unknown]
     if site.status == "decommissioned":
         notes.append("the site is decommissioned: rendered for the record")
     return notes

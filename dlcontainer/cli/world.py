@@ -13,7 +13,7 @@ from dlcontainer import recipe as recipes
 from dlcontainer.document import Document, Sourced
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.engines.trial import Trial
-from dlcontainer.errors import ConfigError, EngineError, UsageError
+from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
 from dlcontainer.machine import Host, read_host
 from dlcontainer.matrix import Combination
 from dlcontainer.plan import Plan, Setting
@@ -134,7 +134,20 @@ class World:
             )
         site = self.site(site_name, target, document.subtree(given, ("site",)))
         name = recipe or site.value.default_recipe
-        return self._settle(site, name, self.recipe(name), document.without(given, "site"), variant)
+        written, rest = self.recipe(name), document.without(given, "site")
+        try:
+            return self._settle(site, name, written, rest, variant)
+        except MisfitError as error:
+            over = document.subtree(given, ("site",))
+            sources = matrix.Sources(
+                site=lambda _, other: self.site(site_name, other, over),
+                recipe=lambda _: written,
+                settle=lambda of, _, kind: self._settle(of, name, written, rest, kind),
+            )
+            # Found out only here, by trying: where many are settled, nobody asks.
+            ways = [error.next_step, *matrix.that_go(site, name, variant, sources)]
+            error.next_step = "; or ".join(filter(None, ways)) or None
+            raise
 
     def _settle(
         self,

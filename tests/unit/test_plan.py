@@ -223,13 +223,11 @@ def test_names_and_notes(tmp_path: Path) -> None:
     plan = plan_of(folder)
     assert (plan.name, plan.python) == ("demo-1.0-demo", "/opt/demo/bin/python")
     assert plan.notes == ("engine: not tried on this host; `dlcontainer doctor` tries it",)
-    old = site_of(
-        status="decommissioned", arch="ppc64le", os={"distribution": "rhel", "release": "7"}
-    )
+    old = site_of(status="decommissioned", arch="ppc64le", unknown=["its driver: no promise"])
     reason = "the image is for ppc64le, this host is x86_64"
     assert plan_of(folder, site=old, trial=TRIAL).notes == (
         f"no native twin: {reason}; the unpacked image is the native side of a bench",
-        "glibc of the site is unknown: no promise about host libraries in the image",
+        "unknown at the site: its driver: no promise",
         "the site is decommissioned: rendered for the record",
     )
 

@@ -1,0 +1,29 @@
+"""Versions as numbers, as far as their texts say them; what they leave open stays open."""
+
+import re
+
+Numbers = tuple[int, ...]
+
+_LEADING = re.compile(r"([0-9]+(?:\.[0-9]+)*)(?=$|[.+_-])")
+
+
+def numbers(text: str) -> Numbers | None:
+    """Read the leading numbers: (11, 7, 1) of `11.7.1`, (12,) of `12.x`; None of `weird`."""
+    found = _LEADING.match(text)
+    return tuple(int(part) for part in found[1].split(".")) if found else None
+
+
+def compare(found: Numbers, limit: Numbers) -> int | None:
+    """Give -1, 0 or 1: older than the limit, of its line, or newer; None where it is left open.
+
+    12.4.1 is of the line 12.4; whether 12 is newer than 12.4 can't be told.
+    """
+    shared = min(len(found), len(limit))
+    if found[:shared] != limit[:shared]:
+        return 1 if found[:shared] > limit[:shared] else -1
+    return 0 if len(found) >= len(limit) else None
+
+
+def written(version: Numbers) -> str:
+    """Write numbers as a version: 12.4 of (12, 4)."""
+    return ".".join(map(str, version))
