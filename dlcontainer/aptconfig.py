@@ -16,6 +16,17 @@ _APT_KEPT = re.compile(
     r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
 )
 
+# How apt works inside a build.
+_INSIDE = (
+    f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
+    'Dir::Etc::SourceParts "/dev/null";',
+    # Not every build can change to the user _apt; the image appears whole or not at all, so
+    # dpkg need not sync every file.
+    'APT::Sandbox::User "root";',
+    'DPkg::Options:: "--force-unsafe-io";',
+    'Acquire::Languages "none";',
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AptSource:
@@ -96,16 +107,17 @@ def write(
             keyring = f"{ROUTING_FOLDER}/{name}"
         lines.append(source.line(keyring))
     (folder / "sources.list").write_text("\n".join(lines) + "\n")
-    config = [
-        *settings,
-        f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
-        'Dir::Etc::SourceParts "/dev/null";',
-        # Not every build can change to the user _apt; the image appears whole or not at all, so
-        # dpkg need not sync every file.
-        'APT::Sandbox::User "root";',
-        'DPkg::Options:: "--force-unsafe-io";',
-        'Acquire::Languages "none";',
-    ]
+    config = [*settings, *_INSIDE]
     if has_ca:
         config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
     (folder / "apt.conf").write_text("\n".join(config) + "\n")
+
+
+def write_local(folder: Path) -> None:
+    """Write apt's configuration for a build whose packages all lie in the routing's folder.
+
+    They were checked against a lock: no signature says more.
+    """
+    line = f"deb [trusted=yes] file:{ROUTING_FOLDER} ./\n"
+    (folder / "sources.list").write_text(line)
+    (folder / "apt.conf").write_text("\n".join(_INSIDE) + "\n")

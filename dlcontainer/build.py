@@ -2,12 +2,13 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import growing, preflight, record, rootfs, routing, steps
+from dlcontainer.bundle import Bundle
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.engines.trial import Trial
@@ -40,6 +41,8 @@ class Workshop:
     cache: Path
     templates: tuple[Path, ...]
     progress: Progress
+    # Where all packages come from, and nowhere else (--locked, --offline).
+    bundle: Bundle | None = None
     worth_keeping_s: float = growing.WORTH_KEEPING_S
 
 
@@ -66,6 +69,8 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
     """
     start = time.monotonic()
     preflight.check_architecture(plan, workshop.host)
+    if workshop.bundle is not None:
+        workshop.bundle.lock.require(plan, str(workshop.bundle.folder))
     scratch = preflight.choose_tmpdir(plan, workshop.host, tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
@@ -76,7 +81,7 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
             routed = _route(plan, workshop, work)
             base = _base(plan, workshop, routed, (work, log), progress)
             context.stage(plan, work / "context")
-            todo = steps.work(plan, work / "context", _root(plan, base))
+            todo = steps.work(plan, work / "context", _root(plan, base), _pins(workshop))
             bench = _bench(plan, workshop, (routed, base), (work, log), progress)
             failure = _Failure(plan=plan, log=output / f"{plan.name}.failed.log")
             done = growing.grow(
@@ -140,7 +145,7 @@ def planned_commands(
 def _route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
     folder = work / "routing"
     folder.mkdir(mode=0o700)
-    routed = routing.prepare(plan, workshop.host, workshop.runner, folder)
+    routed = routing.prepare(plan, workshop.host, workshop.runner, folder, workshop.bundle)
     for note in routed.notes:
         workshop.progress.note(note)
     return routed
@@ -165,6 +170,10 @@ def _base(
     if tree.cached:
         workshop.progress.note(f"base of {tree.made} taken from the cache")
     return tree
+
+
+def _pins(workshop: Workshop) -> Mapping[str, str]:
+    return workshop.bundle.lock.step_keys() if workshop.bundle else {}
 
 
 def _root(plan: Plan, base: BaseTree | None) -> str:
@@ -222,7 +231,7 @@ def _facts(
     course: tuple[Sequence[Done], Steps],
     start: float,
 ) -> record.Facts:
-    _, base = origin
+    routed, base = origin
     done, progress = course
     return record.Facts(
         plan=plan,
@@ -230,6 +239,7 @@ def _facts(
         trial=workshop.trial,
         image=image,
         base=base,
+        lock=routed.bundle.lock.digest if routed.bundle else None,
         text=texts.text(plan, "apptainer", list(workshop.templates)),
         packages=tuple(package for one in done for package in one.packages),
         done=tuple(done),

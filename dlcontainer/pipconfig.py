@@ -130,6 +130,21 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
     return "\n".join(lines) + "\n", list(bound.items())
 
 
+def arguments(settings: PipSettings) -> list[str]:
+    """Give pip's options for these settings: where nothing but they shall count."""
+    argv = ["--index-url", settings.index] if settings.index else []
+    for option, places in (
+        ("--extra-index-url", settings.extra_indexes),
+        ("--find-links", settings.find_links),
+        ("--trusted-host", settings.trusted_hosts),
+    ):
+        argv += [part for place in places for part in (option, place)]
+    argv += ["--no-index"] if settings.no_index else []
+    for option, value in (("--timeout", settings.timeout), ("--retries", settings.retries)):
+        argv += [part for number in _number(value) for part in (option, number)]
+    return argv
+
+
 def _number(text: str | None) -> list[str]:
     return [text] if text and re.fullmatch(r"[0-9.]+", text) else []
 

@@ -34,6 +34,8 @@ class Facts:
     done: tuple[Done, ...]
     steps: tuple[tuple[str, float], ...]
     seconds: float
+    # digest of the lock that it was built from
+    lock: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +60,7 @@ def write(path: Path, facts: Facts) -> Written:
         "digest": plan.digest,
         "content": plan.content,
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
+        "lock": facts.lock,
         "base": {"sha256": base.sha256, "made": base.made} if base else None,
         "engine": {
             "version": trial.version,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import lockedbase
 from dlcontainer.errors import BuildError
 from dlcontainer.fields import DEBIAN_ARCH
 from dlcontainer.formats.apptainer import BASE_FILE
@@ -58,10 +59,14 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
     """
     base = plan.recipe.base
     arch = DEBIAN_ARCH[plan.site.arch]
-    folder = maker.cache / "bases" / f"{base.distribution}-{base.release}-{arch}"
+    name = f"{base.distribution}-{base.release}-{arch}"
+    if routed.bundle is not None:
+        name += f"-{routed.bundle.lock.base_key[:16]}"
+    folder = maker.cache / "bases" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(folder, maker.on_wait):
-        kept = _recall(folder)
+        # A locked one holds the packages of its lock: it does not age.
+        kept = _recall(folder, MAX_AGE_S if routed.bundle is None else None)
         if kept is not None:
             return kept
         return _make(plan, routed, maker, (work, folder, log))
@@ -74,7 +79,11 @@ def _make(
     for left in folder.glob(".*"):
         left.unlink()  # of a killed maker: this one holds the lock
     tar = work / "rootfs.tar"
+    if routed.bundle is not None:
+        lockedbase.stage(routed.bundle, work, maker.runner)
     _run(maker, mmdebstrap_argv(plan, routed, maker.host, tar), routed, (work, log))
+    if routed.bundle is not None:
+        lockedbase.check(routed.bundle.lock, tar)
     clean = work / "clean.tar"
     _without_devices(tar, clean)
     tar.unlink()
@@ -94,12 +103,14 @@ def _make(
     return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
 
 
-def _recall(folder: Path) -> BaseTree | None:
+def _recall(folder: Path, max_age: float | None) -> BaseTree | None:
     path = folder / BASE_FILE
     try:
         record = json.loads((folder / "base.json").read_text())
         age = time.time() - path.stat().st_mtime
-        if not 0 <= age < MAX_AGE_S or _sha256(path) != record["sha256"]:
+        if max_age is not None and not 0 <= age < max_age:
+            return None
+        if _sha256(path) != record["sha256"]:
             return None
         if record["maker"] != _MAKER:
             return None
@@ -126,7 +137,9 @@ def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, target: Path) -> lis
     argv = [str(program), "--variant=minbase", "--format=tar"]
     argv.append(f"--architectures={DEBIAN_ARCH[plan.site.arch]}")
     argv += [f"--aptopt={setting.rstrip(';')}" for setting in routed.apt_settings]
-    if routed.apt_sources:
+    if routed.bundle is not None:
+        argv += lockedbase.options(routed.bundle.lock, target.parent)
+    elif routed.apt_sources:
         lines = [
             source.line(str(source.keyring) if source.keyring else None)
             for source in routed.apt_sources

@@ -14,7 +14,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dlcontainer import aptconfig, pipconfig
+from dlcontainer import bundle as bundles
 from dlcontainer.aptconfig import AptSource
+from dlcontainer.bundle import Bundle
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats.commands import ROUTING_FOLDER, upstream_variable
 from dlcontainer.machine import Host
@@ -49,6 +51,8 @@ class Routed:
     # What must be found nowhere in the finished image.
     traces: tuple[str, ...]
     notes: tuple[str, ...]
+    # Where all packages come from, and nowhere else; None: from mirrors and indexes.
+    bundle: Bundle | None = None
 
     @classmethod
     def nothing(cls, folder: Path) -> "Routed":
@@ -102,30 +106,34 @@ def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
     return ""
 
 
-def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
-    """Write the folder that a build binds.
+def prepare(
+    plan: Plan, host: Host, runner: Runner, folder: Path, bundle: Bundle | None = None
+) -> Routed:
+    """Write the folder that a build binds; with a bundle, packages come from there alone.
 
     `folder` is private and empty. Raises ConfigError for a wheel folder or a CA that isn't there.
     """
     routing = plan.site.routing
     lines: list[str] = [f"export PIP_REPORT={ROUTING_FOLDER}/{PIP_REPORT}"]
-    proxies = _proxies(routing, host)
+    proxies = proxies_of(routing, host)
     for name, value in proxies.items():
         lines.append(f"export {name}={quote(value)} {name.upper()}={quote(value)}")
-    ca = _ca(routing, host)
+    ca = ca_of(routing, host)
     if ca is not None:
         shutil.copyfile(ca, folder / "ca.crt")
         lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
+    if bundle is not None:
+        return _from_bundle(plan, host, (folder, bundle, runner), lines, proxies)
     sources, settings = aptconfig.read(plan, host, runner, proxies)
     if plan.site.routing.apt == "auto" and sources:
         lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/apt.conf")
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
-    pip = _pip(routing, host)
+    pip = pip_of(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/pip.conf")
     notes = []
     for name, upstream in plan.recipe.upstreams.items():
-        url, note = _upstream(routing, str(upstream.url), proxies, ca)
+        url, note = upstream_of(routing, str(upstream.url), proxies, ca)
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
         notes += [note] if note else []
     (folder / "routing.sh").write_text("\n".join(lines) + "\n")
@@ -140,31 +148,57 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
     )
 
 
+def _from_bundle(
+    plan: Plan,
+    host: Host,
+    places: tuple[Path, Bundle, Runner],
+    lines: list[str],
+    proxies: Mapping[str, str],
+) -> Routed:
+    folder, bundle, runner = places
+    binds, more = bundles.route(bundle, folder, runner)
+    # Empty: a recipe's upstream is no place to look into either.
+    more += [f"export {upstream_variable(name)}=''" for name in plan.recipe.upstreams]
+    (folder / "routing.sh").write_text("\n".join([*lines, *more]) + "\n")
+    traces = _traces(plan, host, (), PipSettings(), proxies, folder)
+    return Routed(
+        folder=folder,
+        binds=((folder, ROUTING_FOLDER), *binds),
+        apt_sources=(),
+        apt_settings=(),
+        environment=proxies,
+        traces=tuple(sorted({*traces, str(bundle.folder)})),
+        notes=(),
+        bundle=bundle,
+    )
+
+
 def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     """Give the variables, and notes, that route an installation on the host itself.
 
     The same routing as a build's, so that the same wheels come; `folder` is private and empty.
     """
     routing = plan.site.routing
-    proxies = _proxies(routing, host)
+    proxies = proxies_of(routing, host)
     given = proxies | {name.upper(): value for name, value in proxies.items()}
-    ca = _ca(routing, host)
+    ca = ca_of(routing, host)
     if ca is not None:
         given |= dict.fromkeys(CA_VARIABLES, str(ca))
-    text, links = pipconfig.inside(_pip(routing, host), str(folder))
+    text, links = pipconfig.inside(pip_of(routing, host), str(folder))
     for source, link in links:
         Path(link).symlink_to(source)
     (folder / "pip.conf").write_text(text)
     given["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
     notes = []
     for name, upstream in plan.recipe.upstreams.items():
-        url, note = _upstream(routing, str(upstream.url), proxies, ca)
+        url, note = upstream_of(routing, str(upstream.url), proxies, ca)
         given[upstream_variable(name)] = url
         notes += [note] if note else []
     return given, tuple(notes)
 
 
-def _proxies(routing: Routing, host: Host) -> dict[str, str]:
+def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
+    """Give the proxies of a site, or of the host: variable -> address."""
     if routing.proxy == "none":
         return {}
     if routing.proxy != "auto":
@@ -175,7 +209,8 @@ def _proxies(routing: Routing, host: Host) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _ca(routing: Routing, host: Host) -> Path | None:
+def ca_of(routing: Routing, host: Host) -> Path | None:
+    """Give the file of trusted authorities; raises ConfigError for one that is not there."""
     if routing.ca == "default":
         return None
     if routing.ca != "auto":
@@ -188,7 +223,8 @@ def _ca(routing: Routing, host: Host) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _pip(routing: Routing, host: Host) -> PipSettings:
+def pip_of(routing: Routing, host: Host) -> PipSettings:
+    """Give where pip looks; raises ConfigError for a folder of wheels that is not there."""
     if isinstance(routing.pip, PipRouting):
         settings = PipSettings(
             index=routing.pip.index, extra_indexes=tuple(routing.pip.extra_indexes)
@@ -214,9 +250,10 @@ def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
     return binds
 
 
-def _upstream(
+def upstream_of(
     routing: Routing, url: str, proxies: Mapping[str, str], ca: Path | None
 ) -> tuple[str, str | None]:
+    """Give where an upstream is reached, empty where it is not, and a note that says so."""
     choice = routing.upstreams.get(url, "auto")
     if choice == "none":
         return "", None

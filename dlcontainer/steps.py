@@ -52,9 +52,12 @@ def root_key(base: str, arch: str, engine: str) -> str:
     return _digest({"maker": _MAKER, "base": base, "arch": arch, "engine": engine})
 
 
-def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
+def work(
+    plan: Plan, staged: Path, root: str, locked: Mapping[str, str] | None = None
+) -> list[StepWork]:
     """List the steps of a plan in their order; `root` is the key of what the first starts from.
 
+    `locked` names what a lock gives each step: step -> digest (`Lock.step_keys`).
     `staged` is the folder that `formats.context.stage` filled. The last step puts in what
     describes the image to itself: it changes with every plan, and is quick.
     """
@@ -78,7 +81,8 @@ def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
     key = root
     for number, (name, script, taken) in enumerate(parts, start=1):
         inputs = {target: digests[target] for target in taken}
-        key = _digest({"parent": key, "script": script, "files": inputs})
+        pins = {"locked": locked[name]} if locked and name in locked else {}
+        key = _digest({"parent": key, "script": script, "files": inputs, **pins})
         steps.append(
             StepWork(
                 name=name,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import options, output
+from dlcontainer.cli import fetch, options, output
 from dlcontainer.engines.base import EngineKind
 
 if TYPE_CHECKING:
@@ -25,6 +25,16 @@ def build(
     ] = None,
     target: options.Output = Path("images"),
     tmpdir: options.Tmpdir = None,
+    locked: Annotated[
+        Path | None,
+        typer.Option("--locked", metavar="FILE", help="Take exactly what this lock names."),
+    ] = None,
+    offline: Annotated[
+        Path | None,
+        typer.Option(
+            "--offline", metavar="DIR", help="Take all from a folder of `fetch`; no network."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; build nothing.")
     ] = False,
@@ -43,6 +53,7 @@ def build(
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
+    bundle = fetch.bundle_of(world, settled, (locked, offline), console)
     program = FINDERS[engine or settled.site.engine.kind](world.environ)
     workshop = building.Workshop(
         engine=program,
@@ -52,6 +63,7 @@ def build(
         cache=world.cache,
         templates=tuple(world.resources.template_folders()),
         progress=console,
+        bundle=bundle,
     )
     target = target.absolute()
     tmpdir = tmpdir.absolute() if tmpdir else None

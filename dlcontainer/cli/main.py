@@ -16,6 +16,8 @@ from dlcontainer.cli import (
     bench,
     build,
     doctor,
+    fetch,
+    lock,
     plan,
     publish,
     recipe,
@@ -41,6 +43,8 @@ app.add_typer(site.app, name="site")
 app.add_typer(recipe.app, name="recipe")
 app.command("plan")(plan.plan)
 app.command("render")(render.render)
+app.command("lock")(lock.lock)
+app.command("fetch")(fetch.fetch)
 app.command("build")(build.build)
 app.command("validate")(validate.validate)
 app.command("publish")(publish.publish)

@@ -51,6 +51,11 @@ class World:
         """What can be made again: bases, the engine's trial."""
         return self._folder("XDG_CACHE_HOME", ".cache")
 
+    @property
+    def scratch(self) -> Path:
+        """Where small private folders are made."""
+        return Path(self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  private ones in it
+
     @cached_property
     def resources(self) -> Resources:
         """The folders of recipes, templates and site configs."""

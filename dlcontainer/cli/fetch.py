@@ -1,0 +1,96 @@
+"""`dlcontainer fetch`: all that a build needs in one folder, for a machine without a network."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.bundle import Bundle
+    from dlcontainer.cli.world import World
+    from dlcontainer.plan import Plan
+
+
+def fetch(
+    site: options.Site,
+    folder: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder; one of its own.")
+    ],
+    recipe: options.Recipe = None,
+    locked: Annotated[
+        Path | None,
+        typer.Option("--locked", metavar="FILE", help="Of this lock; else it is locked anew."),
+    ] = None,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
+    settings: options.Set = None,
+    tmpdir: options.Tmpdir = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Collect packages, wheels and the lock in a folder that `build --offline` builds from."""
+    from dlcontainer import fetch as fetching
+    from dlcontainer import lock as locks
+    from dlcontainer import locking
+    from dlcontainer.cli.world import here
+    from dlcontainer.siteconfig import Target
+
+    world = here()
+    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    runner = console.runner(world.environ)
+    scratch = (tmpdir or world.scratch).absolute()
+    if locked is not None:
+        lock = locks.read(locked)
+        lock.require(settled, str(locked))
+    else:
+        lock = locking.lock(settled, world.host, runner, scratch, console)
+    fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
+    bundle = fetching.fetch(settled, lock, fetcher, folder.absolute())
+    size = sum(path.stat().st_size for path in bundle.folder.rglob("*") if path.is_file())
+    if as_json:
+        facts = locking.facts(lock)
+        output.emit("fetch", {"folder": str(bundle.folder), **facts, "bytes": size})
+        return
+    console.step(f"done: {size / 1e6:.0f} MB")
+    output.say(str(bundle.folder))
+
+
+def bundle_of(
+    world: "World",
+    settled: "Plan",
+    given: tuple[Path | None, Path | None],
+    console: output.Console,
+) -> "Bundle | None":
+    """Give what a build takes its packages from: --locked FILE, --offline DIR, both or neither."""
+    from dlcontainer import bundle as bundles
+    from dlcontainer import fetch as fetching
+    from dlcontainer import lock as locks
+    from dlcontainer.errors import ConfigError
+
+    locked, offline = given
+    lock = locks.read(locked) if locked else None
+    if lock is not None:
+        lock.require(settled, str(locked))
+    if offline is not None:
+        console.step(f"{offline}: its files against its lock")
+        bundle = bundles.opened(offline.absolute())
+        bundle.lock.require(settled, str(offline / bundles.LOCK_FILE))
+        if lock is not None and lock.digest != bundle.lock.digest:
+            raise ConfigError(
+                f"{offline} is of another lock than {locked}",
+                next_step=f"dlcontainer lock --diff {locked} {offline / bundles.LOCK_FILE}",
+            )
+        return bundle
+    if lock is None:
+        return None
+    fetcher = fetching.Fetcher(
+        host=world.host,
+        runner=console.runner(world.environ),
+        scratch=world.scratch,
+        progress=console,
+    )
+    return fetching.kept(settled, lock, fetcher, world.cache)

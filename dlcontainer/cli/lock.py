@@ -1,0 +1,96 @@
+"""`dlcontainer lock`: the exact packages of a plan; what moved since; what differs between two."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlcontainer.lock import Lock
+    from dlcontainer.lockdiff import Change
+
+
+def lock(
+    recipe: options.Recipe = None,
+    site: options.OptionalSite = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Else locks/NAME.lock.json."),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option("--check", metavar="FILE", help="Resolve anew, and say what moved."),
+    ] = None,
+    diff: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--diff", metavar="OLD NEW", help="Say what differs between two locks."),
+    ] = None,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
+    settings: options.Set = None,
+    tmpdir: options.Tmpdir = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Write down exactly which packages a plan comes to, with checksums."""
+    from dlcontainer import lock as locks
+    from dlcontainer import locking
+    from dlcontainer.cli.world import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.lockdiff import compare
+    from dlcontainer.siteconfig import Target
+
+    if diff is not None:
+        if check is not None or target is not None:
+            raise UsageError("--diff goes with two files alone", next_step="--diff OLD NEW")
+        _show(compare(*map(locks.read, diff)), "lock-diff", as_json=as_json)
+        return
+    before = locks.read(check) if check else None
+    if before is not None:
+        # What the lock is of; a recipe or a site that was given as a path must be given again.
+        recipe, site = recipe or before.recipe, site or before.site
+        variant = variant or before.variant
+    world = here()
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = world.plan(recipe, options.required_site(site), settings, meant, variant)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    scratch = (tmpdir or world.scratch).absolute()
+    runner = console.runner(world.environ)
+    made = locking.lock(settled, world.host, runner, scratch, console)
+    if before is not None:
+        changes = compare(before, made)
+        _show(changes, "lock-check", as_json=as_json)
+        raise typer.Exit(1 if changes else 0)
+    path = target or Path("locks") / f"{settled.name}.lock.json"
+    locks.write(path, made)
+    _say_written(path, made, as_json=as_json)
+
+
+def _say_written(path: Path, made: "Lock", *, as_json: bool) -> None:
+    from dlcontainer import locking
+
+    facts = locking.facts(made)
+    if as_json:
+        output.emit("lock-written", {"file": str(path), "digest": made.digest, **facts})
+        return
+    size = f"{facts['bytes'] / 1e6:.0f} MB"
+    output.say(
+        f"{path}: {facts['os_packages']} OS packages ({size}), "
+        f"{facts['python_packages']} Python packages"
+    )
+
+
+def _show(changes: "Sequence[Change]", schema: str, *, as_json: bool) -> None:
+    if as_json:
+        output.emit(schema, {"same": not changes, "changes": [asdict(one) for one in changes]})
+    elif changes:
+        rows = [(one.part, one.name, one.old or "-", one.new or "-") for one in changes]
+        output.say(output.table(rows, head=("where", "package", "old", "new")))
+    else:
+        output.say("nothing moved" if schema == "lock-check" else "the same")

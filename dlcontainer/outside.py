@@ -1,0 +1,50 @@
+"""The way to the outside for programs of the host that work for an image: apt and pip."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlcontainer import aptconfig, pipconfig, routing
+from dlcontainer.aptconfig import AptSource
+from dlcontainer.machine import Host
+from dlcontainer.plan import Plan
+from dlcontainer.shell import Runner
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outside:
+    """Where packages come from, as a build's steps would see it, for programs of this host."""
+
+    environment: Mapping[str, str]
+    apt_sources: tuple[AptSource, ...]
+    apt_settings: tuple[str, ...]
+    pip_arguments: tuple[str, ...]
+    # name of a recipe's upstream -> address; empty: not to be had
+    upstreams: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def find(plan: Plan, host: Host, runner: Runner) -> Outside:
+    """Find the way out of a plan's site on this host.
+
+    Raises ConfigError for a wheel folder or a CA that isn't there.
+    """
+    given = plan.site.routing
+    proxies = routing.proxies_of(given, host)
+    environment = proxies | {name.upper(): value for name, value in proxies.items()}
+    ca = routing.ca_of(given, host)
+    sources, settings = aptconfig.read(plan, host, runner, proxies)
+    if ca is not None:
+        environment |= dict.fromkeys(routing.CA_VARIABLES, str(ca))
+        settings = (*settings, f'Acquire::https::CAInfo "{ca}";')
+    upstreams, notes = {}, []
+    for name, upstream in plan.recipe.upstreams.items():
+        upstreams[name], note = routing.upstream_of(given, str(upstream.url), proxies, ca)
+        notes += [note] if note else []
+    return Outside(
+        environment=environment,
+        apt_sources=sources,
+        apt_settings=settings,
+        pip_arguments=tuple(pipconfig.arguments(routing.pip_of(given, host))),
+        upstreams=upstreams,
+        notes=tuple(notes),
+    )
