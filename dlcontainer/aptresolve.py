@@ -35,6 +35,8 @@ Acquire::Languages "none";
 Acquire::Retries "3";
 """
 
+_SHOWN = 6  # lines of what apt says
+
 Stanza = Mapping[str, str]
 
 
@@ -111,7 +113,7 @@ class Apt:
             why = _complaints(error.completed)
             full = "No space left on device" in why
             raise BuildError(
-                f"{folder} is full" if full else "an OS package can't be fetched",
+                f"no space left for {folder}" if full else "an OS package can't be fetched",
                 why=why,
                 next_step="make room, or give another folder: -o"
                 if full
@@ -169,20 +171,21 @@ class Apt:
                 next_step="mend the recipe's os_packages, or the mirrors in the host's apt sources",
             )
         names = [match["a"] or match["b"] or match["c"] for match in lost]
-        there = self.offered(names)
-        has = "; ".join(
-            f"{name}: " + (", ".join(sorted(pin.version for pin in there if pin.name == name)))
-            for name in names
-            if any(pin.name == name for pin in there)
-        )
+        there: dict[str, list[str]] = {name: [] for name in names}
+        for pin in self.offered(names):
+            there[pin.name].append(pin.version)
+        places = ", ".join(f"{s.suite} {' '.join(s.components)}" for s in self.sources)
+        has = [
+            f"{name}: " + (", ".join(sorted(versions)) or f"no version for {self.arch} in {places}")
+            for name, versions in there.items()
+        ]
         wanted = ", ".join(
             f"{name}={match['version']}" if match["version"] else name
             for name, match in zip(names, lost, strict=True)
         )
-        places = ", ".join(f"{s.suite} {' '.join(s.components)}" for s in self.sources)
         return MisfitError(
             f"no OS package {wanted} for {self.arch}",
-            why=f"there is {has}" if has else f"no version of it for {self.arch} in {places}",
+            why="\n    ".join(["", *has]),
             next_step="name what there is in the recipe's os_packages, or make a variant of the "
             "recipe for this architecture",
         )
@@ -273,5 +276,7 @@ def _lines(completed: Completed) -> list[str]:
 
 
 def _complaints(completed: Completed) -> str:
-    said = [line for line in _lines(completed) if line.startswith(("E:", "W:", "Err:"))]
-    return "\n    ".join(["", *(said or _lines(completed)[-6:])])
+    lines = _lines(completed)
+    said = [line for line in lines if line.startswith("E:")]
+    more = [f"… and {len(said) - _SHOWN} more of these"] if len(said) > _SHOWN else []
+    return "\n    ".join(["", *(said[:_SHOWN] or lines[-_SHOWN:]), *more])

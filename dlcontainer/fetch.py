@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dlcontainer import bundle as bundles
 from dlcontainer import lock as locks
-from dlcontainer import locking
+from dlcontainer import locking, machine
 from dlcontainer.aptresolve import Apt
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError, ConfigError
@@ -47,7 +47,7 @@ def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
         progress=fetcher.progress,
         others=others,
     )
-    return fetch(plan, lock, sharing, folder)
+    return _collect(plan, lock, sharing, folder)
 
 
 def fetch(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
@@ -62,13 +62,15 @@ def fetch(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
             f"the base of {lock.name} is an image, which a bundle can't carry",
             next_step="build with --locked where the registry is reached: a digest pins the image",
         )
+    return _collect(plan, lock, fetcher, folder)
+
+
+def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
     _make_folder(folder)
-    with _disk(folder), settling(folder):
+    with _disk(folder), settling(folder), _parted(folder) as part:
         (folder / bundles.LOCK_FILE).unlink(missing_ok=True)
-        part = folder / _PART
-        shutil.rmtree(part, ignore_errors=True)
-        for path in (part, folder / bundles.DEBS, folder / bundles.WHEELS):
-            path.mkdir(exist_ok=True)
+        for name in (bundles.DEBS, bundles.WHEELS):
+            (folder / name).mkdir(exist_ok=True)
         _share(lock, fetcher.others, folder)
         missing = [name for name, sha in bundles.named_files(lock) if not _right(folder, name, sha)]
         if missing:
@@ -80,7 +82,6 @@ def fetch(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
             settle(part / name, folder / name)
         locks.write(part / bundles.LOCK_FILE, lock)
         settle(part / bundles.LOCK_FILE, folder / bundles.LOCK_FILE)
-        shutil.rmtree(part, ignore_errors=True)
     return Bundle(folder=folder, lock=lock)
 
 
@@ -93,10 +94,15 @@ def _fetch_missing(
         debs = [pin for pin in _unique(lock.os_pins) if f"{bundles.DEBS}/{pin.file}" in missing]
         if debs:
             size = sum(pin.size for pin in debs) / 1e6
+            _require_room(folder, size)
             fetcher.progress.step(f"OS packages: {len(debs)} to fetch, {size:.1f} MB")
             resolver.apt.update()
             _refuse_moved(debs, resolver.apt)
-            resolver.apt.download(debs, part)
+            try:
+                resolver.apt.download(debs, part)
+            except BuildError:
+                _keep_whole(debs, part, folder / bundles.DEBS)
+                raise
             for pin in debs:
                 _take(part / pin.file, folder / bundles.DEBS / pin.file, pin.sha256)
         wheels = [pin for pin in lock.wheels if f"{bundles.WHEELS}/{pin.file}" in missing]
@@ -110,6 +116,22 @@ def _fetch_missing(
                 for wheel in chosen:
                     target = folder / bundles.WHEELS / wheel.file
                     _take(part / wheel.file, target, wheel.sha256)
+
+
+def _require_room(folder: Path, size_mb: float) -> None:
+    free = machine.free_mb(folder)
+    if free < size_mb:
+        raise BuildError(
+            f"{folder} has {free} MB free, the OS packages alone need {size_mb:.0f} MB",
+            next_step="make room, or give another folder: -o",
+        )
+
+
+def _keep_whole(pins: Iterable[OsPin], part: Path, target: Path) -> None:
+    """Keep what came before a failure: the next fetch goes on from there."""
+    for pin in pins:
+        if bundles.sha256_of(part / pin.file) == pin.sha256:
+            settle(part / pin.file, target / pin.file)
 
 
 def _refuse_moved(pins: Sequence[OsPin], apt: Apt) -> None:
@@ -184,6 +206,18 @@ def _make_folder(folder: Path) -> None:
             f"{folder} holds something else: {', '.join(foreign[:3])}",
             next_step="give a folder of its own: -o",
         )
+
+
+@contextlib.contextmanager
+def _parted(folder: Path) -> Iterator[Path]:
+    """Give a folder for what is on its way; a killed fetch's goes first."""
+    part = folder / _PART
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 @contextlib.contextmanager

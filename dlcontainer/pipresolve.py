@@ -213,7 +213,9 @@ def _not_fetched(completed: Completed, folder: Path) -> BuildError:
         )
     if "No space left on device" in whole:
         return BuildError(
-            f"{folder} is full", why=said, next_step="make room, or give another folder: -o"
+            f"no space left for {folder}",
+            why=said,
+            next_step="make room, or give another folder: -o",
         )
     return BuildError(
         "a wheel of the lock can't be fetched",
