@@ -105,7 +105,7 @@ class Pip:
         env = {
             name: value
             for name, value in self.host.environ.items()
-            if name in {"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"}
+            if name in {"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"}
         }
         env |= {**self.environment, "PIP_CONFIG_FILE": os.devnull, "LC_ALL": "C.UTF-8"}
         env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}

@@ -53,7 +53,7 @@ def build(
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
-    bundle = fetch.bundle_of(world, settled, (locked, offline), console)
+    bundle = fetch.bundle_of(world, settled, (locked, offline), console, dry_run=dry_run)
     program = FINDERS[engine or settled.site.engine.kind](world.environ)
     workshop = building.Workshop(
         engine=program,

@@ -64,8 +64,13 @@ def bundle_of(
     settled: "Plan",
     given: tuple[Path | None, Path | None],
     console: output.Console,
+    *,
+    dry_run: bool,
 ) -> "Bundle | None":
-    """Give what a build takes its packages from: --locked FILE, --offline DIR, both or neither."""
+    """Give what a build takes its packages from: --locked FILE, --offline DIR, both or neither.
+
+    A dry run checks the lock, and fetches nothing.
+    """
     from dlcontainer import bundle as bundles
     from dlcontainer import fetch as fetching
     from dlcontainer import lock as locks
@@ -85,7 +90,7 @@ def bundle_of(
                 next_step=f"dlcontainer lock --diff {locked} {offline / bundles.LOCK_FILE}",
             )
         return bundle
-    if lock is None:
+    if lock is None or dry_run:
         return None
     fetcher = fetching.Fetcher(
         host=world.host,
