@@ -38,11 +38,12 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """What a record says of its image: SHA-256, size in bytes, digest of the plan."""
+    """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's."""
 
     sha256: str
     size: int
     digest: str
+    base: str | None = None
 
 
 def write(path: Path, facts: Facts) -> Written:
@@ -77,7 +78,7 @@ def write(path: Path, facts: Facts) -> Written:
         "python_packages": list(facts.packages),
     }
     path.write_text(json.dumps(body, indent=1) + "\n")
-    return Written(sha256=sha256, size=size, digest=plan.digest)
+    return Written(sha256=sha256, size=size, digest=plan.digest, base=base.sha256 if base else None)
 
 
 def _step(done: Done) -> dict[str, object]:
@@ -114,7 +115,10 @@ def read(path: Path) -> Written | None:
                 next_step="build the image again, or use the dlcontainer that made it",
             )
         return Written(
-            sha256=body["image"]["sha256"], size=body["image"]["size"], digest=body["digest"]
+            sha256=body["image"]["sha256"],
+            size=body["image"]["size"],
+            digest=body["digest"],
+            base=body["base"]["sha256"] if body["base"] else None,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(

@@ -56,15 +56,24 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
 
     `work` is a private folder. Raises BuildError with the last lines of what failed.
     """
-    base = plan.recipe.base
-    arch = DEBIAN_ARCH[plan.site.arch]
-    folder = maker.cache / "bases" / f"{base.distribution}-{base.release}-{arch}"
+    folder = _folder(plan, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(folder, maker.on_wait):
         kept = _recall(folder)
         if kept is not None:
             return kept
         return _make(plan, routed, maker, (work, folder, log))
+
+
+def recall(plan: Plan, cache: Path) -> BaseTree | None:
+    """Give the base of a plan if a fresh enough one is in the cache."""
+    return _recall(_folder(plan, cache))
+
+
+def _folder(plan: Plan, cache: Path) -> Path:
+    base = plan.recipe.base
+    arch = DEBIAN_ARCH[plan.site.arch]
+    return cache / "bases" / f"{base.distribution}-{base.release}-{arch}"
 
 
 def _make(

@@ -44,16 +44,18 @@ class StepWork:
     script: str
     # (file or folder of the host, path in the image)
     files: tuple[tuple[Path, str], ...]
+    # what the key is made of beside the parent's: the script's and each file's SHA-256
+    inputs: Mapping[str, str]
     key: str
 
 
-def root_key(base: str, arch: str, engine: str) -> str:
+def root(base: str, arch: str, engine: str) -> dict[str, str]:
     """Name what the first step starts from: the base's digest, the architecture, the engine."""
-    return _digest({"maker": _MAKER, "base": base, "arch": arch, "engine": engine})
+    return {"base": base, "architecture": arch, "engine": engine, "maker of steps": str(_MAKER)}
 
 
-def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
-    """List the steps of a plan in their order; `root` is the key of what the first starts from.
+def work(plan: Plan, staged: Path, root: Mapping[str, str]) -> list[StepWork]:
+    """List the steps of a plan in their order; `root` is what the first starts from.
 
     `staged` is the folder that `formats.context.stage` filled. The last step puts in what
     describes the image to itself: it changes with every plan, and is quick.
@@ -75,10 +77,11 @@ def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
     parts += [(name, _script(block), {}) for name, block in blocks.items()]
     parts.append(("image", _script(clean), dict(sorted(later.items()))))
     steps: list[StepWork] = []
-    key = root
+    key = _digest(root)
     for number, (name, script, taken) in enumerate(parts, start=1):
-        inputs = {target: digests[target] for target in taken}
-        key = _digest({"parent": key, "script": script, "files": inputs})
+        inputs = {"script": hashlib.sha256(script.encode()).hexdigest()}
+        inputs |= {target: digests[target] for target in taken}
+        key = _digest({"parent": key, **inputs})
         steps.append(
             StepWork(
                 name=name,
@@ -86,6 +89,7 @@ def work(plan: Plan, staged: Path, root: str) -> list[StepWork]:
                 total=len(parts),
                 script=script,
                 files=tuple((staged / "files" / source, to) for to, source in taken.items()),
+                inputs=inputs,
                 key=key,
             )
         )

@@ -1,0 +1,125 @@
+"""Who builds, with what: routing, base and bench of a build, made ready."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import growing, rootfs, routing, steps
+from dlcontainer.engines.apptainer import SQUASH, Apptainer
+from dlcontainer.engines.trial import Trial
+from dlcontainer.formats import texts
+from dlcontainer.machine import Host
+from dlcontainer.plan import Plan
+from dlcontainer.progress import Progress, Steps
+from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.routing import Routed
+from dlcontainer.sandbox import Sandbox, Tools
+from dlcontainer.shell import Runner
+from dlcontainer.stepcache import StepCache
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workshop:
+    """Who builds, with what: the same for every image."""
+
+    engine: Apptainer
+    trial: Trial
+    host: Host
+    runner: Runner
+    cache: Path
+    templates: tuple[Path, ...]
+    progress: Progress
+    worth_keeping_s: float = growing.WORTH_KEEPING_S
+
+    @property
+    def mode(self) -> str:
+        """The engine's mode for builds."""
+        return self.trial.build_mode or "plain"
+
+    def text(self, plan: Plan) -> str:
+        """Give the definition file of a plan."""
+        return texts.text(plan, "apptainer", list(self.templates))
+
+
+def route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
+    """Write the routing of a build below `work`; say what it leaves out."""
+    folder = work / "routing"
+    folder.mkdir(mode=0o700)
+    routed = routing.prepare(plan, workshop.host, workshop.runner, folder)
+    for note in routed.notes:
+        workshop.progress.note(note)
+    return routed
+
+
+def base(
+    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
+) -> BaseTree | None:
+    """Give the base of a plan, from the cache or made now; None where it is an image."""
+    wanted = plan.recipe.base
+    if wanted.image:
+        return None
+    progress.begin("base", f"base: {wanted.distribution} {wanted.release}, minimal root tree")
+    work, log = places
+    maker = BaseMaker(
+        host=workshop.host,
+        runner=workshop.runner,
+        cache=workshop.cache,
+        on_line=workshop.progress.line,
+        on_wait=workshop.progress.note,
+    )
+    tree = rootfs.prepare(plan, routed, maker, work, log)
+    if tree.cached:
+        workshop.progress.note(f"base of {tree.made} taken from the cache")
+    return tree
+
+
+def root(plan: Plan, tree: BaseTree | None) -> dict[str, str]:
+    """Name what the first step starts from, for the steps' keys."""
+    digest = tree.sha256 if tree else str(plan.recipe.base.image)
+    return steps.root(digest, plan.site.arch, "apptainer")
+
+
+def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
+    """Give the cache of kept steps, with the makers that the site trusts."""
+    return StepCache(
+        folder=workshop.cache / "steps",
+        builders=plan.site.engine.builders,
+        on_note=workshop.progress.note,
+    )
+
+
+def bench(
+    plan: Plan,
+    workshop: Workshop,
+    origin: tuple[Routed, BaseTree | None],
+    places: tuple[Path, Path],
+    progress: Steps,
+) -> Sandbox:
+    """Make the bench ready on which the image grows."""
+    work, log = places
+    routed, tree = origin
+    if tree is not None:
+        # A link, not a copy: the definition names a file beside it.
+        (work / tree.path.name).symlink_to(tree.path)
+        head = f"Bootstrap: localimage\nFrom: {tree.path.name}\n"
+    else:
+        image = str(plan.recipe.base.image).removeprefix("docker://")
+        head = f"Bootstrap: docker\nFrom: {image}\n"
+    proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
+    return Sandbox(
+        plan=plan,
+        tools=Tools(
+            engine=workshop.engine,
+            mode=workshop.mode,
+            version=workshop.trial.version.rpartition(" ")[2],
+            environ={**workshop.host.environ, **proxies},
+            runner=workshop.runner,
+            on_line=progress.line,
+            log=log,
+        ),
+        cache=step_cache(plan, workshop),
+        work=work,
+        origin=head,
+        routing=routed.binds,
+        text=workshop.text(plan),
+        squash=SQUASH,
+    )
