@@ -4,6 +4,7 @@ import json
 
 from dlcontainer import __version__
 from dlcontainer.fields import OCI_ARCH
+from dlcontainer.formats import surroundings
 from dlcontainer.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
 
 PREFIX = "org.dlcontainer"
@@ -15,12 +16,18 @@ def head(plan: Plan) -> list[str]:
     """Give the comment lines at the head of every text."""
     base = plan.recipe.base
     start = base.image or f"{base.distribution} {base.release}, minimal root tree"
-    return [
+    lines = [
         f"{plan.recipe.name} {plan.recipe.version} for site {plan.site.target} ({plan.site.arch})",
         f"base: {start}",
         f"plan: sha256:{plan.digest}",
         "Rendered by dlcontainer: change the recipe or the site config, not this file.",
     ]
+    mpi = surroundings.used_mpi(plan)
+    if mpi and mpi.mode == "compile":
+        lines.append(f"compiled against the site's {mpi.name}: build with {mpi.root} bound")
+        if plan.site.engine.route:
+            lines.append("how, at the site: dlcontainer render --format route -o FOLDER/")
+    return lines
 
 
 def labels(plan: Plan) -> dict[str, str]:

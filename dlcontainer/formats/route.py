@@ -1,0 +1,81 @@
+"""Plan -> build script: the way to an image that a site documents, where it is no plain build.
+
+At some sites users can't build from a definition file: there an OCI engine builds, and the image
+is turned into what the site's jobs run.
+"""
+
+from collections.abc import Callable, Mapping
+
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import dockerfile, hosttext, labels, runtimes, surroundings
+from dlcontainer.plan import Plan
+from dlcontainer.render import Text, quote
+
+TEMPLATE = "job/route.sh.j2"
+
+
+def values(plan: Plan) -> Mapping[str, object]:
+    """Compute what the template shows; raises ConfigError where the site documents no such way."""
+    route = plan.site.engine.route
+    if not route:
+        raise ConfigError(
+            f"site {plan.site.name} documents no other way to build than a definition file",
+            next_step="render --format apptainer, or: dlcontainer build",
+        )
+    unknown = [step for step in route if step not in _STEPS]
+    if unknown:
+        raise ConfigError(
+            f"site {plan.site.name}: engine.route: no step {unknown[0]!r}",
+            next_step=f"one of: {', '.join(_STEPS)}",
+        )
+    root = bound_root(plan)
+    site = plan.site
+    return {
+        "head": [Text(line) for line in labels.head(plan)],
+        "sources": [Text(site.sources[source]) for source in site.engine.sources],
+        "modules": [line.split() for line in surroundings.of(plan).modules] if root else [],
+        "needs": [
+            Text(f'[ -n "${{{name}+set}}" ] || dlc_fail "\\${name} is not set" "load its module"')
+            for name in hosttext.variables([root or ""])
+        ],
+        "rootfs": None if plan.recipe.base.image else Text(dockerfile.ROOT_TREE),
+        "steps": [_STEPS[step](plan) for step in route],
+        "scripts": [],
+    }
+
+
+def bound_root(plan: Plan) -> str | None:
+    """Name the host's MPI, where the image is compiled against it; None where it is not."""
+    mpi = surroundings.used_mpi(plan)
+    return mpi.root if mpi and mpi.mode == "compile" else None
+
+
+def _podman(plan: Plan) -> Text:
+    root = bound_root(plan)
+    bind = f" -v {hosttext.shell(f'{root}:{root}')}" if root else ""
+    return Text(f"podman build --net=host{bind} -f Dockerfile -t {_name(plan)} .")
+
+
+def _podman_hpc(plan: Plan) -> Text:
+    root = bound_root(plan)
+    bind = f" -v {hosttext.shell(f'{root}:{root}')}" if root else ""
+    return Text(f"podman-hpc build{bind} -f Dockerfile -t {_name(plan)} .")
+
+
+def _name(plan: Plan) -> str:
+    return quote(runtimes.oci_name(plan))
+
+
+# What each word of a site's `engine.route` stands for.
+_STEPS: Mapping[str, Callable[[Plan], Text]] = {
+    "podman": _podman,
+    "docker-archive": lambda plan: Text(
+        f"podman save -o {quote(plan.name)}.tar localhost/{_name(plan)}"
+    ),
+    "apptainer": lambda plan: Text(
+        f"apptainer build --disable-cache {quote(plan.name)}.sif"
+        f" docker-archive://{quote(plan.name)}.tar"
+    ),
+    "podman-hpc": _podman_hpc,
+    "migrate": lambda plan: Text(f"podman-hpc migrate {_name(plan)}"),
+}
