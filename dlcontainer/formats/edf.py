@@ -5,7 +5,9 @@ Source: docs.cscs.ch/software/container-engine/edf.
 
 import json
 import re
+import tomllib
 
+from dlcontainer.errors import ConfigError
 from dlcontainer.formats import hosttext, runtimes, surroundings
 from dlcontainer.plan import Plan
 
@@ -13,7 +15,10 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def text(plan: Plan) -> str:
-    """Write the EDF of a plan; the engine fills in ${NAME} from the job's environment."""
+    """Write the EDF of a plan; the engine fills in ${NAME} from the job's environment.
+
+    Raises ConfigError for what an EDF can't say.
+    """
     around = surroundings.of(plan)
     runtimes.start(plan, around)  # refuses what can't be said here
     lines = [
@@ -31,16 +36,26 @@ def text(plan: Plan) -> str:
         values["LD_LIBRARY_PATH"] = around.library_path
     if values:
         lines += ["", "[env]"]
-        lines += [f"{name} = {hosttext.toml(*given)}" for name, given in values.items()]
+        lines += [f"{name} = {hosttext.toml(*texts)}" for name, texts in values.items()]
     if around.flags:
         lines += ["", "[annotations]"]
-        lines += [_annotation(flag) for flag in around.flags]
-    return "\n".join(lines) + "\n"
+        # MPI's come last, and win.
+        given = dict(flag.split("=", 1) for flag in around.flags)
+        lines += [f"{_dotted(name)} = {hosttext.toml(value)}" for name, value in given.items()]
+    written = "\n".join(lines) + "\n"
+    try:
+        tomllib.loads(written)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"site {plan.site.name}: its annotations make no EDF: {error}",
+            why="a name can't have a value and names below it",
+            next_step="change jobs.flags or mpi.flags",
+        ) from None
+    return written
 
 
-def _annotation(flag: str) -> str:
-    name, _, value = flag.partition("=")
-    return f"{'.'.join(map(_key, name.split('.')))} = {hosttext.toml(value)}"
+def _dotted(name: str) -> str:
+    return ".".join(map(_key, name.split(".")))
 
 
 def _key(part: str) -> str:

@@ -13,6 +13,7 @@ _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*
 _COUNT = re.compile(r"\{(" + "|".join(LAUNCH_WORDS) + r")\}")
 # A site need not have set it; an error about it would be wrong.
 _MAY_BE_UNSET = "LD_LIBRARY_PATH"
+_ALWAYS_SET = "PWD"
 
 
 class Literal(str):
@@ -53,9 +54,10 @@ def toml(*values: str) -> Text:
 
 
 def variables(values: Iterable[str]) -> list[str]:
-    """Name the variables that must be set for these texts, each once, in their order."""
+    """Name the variables that must be asked for before these texts, each once, in their order."""
     found = [piece.variable for value in values for piece in _pieces(value)]
-    return list(dict.fromkeys(name for name in found if name and name != _MAY_BE_UNSET))
+    unasked = {None, _MAY_BE_UNSET, _ALWAYS_SET}
+    return list(dict.fromkeys(name for name in found if name and name not in unasked))
 
 
 def _pieces(value: str) -> list[_Piece]:

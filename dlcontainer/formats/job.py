@@ -142,11 +142,11 @@ def _inside(around: Surroundings, start: Start) -> list[Text]:
     texts = [*around.inside.values(), *around.preload, *around.library_path, *around.libraries]
     lines = _need(texts, around.environment)
     if around.library_path and not start.on_launcher:
-        entries = " ".join(map(hosttext.shell, around.library_path))
+        entries = map(hosttext.shell, around.library_path)
         lines += [
             # An empty entry would mean the current folder.
             Text("dlc_path="),
-            Text(f"for dlc_entry in {entries}; do"),
+            _wrapped("for dlc_entry in", entries, "; do"),
             Text('    [ -z "$dlc_entry" ] || dlc_path=${dlc_path:+$dlc_path:}$dlc_entry'),
             Text("done"),
         ]
@@ -181,26 +181,32 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
     scheduler = plan.site.scheduler
     if not scheduler.forms:
         lines = _need(scheduler.launcher, around.environment)
-        words = [*map(hosttext.shell, scheduler.launcher), *start.on_launcher]
-        lines += [_laid(words)] if words else []
+        lines += _laid([*map(hosttext.shell, scheduler.launcher), *start.on_launcher])
         return [Form(name=Text(""), summary=Text(""), lines=tuple(lines))]
+    indent = 8 if len(scheduler.forms) > 1 else 0
     forms = []
     for name, form in scheduler.forms.items():
         ranks = form.ranks_per_node
         lines = [
             *_need(form.launcher, around.environment),
             Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
-            _laid([*map(hosttext.launch_word, form.launcher), *start.on_launcher]),
+            *_laid([*map(hosttext.launch_word, form.launcher), *start.on_launcher], indent),
         ]
         forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     return forms
 
 
-def _laid(words: list[Text], indent: str = "") -> Text:
-    """Lay words before what is to run; long lines are broken, as words hold no line break."""
-    lines = ["set --"]
-    for word in [*words, '"$@"']:
-        if len(indent) + len(lines[-1]) + len(word) > _WIDTH and word != '"$@"':
+def _laid(words: list[Text], indent: int = 0) -> list[Text]:
+    """Lay words before what is to run."""
+    return [_wrapped("set --", words, ' "$@"', indent)] if words else []
+
+
+def _wrapped(head: str, words: Iterable[Text], tail: str, indent: int = 0) -> Text:
+    """Write a long command on several lines; words hold no line break."""
+    lines = [head]
+    for word in words:
+        if indent + len(lines[-1]) + len(word) > _WIDTH:
             lines.append("   ")
         lines[-1] += f" {word}"
-    return Text(f" \\\n{indent}".join(lines))
+    glue = " \\\n" + " " * indent
+    return Text(f"{glue.join(lines)}{tail}")

@@ -17,18 +17,14 @@ TEMPLATE = "job/route.sh.j2"
 def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows; raises ConfigError where the site documents no such way."""
     route = plan.site.engine.route
-    if not route:
+    if not is_script(plan):
+        said = f"its way is: {', '.join(route)}" if route else "a definition file is all it needs"
         raise ConfigError(
-            f"site {plan.site.name} documents no other way to build than a definition file",
-            next_step="render --format apptainer, or: dlcontainer build",
+            f"no build script for site {plan.site.name}: {said}",
+            why=f"a script is made of: {', '.join(_STEPS)}",
+            next_step="render --format apptainer or dockerfile, or: dlcontainer build",
         )
-    unknown = [step for step in route if step not in _STEPS]
-    if unknown:
-        raise ConfigError(
-            f"site {plan.site.name}: engine.route: no step {unknown[0]!r}",
-            next_step=f"one of: {', '.join(_STEPS)}",
-        )
-    root = bound_root(plan)
+    root = _bound_root(plan)
     site = plan.site
     return {
         "head": [Text(line) for line in labels.head(plan)],
@@ -44,22 +40,21 @@ def values(plan: Plan) -> Mapping[str, object]:
     }
 
 
-def bound_root(plan: Plan) -> str | None:
-    """Name the host's MPI, where the image is compiled against it; None where it is not."""
+def is_script(plan: Plan) -> bool:
+    """Tell whether the site documents a way to build whose every step is known here."""
+    return bool(plan.site.engine.route) and all(step in _STEPS for step in plan.site.engine.route)
+
+
+def _bound_root(plan: Plan) -> str | None:
+    # The host's MPI, where the image is compiled against it.
     mpi = surroundings.used_mpi(plan)
     return mpi.root if mpi and mpi.mode == "compile" else None
 
 
-def _podman(plan: Plan) -> Text:
-    root = bound_root(plan)
+def _oci_build(program: str, plan: Plan) -> Text:
+    root = _bound_root(plan)
     bind = f" -v {hosttext.shell(f'{root}:{root}')}" if root else ""
-    return Text(f"podman build --net=host{bind} -f Dockerfile -t {_name(plan)} .")
-
-
-def _podman_hpc(plan: Plan) -> Text:
-    root = bound_root(plan)
-    bind = f" -v {hosttext.shell(f'{root}:{root}')}" if root else ""
-    return Text(f"podman-hpc build{bind} -f Dockerfile -t {_name(plan)} .")
+    return Text(f"{program}{bind} -f Dockerfile -t {_name(plan)} .")
 
 
 def _name(plan: Plan) -> str:
@@ -68,7 +63,7 @@ def _name(plan: Plan) -> str:
 
 # What each word of a site's `engine.route` stands for.
 _STEPS: Mapping[str, Callable[[Plan], Text]] = {
-    "podman": _podman,
+    "podman": lambda plan: _oci_build("podman build --net=host", plan),
     "docker-archive": lambda plan: Text(
         f"podman save -o {quote(plan.name)}.tar localhost/{_name(plan)}"
     ),
@@ -76,6 +71,9 @@ _STEPS: Mapping[str, Callable[[Plan], Text]] = {
         f"apptainer build --disable-cache {quote(plan.name)}.sif"
         f" docker-archive://{quote(plan.name)}.tar"
     ),
-    "podman-hpc": _podman_hpc,
+    "enroot": lambda plan: Text(
+        f"enroot import -x mount -o {quote(plan.name)}.sqsh podman://localhost/{_name(plan)}"
+    ),
+    "podman-hpc": lambda plan: _oci_build("podman-hpc build", plan),
     "migrate": lambda plan: Text(f"podman-hpc migrate {_name(plan)}"),
 }

@@ -15,7 +15,8 @@ from dlcontainer.sitefacts import Runtime
 class Start:
     """How a runtime starts an image.
 
-    `words` stand between the launcher and the command, `on_launcher` are the launcher's own;
+    `words` stand between the launcher and the command (an option may hold its value, too),
+    `on_launcher` are the launcher's own;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none.
     """
@@ -53,7 +54,7 @@ def edf_name(plan: Plan) -> str:
 
 def _apptainer(plan: Plan, around: Surroundings) -> Start:
     program = plan.site.engine.runtime
-    binds = [word for bind in around.binds for word in (Text("--bind"), hosttext.shell(bind))]
+    binds = [Text(f"--bind {hosttext.shell(bind)}") for bind in around.binds]
     flags = map(hosttext.shell, around.flags)
     return Start(
         words=(Text(program), Text("exec"), *flags, *binds, Text('"$dlc_image"')),
@@ -127,8 +128,7 @@ def both(bind: str) -> str:
 
 
 def _binds(option: str, around: Surroundings) -> list[Text]:
-    pairs = [(Text(option), hosttext.shell(both(bind))) for bind in around.binds]
-    return [word for pair in pairs for word in pair]
+    return [Text(f"{option} {hosttext.shell(both(bind))}") for bind in around.binds]
 
 
 def _variables(option: str, around: Surroundings) -> list[Text]:
@@ -137,8 +137,7 @@ def _variables(option: str, around: Surroundings) -> list[Text]:
         values["LD_PRELOAD"] = joined(around.preload, ":")
     if around.library_path:
         values["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
-    pairs = [(Text(option), Text(f"{name}={value}")) for name, value in values.items()]
-    return [word for pair in pairs for word in pair]
+    return [Text(f"{option} {name}={value}") for name, value in values.items()]
 
 
 def joined(values: tuple[str, ...], separator: str) -> Text:

@@ -51,6 +51,6 @@ def formats_of(plan: Plan) -> list[Format]:
     """List the formats that a plan can be rendered in."""
     without = {
         "native": plan.recipe.base.image is not None,  # no host has an image's libraries
-        "route": not plan.site.engine.route,
+        "route": not route.is_script(plan),
     }
     return [form for form in FORMATS if not without.get(form)]
