@@ -20,6 +20,53 @@ BASH = "/bin/bash"
 STACK = {"mpi": {"family": "mpich", "name": "MPICH 3.4.3"}}
 PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
 
+LSF: dict[str, Any] = {
+    "scheduler": {
+        "kind": "lsf",
+        "launcher": ["jsrun"],
+        "directives": ["#BSUB -P ABC123", "#BSUB -nnodes 2"],
+        "forms": {
+            "node": {
+                "summary": "one resource set a node",
+                "launcher": ["jsrun", "-n", "{nodes}", "-r1", "-a{ranks_per_node}", "-bpacked:7"],
+                "ranks_per_node": 6,
+            },
+            "gpu": {
+                "summary": "one resource set a GPU",
+                "launcher": ["jsrun", "-n", "{ranks}", "-r6", "-g1"],
+                "ranks_per_node": 6,
+            },
+        },
+    },
+    "jobs": {"modules": ["purge", "load DefApps"], "flags": ["--nv"]},
+    "mpi": {
+        "family": "spectrum",
+        "mode": "compile",
+        "name": "IBM Spectrum MPI",
+        "root": "$MPI_ROOT",
+        "modules": ["load spectrum-mpi/10.4"],
+        "inside": {"PAMI_ENABLE_STRIPING": "1"},
+        "binds": ["/autofs/home:/ccs/home"],
+    },
+}
+SLURM_FORM = {
+    "summary": "one rank a GCD",
+    "launcher": ["srun", "-N{nodes}", "-n{ranks}", "--tasks-per-node={ranks_per_node}"],
+    "ranks_per_node": 8,
+}
+SLURM: dict[str, Any] = {"kind": "slurm", "launcher": ["srun"], "forms": {"gcd": SLURM_FORM}}
+SWAP: dict[str, Any] = {
+    "family": "mpich",
+    "mode": "swap",
+    "name": "Cray MPICH",
+    "environment": {"MPICH_GPU": "1", "ROOTS": "$CRAY/lib"},
+    "binds": ["/opt/cray", "$PWD"],
+    "libraries": ["/usr/lib64/libcxi.so.1", "$CRAY/lib/libnl.so"],
+    "preload": ["${CRAY}/gtl.so"],
+    "library_path": ["$CRAY/gtl", "/opt/rocm/lib", "$LD_LIBRARY_PATH", "$ROOTS/x"],
+    "inside": {"NCCL_NET": "AWS Libfabric"},
+}
+
 
 def plan_at(folder: Path, *, recipe: dict[str, Any] | None = None, **site: Any) -> Plan:
     """Settle a recipe that uses MPI, and starts from an image, for a made-up site."""

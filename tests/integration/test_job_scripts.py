@@ -1,58 +1,10 @@
 """Job scripts run for real, on a machine whose programs note what reaches them."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.jobs import PROOF, Machine, plan_at
-
-LSF: dict[str, Any] = {
-    "scheduler": {
-        "kind": "lsf",
-        "launcher": ["jsrun"],
-        "directives": ["#BSUB -P ABC123", "#BSUB -nnodes 2"],
-        "forms": {
-            "node": {
-                "summary": "one resource set a node",
-                "launcher": ["jsrun", "-n", "{nodes}", "-r1", "-a{ranks_per_node}", "-bpacked:7"],
-                "ranks_per_node": 6,
-            },
-            "gpu": {
-                "summary": "one resource set a GPU",
-                "launcher": ["jsrun", "-n", "{ranks}", "-r6", "-g1"],
-                "ranks_per_node": 6,
-            },
-        },
-    },
-    "jobs": {"modules": ["purge", "load DefApps"], "flags": ["--nv"]},
-    "mpi": {
-        "family": "spectrum",
-        "mode": "compile",
-        "name": "IBM Spectrum MPI",
-        "root": "$MPI_ROOT",
-        "modules": ["load spectrum-mpi/10.4"],
-        "inside": {"PAMI_ENABLE_STRIPING": "1"},
-        "binds": ["/autofs/home:/ccs/home"],
-    },
-}
-SLURM_FORM = {
-    "summary": "one rank a GCD",
-    "launcher": ["srun", "-N{nodes}", "-n{ranks}", "--tasks-per-node={ranks_per_node}"],
-    "ranks_per_node": 8,
-}
-SLURM: dict[str, Any] = {"kind": "slurm", "launcher": ["srun"], "forms": {"gcd": SLURM_FORM}}
-SWAP: dict[str, Any] = {
-    "family": "mpich",
-    "mode": "swap",
-    "name": "Cray MPICH",
-    "environment": {"MPICH_GPU": "1", "ROOTS": "$CRAY/lib"},
-    "binds": ["/opt/cray", "$PWD"],
-    "libraries": ["/usr/lib64/libcxi.so.1", "$CRAY/lib/libnl.so"],
-    "preload": ["${CRAY}/gtl.so"],
-    "library_path": ["$CRAY/gtl", "/opt/rocm/lib", "$LD_LIBRARY_PATH", "$ROOTS/x"],
-    "inside": {"NCCL_NET": "AWS Libfabric"},
-}
+from tests.jobs import LSF, PROOF, SLURM, SWAP, Machine, plan_at
 
 
 @pytest.fixture
@@ -238,51 +190,3 @@ def test_the_image_must_be_there(machine: Machine, tmp_path: Path) -> None:
     other.touch()
     ran = machine.job(plan, DLCONTAINER_IMAGE=str(other))
     assert ran.launched == ["apptainer", "exec", str(other), *PROOF]
-
-
-def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
-    jobs = {"flags": ["--gpu"], "binds": ["$SCRATCH", "/a:/b"], "inside": {"NET": "AWS Libfabric"}}
-    mpi = {**SWAP, "libraries": (), "flags": ["--mpi"], "environment": {}, "binds": ()}
-    mpi["library_path"] = ["$CRAY/gtl", "$LD_LIBRARY_PATH"]
-    plan = plan_at(
-        tmp_path,
-        scheduler=SLURM,
-        jobs=jobs,
-        mpi={key: value for key, value in mpi.items() if value},
-        engine={"runtime": "podman-hpc"},
-    )
-    ran = machine.job(plan, SLURM_NNODES="1", SCRATCH="/s c", CRAY="/c$(touch X)")
-    assert ran.launched[4:] == [
-        *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
-        *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
-        *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
-        *("demo:1.0-demo", *PROOF),
-    ]
-
-
-def test_shifter(machine: Machine, tmp_path: Path) -> None:
-    jobs = {"flags": ["--module=gpu,mpich"], "binds": ["/a"], "inside": {"A": "b c"}}
-    plan = plan_at(tmp_path, scheduler=SLURM, jobs=jobs, engine={"runtime": "shifter"})
-    ran = machine.job(plan, SLURM_NNODES="1")
-    assert (ran.code, "job: which image?\n  next: Shifter takes images from a" in ran.err) == (
-        3,
-        True,
-    )
-    ran = machine.job(plan, SLURM_NNODES="1", DLCONTAINER_IMAGE="docker:me/it:1")
-    assert ran.launched[4:] == [
-        *("shifter", "--image=docker:me/it:1", "--module=gpu,mpich", "--volume=/a:/a"),
-        *("--env", "A=b c", *PROOF),
-    ]
-
-
-def test_the_container_engine(machine: Machine, tmp_path: Path) -> None:
-    jobs = {"binds": ["$SCRATCH"], "flags": ["com.hooks.cxi.enabled=true"]}
-    plan = plan_at(tmp_path, scheduler=SLURM, jobs=jobs, engine={"runtime": "container-engine"})
-    environ = {"SLURM_NNODES": "1", "SCRATCH": "/s"}
-    ran = machine.job(plan, **environ)
-    assert (ran.code, "the EDF is written beside this script" in ran.err) == (3, True)
-    edf = machine.image(plan, ".toml")
-    wanted = ["srun", "-N1", "-n8", "--tasks-per-node=8", f"--environment={edf}"]
-    assert machine.job(plan, **environ).launched == [*wanted, *PROOF]
-    # What the EDF names must be there too.
-    assert "$SCRATCH is empty" in machine.job(plan, SLURM_NNODES="1").err
