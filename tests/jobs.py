@@ -17,7 +17,6 @@ PROGRAMS = (
 )
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-STACK = {"mpi": {"family": "mpich", "name": "MPICH 3.4.3"}}
 PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
 
 LSF: dict[str, Any] = {
@@ -71,7 +70,9 @@ SWAP: dict[str, Any] = {
 def plan_at(folder: Path, *, recipe: dict[str, Any] | None = None, **site: Any) -> Plan:
     """Settle a recipe that uses MPI, and starts from an image, for a made-up site."""
     steps = [{"name": "work", "shell": "true"}]
-    changes = {"base": IMAGE_BASE, "steps": steps, "stack": STACK, **(recipe or {})}
+    family = site.get("mpi", {}).get("family", "mpich")
+    stack = {"mpi": {"family": family, "name": "the same MPI"}}
+    changes = {"base": IMAGE_BASE, "steps": steps, "stack": stack, **(recipe or {})}
     return plan_of(folder_of(folder, **changes), site=site_of(SITE, **site))
 
 
