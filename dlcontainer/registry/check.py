@@ -30,19 +30,19 @@ def check(reference: Reference, arch: Arch, way: Way) -> BaseImage:
 
     What a tag names by now is only noted: what is pinned is what is built.
     """
-    client = Client(reference=reference, way=way)
     digest = str(reference.digest)
-    answer = client.manifest(digest)
-    if answer is None:
-        raise _gone(client)
-    _same(client, answer, digest)
-    return BaseImage(
-        name=reference.name,
-        tag=reference.tag,
-        digest=digest,
-        platform_digest=_platform_digest(client, answer, arch),
-        notes=tuple(_moved(client)),
-    )
+    with Client(reference=reference, way=way) as client:
+        answer = client.manifest(digest)
+        if answer is None:
+            raise _gone(client)
+        _same(client, answer, digest)
+        return BaseImage(
+            name=reference.name,
+            tag=reference.tag,
+            digest=digest,
+            platform_digest=_platform_digest(client, answer, arch),
+            notes=tuple(_moved(client)),
+        )
 
 
 def find_digest(reference: Reference, arch: Arch, way: Way) -> str:
@@ -50,20 +50,20 @@ def find_digest(reference: Reference, arch: Arch, way: Way) -> str:
 
     Raises BuildError where there is no such tag, or nothing for this machine.
     """
-    client = Client(reference=replace(reference, digest=None), way=way)
-    answer = client.manifest(str(reference.tag))
-    if answer is None:
-        raise BuildError(
-            f"registry {reference.address} has no tag {reference.tag!r} "
-            f"of {reference.repository} (HTTP 404)",
-            where=str(reference),
-            next_step="read the image's name again",
-        )
-    digest = sha256(answer.body)
-    if answer.digest and answer.digest != digest:
-        _same(client, answer, answer.digest)
-    _platform_digest(client, answer, arch)
-    return digest
+    with Client(reference=replace(reference, digest=None), way=way) as client:
+        answer = client.manifest(str(reference.tag))
+        if answer is None:
+            raise BuildError(
+                f"registry {reference.address} has no tag {reference.tag!r} "
+                f"of {reference.repository} (HTTP 404)",
+                where=str(reference),
+                next_step="read the image's name again",
+            )
+        digest = sha256(answer.body)
+        if answer.digest and answer.digest != digest:
+            _same(client, answer, answer.digest)
+        _platform_digest(client, answer, arch)
+        return digest
 
 
 def sha256(body: bytes) -> str:

@@ -56,12 +56,19 @@ class Answer:
 
 @dataclass(slots=True, kw_only=True)
 class Client:
-    """Asks for one image; a token that the registry hands out is kept for the next question."""
+    """Asks for one image; connection and token are kept for the next question, until the end."""
 
     reference: Reference
     way: Way
     _session: "Session | None" = None
     _token: str | None = None
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._session is not None:
+            self._session.close()
 
     def manifest(self, name: str, *, head: bool = False) -> Answer | None:
         """Ask for the manifest under a tag or digest; None where there is none (404)."""
