@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import preflight, record, rootfs, routing
+from dlcontainer import pinning, preflight, record, rootfs, routing
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import Binds, BuildSpec
@@ -17,6 +17,10 @@ from dlcontainer.formats import context, texts
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Progress, Steps
+from dlcontainer.reference import Reference
+from dlcontainer.registry import check as registry
+from dlcontainer.registry.check import BaseImage
+from dlcontainer.registry.client import Way
 from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import CommandFailedError, Runner
@@ -114,7 +118,7 @@ def planned_commands(
         target = work / "rootfs.tar"
         commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, target))
     binds = (*routed.binds, (work / "inner-tmp", "/tmp"), (work / "inner-var-tmp", "/var/tmp"))  # noqa: S108
-    spec = _spec(workshop.trial, binds, output / f"{plan.name}.sif")
+    spec = _spec(plan, workshop.trial, _way(plan, routed), binds, output / f"{plan.name}.sif")
     commands.append(workshop.engine.build_argv(spec))
     return commands
 
@@ -130,11 +134,12 @@ def _route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
 
 def _base(
     plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], steps: Steps
-) -> BaseTree | None:
+) -> BaseTree | BaseImage:
     base = plan.recipe.base
-    if base.image:
-        return None
-    steps.begin("base", f"base: {base.distribution} {base.release}, minimal root tree")
+    steps.begin("base", f"base: {base.title}")
+    image = base.reference
+    if image is not None:
+        return _base_image(plan, image, _way(plan, routed), workshop.progress)
     work, log = places
     maker = BaseMaker(
         host=workshop.host,
@@ -149,14 +154,28 @@ def _base(
     return tree
 
 
+def _way(plan: Plan, routed: Routed) -> Way:
+    plain = plan.site.routing.plain_http
+    return Way(proxies=routed.environment, ca=routed.ca, plain_http=plain)
+
+
+def _base_image(plan: Plan, image: Reference, way: Way, progress: Progress) -> BaseImage:
+    if image.digest is None:
+        raise pinning.refusal(plan, image, way)
+    checked = registry.check(image, plan.site.arch, way)
+    for note in checked.notes:
+        progress.note(note)
+    return checked
+
+
 def _text(plan: Plan, workshop: Workshop) -> str:
     return texts.text(plan, "apptainer", list(workshop.templates))
 
 
-def _stage(plan: Plan, workshop: Workshop, base: BaseTree | None, folder: Path) -> None:
+def _stage(plan: Plan, workshop: Workshop, base: BaseTree | BaseImage, folder: Path) -> None:
     context.stage(plan, folder)
     (folder / texts.FILE_NAMES["apptainer"]).write_text(_text(plan, workshop))
-    if base is not None:
+    if isinstance(base, BaseTree):
         # A link, not a copy: the definition names a file beside it.
         (folder / base.path.name).symlink_to(base.path)
 
@@ -172,13 +191,15 @@ def _private_tmp(work: Path) -> list[tuple[Path, str]]:
     return binds
 
 
-def _spec(trial: Trial, binds: Binds, image: Path) -> BuildSpec:
+def _spec(plan: Plan, trial: Trial, way: Way, binds: Binds, image: Path) -> BuildSpec:
+    base = plan.recipe.base.reference
     return BuildSpec(
         definition=texts.FILE_NAMES["apptainer"],
         image=image,
         binds=binds,
         mode=trial.build_mode or "plain",
         squash=SQUASH if trial.takes_squash else (),
+        plain_http=base is not None and way.is_plain(base.address),
     )
 
 
@@ -194,7 +215,11 @@ def _engine_build(
     tmp.mkdir()
     env = apptainer.environment(workshop.host.environ, tmpdir=tmp) | _upper(routed.environment)
     steps.begin("unpack", "unpack the base")
-    spec = _spec(workshop.trial, (*routed.binds, *_private_tmp(work)), image)
+    if routed.ca is not None and plan.recipe.base.image:
+        # The engine itself goes out: it pulls the base.
+        env["SSL_CERT_FILE"] = str(routed.ca)
+    binds = (*routed.binds, *_private_tmp(work))
+    spec = _spec(plan, workshop.trial, _way(plan, routed), binds, image)
     argv = workshop.engine.build_argv(spec)
     try:
         workshop.runner(argv, env=env, cwd=work / "context", on_line=steps.line, log=log)

@@ -13,6 +13,7 @@ from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
+from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 
 SCHEMA = "dlcontainer/record/1"
@@ -26,7 +27,7 @@ class Facts:
     host: Host
     trial: Trial
     image: Path
-    base: BaseTree | None
+    base: BaseTree | BaseImage
     text: str
     packages: tuple[Mapping[str, str], ...]
     steps: tuple[tuple[str, float], ...]
@@ -55,7 +56,7 @@ def write(path: Path, facts: Facts) -> Written:
         "digest": plan.digest,
         "content": plan.content,
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
-        "base": {"sha256": base.sha256, "made": base.made} if base else None,
+        "base": _base(base),
         "engine": {
             "version": trial.version,
             "mode": trial.build_mode,
@@ -74,6 +75,17 @@ def write(path: Path, facts: Facts) -> Written:
     }
     path.write_text(json.dumps(body, indent=1) + "\n")
     return Written(sha256=sha256, size=size, digest=plan.digest)
+
+
+def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
+    if isinstance(base, BaseTree):
+        return {"sha256": base.sha256, "made": base.made}
+    return {
+        "image": base.name,
+        "tag": base.tag,
+        "digest": base.digest,
+        "platform_digest": base.platform_digest,
+    }
 
 
 def beside(image: Path) -> Path:

@@ -14,6 +14,7 @@ from dlcontainer.fields import (
     HostText,
     Line,
     Name,
+    RegistryHost,
     Strict,
     Url,
     Version,
@@ -239,6 +240,9 @@ class Routing(Strict):
     ca: Literal["auto", "default"] | AbsolutePath = "auto"
     proxy: Literal["auto", "none"] | Line = "auto"
     wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
+    plain_http: tuple[RegistryHost, ...] = Field(
+        default=(), description="registries that speak http: HOST or HOST:PORT"
+    )
     upstreams: dict[Url, Literal["auto", "none"] | Url] = Field(
         default_factory=dict, description="a recipe's upstream -> your mirror of it"
     )

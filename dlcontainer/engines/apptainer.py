@@ -57,6 +57,8 @@ class Apptainer:
         """Give `apptainer build`; %test is left to `validate`."""
         argv = [str(self.program), "--nocolor", "build", "--notest", "--disable-cache"]
         argv += BUILD_MODES[spec.mode]
+        if spec.plain_http:
+            argv.append("--no-https")
         if spec.squash:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
         argv += _binds(spec.binds)

@@ -23,11 +23,14 @@ _VARIABLE = re.compile(r"\{\{\s*\w+\s*\}\}")
 def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows; raises ConfigError for what would be read as more."""
     _check(plan)
-    image = plan.recipe.base.image
+    image = plan.recipe.base.reference
     return {
         "head": [Text(line) for line in labels.head(plan)],
         "bootstrap": Text("docker" if image else "localimage"),
-        "source": Text(image.removeprefix("docker://") if image else BASE_FILE),
+        "source": Text(image.source if image else BASE_FILE),
+        # Not every image has the folder that the routing is bound at; nothing may be bound at
+        # what is not there. One name, no -p: through a link nothing is made on the host.
+        "mount_point": Text(commands.ROUTING_FOLDER) if image else None,
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],

@@ -16,10 +16,10 @@ ROOT_TREE = "rootfs.tar"
 
 def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows."""
-    image = plan.recipe.base.image
+    image = plan.recipe.base.reference
     return {
         "head": [Text(line) for line in labels.head(plan)],
-        "source": Text(image.removeprefix("docker://") if image else "scratch"),
+        "source": Text(image.source if image else "scratch"),
         "rootfs": None if image else Text(ROOT_TREE),
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)

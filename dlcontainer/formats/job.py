@@ -187,9 +187,11 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
     forms = []
     for name, form in scheduler.forms.items():
         ranks = form.ranks_per_node
+        counts = {"ranks_per_node": str(ranks), "ranks": f"$((dlc_nodes * {ranks}))"}
+        used = [name for name in counts if any(f"{{{name}}}" in word for word in form.launcher)]
         lines = [
             *_need(form.launcher, around.environment),
-            Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
+            *([Text(" ".join(f"dlc_{name}={counts[name]}" for name in used))] if used else []),
             *_laid([*map(hosttext.launch_word, form.launcher), *start.on_launcher], indent),
         ]
         forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:8456f211d09f8a0f9fa78f1b37e9725febbb731dd50d541ec41aa01b36ec8808
+# plan: sha256:e98b3daf07ea10b152ac2f55f8a599bf3ce0a6c0f677c82f7df5e4f35c3d34ea
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:7b53a19fbbcd2b13fd387facda5399966b6783b4d4e4de9a22ce2e45d749f0d9
+# plan: sha256:0e4de2a2e982dea7a93d0c4adb080fc855b85b6447b1b9b32f999ca89bd720c9
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:b1b760eb8d050871f9cd1549a735071c1da930ffddd1380fba760249573edc25
+# plan: sha256:376af8fda93253fa277998d227a26b618adf62b1a544edda163daa8db50e0a1b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
@@ -44,7 +44,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gpu: One rank for each GPU, 16 cores each
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+dlc_ranks_per_node=4
 set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=16 \
     --gpus-per-task=1 --gpu-bind=verbose,per_task:1 "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:70585bcb5852c9f87a46d833e0abad29f056f16ab486cc3d8404d293047acbde
+# plan: sha256:2c2bf9851c480b9e48592b811c7511c1eb53d54890486ea69532e5d8b823227c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
@@ -44,7 +44,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gpu: One rank for each GPU, 16 cores each
-dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_ranks_per_node=8
 set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=16 \
     --gpus-per-task=1 --gpu-bind=verbose,per_task:1 "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:6e38899cfc8ed397a34f2ef1c4b76c7dc807d48364a916cac9cb6cc6fb10738a
+# plan: sha256:5741f24edbd05d262fe998bd7f571bb4672b1ddb7c3b854420577ad76d28f299
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
@@ -44,7 +44,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gpu: One rank for each GPU, 16 cores each
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+dlc_ranks_per_node=4
 set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=16 \
     --gpus-per-task=1 --gpu-bind=verbose,per_task:1 "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2

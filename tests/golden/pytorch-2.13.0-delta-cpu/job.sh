@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:c000deaea2d415f04393d85fca7b193c8f45b10b3308e755ed569d589af0d06e
+# plan: sha256:90c18f2567e5d507a8bfb76d50741c53f28708eecb4c5851fd17364f677a1e74
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
@@ -44,7 +44,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # numa: One rank on each NUMA domain, 16 cores each
-dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_ranks_per_node=8
 set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=16 "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-clx (x86_64)
-# plan: sha256:b42c1c09a571b7854e2fa9adbae120c3b354baacd7929db3e7e7c011b74dddd5
+# plan: sha256:4f1196e5bc2517bf0e14b35de5a0731c7415e89f40ffffd3869f28e10d857f75
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md
@@ -41,7 +41,6 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # node: one rank a node, which has all its cores
-dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
 set -- ibrun "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

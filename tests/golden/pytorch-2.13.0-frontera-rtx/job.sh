@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:984229a3b79c3764a162998d0d3507ceeaa70073528751cfa32caec54ce1588f
+# plan: sha256:a878caed11c82ce81d55be224e9680b4608d542659a431564e70feac7cb21cef
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md
@@ -42,7 +42,6 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gpu: four ranks a node, one for each GPU
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
 set -- ibrun "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:aacc9b8643bbaf7172e086a2a8493e5d4616d7936d05e7fb99a7cf24c93807e0
+# plan: sha256:1143430e2e4bb3c3f36bdf7a70f106e2c9e94cbe03ad4cc7a427b1e8b922abf7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
@@ -57,7 +57,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gcd: One rank on each GCD, on the cores beside it
-dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_ranks_per_node=8
 set -- srun -N"$dlc_nodes" --tasks-per-node="$dlc_ranks_per_node" -c7 --gpus-per-task=1 \
     --gpu-bind=closest "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2

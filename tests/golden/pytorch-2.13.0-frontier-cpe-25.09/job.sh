@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:737dade291e0b2a5b731d2c7561502d7d7ab9fc0353d5b0b7f98e3aa3504df4b
+# plan: sha256:a260c9f96b8f22030159c4523b36ed145ad6278c0368d0f7467edf86f9094c48
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
@@ -57,7 +57,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gcd: One rank on each GCD, on the cores beside it
-dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_ranks_per_node=8
 set -- srun -N"$dlc_nodes" --tasks-per-node="$dlc_ranks_per_node" -c7 --gpus-per-task=1 \
     --gpu-bind=closest "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:b455c95016057c3685923c0039ed0d70912df113a8f453bb76772f9e12ec19a9
+# plan: sha256:ddb9be40c4b3eff8aa1d9de035089c815c123b07452636fa973497566cdd686a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh
@@ -34,11 +34,9 @@ esac
 dlc_form=${DLCONTAINER_FORM:-pmix}
 case $dlc_form in
     pmix)  # Open MPI in the image
-        dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
         set -- srun --mpi=pmix "$@"
         ;;
     pmi2)  # MPICH in the image
-        dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
         set -- srun --mpi=pmi2 "$@"
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: pmix, pmi2" ;;

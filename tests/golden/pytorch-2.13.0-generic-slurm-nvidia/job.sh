@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:a2d426f29cdd0b9a603dcb50cf6da9517f19ce03a16dcf6a060e37c5033523a9
+# plan: sha256:97d63e0c4e7299f1b49bac877739ceb54018aee43739b8f6907d6c1c610c37ac
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh
@@ -35,11 +35,9 @@ esac
 dlc_form=${DLCONTAINER_FORM:-pmix}
 case $dlc_form in
     pmix)  # Open MPI in the image
-        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
         set -- srun --mpi=pmix "$@"
         ;;
     pmi2)  # MPICH in the image
-        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
         set -- srun --mpi=pmi2 "$@"
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: pmix, pmi2" ;;

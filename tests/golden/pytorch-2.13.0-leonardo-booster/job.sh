@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:e61f709bb02b9cb01e6e583712aae86d9032b069ebc3460b86371590d03793b0
+# plan: sha256:2261d65e115eaf8c6dba697acfb2030222f5e4ffba77be650c5d96cdb25f704e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh
@@ -35,7 +35,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gpu: One rank for each GPU, 8 cores each
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+dlc_ranks_per_node=4
 set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=8 \
     --gpus-per-task=1 "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2

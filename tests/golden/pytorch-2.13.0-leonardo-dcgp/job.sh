@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:0a1369afd79e8e7f3cc214f526b8ee86af6ebe3d23e98a4ac8ca2e10feee38a8
+# plan: sha256:775dd8226d0369d5cefcea3382180be381308dee51ae3f6c0e640cb4779d50bb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide
@@ -31,7 +31,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # socket: One rank for each processor
-dlc_ranks_per_node=2 dlc_ranks=$((dlc_nodes * 2))
+dlc_ranks_per_node=2
 set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=56 "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:1ca011c54e04a65bd4b5ba7380e7e2072b41052df8ba8eaf10700d25c9919874
+# plan: sha256:46ad88c06df4a44f5092024b96c9eff8c28130afdcc33023930b1686d355bfda
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

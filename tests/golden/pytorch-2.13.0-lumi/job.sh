@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.13.0 at site lumi (x86_64)
-# plan: sha256:27f37810c9a1204abff325f9d431b94efa74a9bb883b210b269652958a9fe3d4
+# plan: sha256:676fc61397f65b0959ca2a64cb1d26e54c34551ebe1cca4be577e97c41fcb336
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh
@@ -55,13 +55,13 @@ esac
 dlc_form=${DLCONTAINER_FORM:-gcd}
 case $dlc_form in
     gcd)  # One rank beside each GCD (it takes the one of its local number), 6 cores each
-        dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+        dlc_ranks_per_node=8
         set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
             --gpus-per-node=8 \
             --cpu-bind=mask_cpu:7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000 "$@"
         ;;
     pmi2)  # The image's own MPI in place of the host's; works, slowly
-        dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+        dlc_ranks_per_node=8
         set -- srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
             --gpus-per-node=8 --mpi=pmi2 "$@"
         ;;

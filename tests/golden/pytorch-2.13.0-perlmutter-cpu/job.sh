@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:d0b7916e3ee512af1eb8b3a7c8d71f1cc807d8f7a0f65f36592a7c1d228329c8
+# plan: sha256:e762d9e0b4019e76e321e35149f30a1b25dae470520ee290b9613240d4d7809f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE
@@ -41,7 +41,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # l3: One rank on each L3 region, 8 cores each
-dlc_ranks_per_node=16 dlc_ranks=$((dlc_nodes * 16))
+dlc_ranks=$((dlc_nodes * 16))
 set -- srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:332b6ec022f8a0fbe4163b96df878716166ff95aae45687c61d287b74d0aa625
+# plan: sha256:34a3f5b0dba30f037e2f1102e834320b6b18ec9a0f3f81b390eebc840521eb5b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE
@@ -43,7 +43,7 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # gpu: One rank on each GPU, 16 cores each
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+dlc_ranks=$((dlc_nodes * 4))
 set -- srun -N"$dlc_nodes" -n"$dlc_ranks" -c32 --gpus-per-task=1 --cpu-bind=cores "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:9fb792f3a6fa9b56edd0a6112888e2404ec10f501112db8f788226f96f7e3205
+# plan: sha256:4e117e2e1fea1603daa808d4f7fc26b62cd396e2190840286a262cfee5a00611
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:aa8668005c79145db8453ed3a540588bf9b65f22ebfb73837c09a9ecef27bd10
+# plan: sha256:8f7458a73a12d365b8e10abc970e34e3855cbedae0493a6f8c18ce99ae88903f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

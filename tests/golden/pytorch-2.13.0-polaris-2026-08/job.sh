@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:10c09e1d98c558f461195bc1632f4c68dbfcdb5a855e5d55c0e2de058e1e9ed1
+# plan: sha256:ab2a81e85788a47508a79522832ae8f471b64b9ac88edaaa015a86afc707638c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

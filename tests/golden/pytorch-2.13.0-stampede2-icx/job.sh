@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:396d6a7723d5c30ae87b9cd0ca7cd146e89a1e35e343eb4670db7e0fd1a00032
+# plan: sha256:17ced78cbc0777f2647cf425288ccf667227692cc8f1846b543fe144ec6734c9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
@@ -46,7 +46,6 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # node: one rank a node, which has all its cores
-dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
 set -- ibrun "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:432f8bd23f03de07d5cfcab40da47adf0eaf6d123defed7dcc5801f331ee36a7
+# plan: sha256:11402caa8ad8d93e362a636598a9cbb657a345b66ee97d7278132b859b651ca0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
@@ -46,7 +46,6 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # node: one rank a node, which has all its cores
-dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
 set -- ibrun "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

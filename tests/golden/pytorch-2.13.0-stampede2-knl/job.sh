@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:23d7f1d7b94d031939acc1686214b9b98fbb3608a3875bb7b68b98feee74b581
+# plan: sha256:8a0bdb04b854e4539128097e79a1f2499df2073c52d252d2e78096b67c512fc9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
@@ -46,7 +46,6 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # node: one rank a node, which has all its cores
-dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
 set -- ibrun "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-skx (x86_64)
-# plan: sha256:3bbfd21bb2357285382350f9263c81aea92b29fd6b523340dc6b3c7521422b29
+# plan: sha256:b8ef84a2953ecb27e8b95f8ba3ad8e4f4fb69be70082083a4973066af9bd2836
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
@@ -46,7 +46,6 @@ case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 # node: one rank a node, which has all its cores
-dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
 set -- ibrun "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"
