@@ -36,7 +36,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         ],
         "labels": [(Text(key), Text(value)) for key, value in labels.labels(plan).items()],
         "environment": sorted(plan.environment.items()),
-        "path": Text(quote(f"{plan.recipe.prefix}/bin")),
+        "path": commands.search_path(plan),
         "blocks": commands.image_blocks(plan),
         "routing": Text(commands.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),

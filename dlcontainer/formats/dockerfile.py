@@ -26,7 +26,8 @@ def values(plan: Plan) -> Mapping[str, object]:
         ],
         "labels": [(Text(key), _word(value)) for key, value in labels.labels(plan).items()],
         "environment": [(Text(k), _word(v)) for k, v in sorted(plan.environment.items())],
-        "path": Text(f"{plan.recipe.prefix}/bin"),
+        # Nothing in it needs quotes but the variable, which the builder fills in as it is.
+        "path": Text(commands.search_path(plan).replace('"', "")),
         "runs": [(block.name, _run(block)) for block in commands.image_blocks(plan)],
     }
 

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:e98b3daf07ea10b152ac2f55f8a599bf3ce0a6c0f677c82f7df5e4f35c3d34ea
+# plan: sha256:1d439873b6e0633057f6cdd73cbdd463d2f9e7ddfd0432e21a98d89d6355c6bc
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:0e4de2a2e982dea7a93d0c4adb080fc855b85b6447b1b9b32f999ca89bd720c9
+# plan: sha256:6403d3086459ea524c1cfe09c325135bee81498f28fa253f511dd0a827983d0e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

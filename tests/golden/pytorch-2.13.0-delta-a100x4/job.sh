@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:376af8fda93253fa277998d227a26b618adf62b1a544edda163daa8db50e0a1b
+# plan: sha256:7d9d431a7b1ef0cbd9d9231f3d006d090460398b5f11e31daeaf1998593676d5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

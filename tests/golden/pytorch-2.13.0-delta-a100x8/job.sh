@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:2c2bf9851c480b9e48592b811c7511c1eb53d54890486ea69532e5d8b823227c
+# plan: sha256:bf22ffbd7baee9a68e1c2e16e76225800e958fd3cc81c22efedf21a00b1923f9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:5741f24edbd05d262fe998bd7f571bb4672b1ddb7c3b854420577ad76d28f299
+# plan: sha256:fff19a28acd7081f2a787da6d3f85ff2cc99fa3ff09285d4499fadc9489dfc6e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

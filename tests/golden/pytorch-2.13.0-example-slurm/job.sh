@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:a80e41bd45376ed8648fe719a2a1fe2c583ae96ceea701d2e3a7af95d8b66a28
+# plan: sha256:8c491352e2314a7fd48dcb75aef822508a7f619e58b6799940043408d21d82fa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

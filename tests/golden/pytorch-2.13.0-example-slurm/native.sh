@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:a80e41bd45376ed8648fe719a2a1fe2c583ae96ceea701d2e3a7af95d8b66a28
+# plan: sha256:8c491352e2314a7fd48dcb75aef822508a7f619e58b6799940043408d21d82fa
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

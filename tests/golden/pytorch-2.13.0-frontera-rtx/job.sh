@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:a878caed11c82ce81d55be224e9680b4608d542659a431564e70feac7cb21cef
+# plan: sha256:0a9fd3392fbd3a43af453def488b0f932536da704524f6ea10b9419c01e5e7fd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

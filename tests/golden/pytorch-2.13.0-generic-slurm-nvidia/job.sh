@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:97d63e0c4e7299f1b49bac877739ceb54018aee43739b8f6907d6c1c610c37ac
+# plan: sha256:3b9e4299f319aa3136652ee0432323559dab174231e23331a0a9c36ced75b699
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:2261d65e115eaf8c6dba697acfb2030222f5e4ffba77be650c5d96cdb25f704e
+# plan: sha256:703921247bc93a2df8e8a338bd69a53d01f257cf80371dea85c601cb72548028
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

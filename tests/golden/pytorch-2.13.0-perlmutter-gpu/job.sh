@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:34a3f5b0dba30f037e2f1102e834320b6b18ec9a0f3f81b390eebc840521eb5b
+# plan: sha256:23d20b4e44076f1e9eca48a423fab0331601598868399d0a14f6b926fcc2bd4f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:4e117e2e1fea1603daa808d4f7fc26b62cd396e2190840286a262cfee5a00611
+# plan: sha256:cf20b2b4a9ac0434a00074ba31fd694138faf5be535080472624c6b0766844db
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

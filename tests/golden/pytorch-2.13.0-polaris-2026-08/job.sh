@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:ab2a81e85788a47508a79522832ae8f471b64b9ac88edaaa015a86afc707638c
+# plan: sha256:0f730f20a809fe648d8f055d4ba796f7be03b87015d0b5509932f0a6bc5f5f9d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

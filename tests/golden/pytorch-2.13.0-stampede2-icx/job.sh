@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:17ced78cbc0777f2647cf425288ccf667227692cc8f1846b543fe144ec6734c9
+# plan: sha256:259d8f9607e2f3b46f702c64881ff6eed4b230c833a679664081ab2d0790b8c0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
