@@ -23,6 +23,7 @@ from dlcontainer.growing import Done
 from dlcontainer.hints import suggest
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Steps
+from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.sandbox import Sandbox
@@ -169,10 +170,14 @@ def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image 
 
 
 def _todo(
-    plan: Plan, workshop: Workshop, work: Path, base: BaseTree | None, until: str | None
+    plan: Plan,
+    workshop: Workshop,
+    work: Path,
+    base: BaseTree | BaseImage,
+    until: str | None,
 ) -> list[StepWork]:
     context.stage(plan, work / "context")
-    root = shop.root(plan, base)
+    root = shop.root(plan, base if isinstance(base, BaseTree) else None)
     todo = steps.work(plan, work / "context", root)
     _note_inputs(plan, workshop, explaining.inputs_of(todo, root))
     if until is None:
@@ -254,7 +259,7 @@ def _note_inputs(plan: Plan, workshop: Workshop, inputs: Inputs) -> None:
 def _facts(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | None],
+    origin: tuple[Routed, BaseTree | BaseImage],
     image: Path,
     course: tuple[Sequence[Done], Steps],
     start: float,

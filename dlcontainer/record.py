@@ -14,6 +14,7 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.growing import Done
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
+from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 
 SCHEMA = "dlcontainer/record/1"
@@ -27,7 +28,7 @@ class Facts:
     host: Host
     trial: Trial
     image: Path
-    base: BaseTree | None
+    base: BaseTree | BaseImage
     text: str
     packages: tuple[Mapping[str, str], ...]
     # the recipe's steps, and what each phase of the build took
@@ -59,7 +60,7 @@ def write(path: Path, facts: Facts) -> Written:
         "digest": plan.digest,
         "content": plan.content,
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
-        "base": {"sha256": base.sha256, "made": base.made} if base else None,
+        "base": _base(base),
         "engine": {
             "version": trial.version,
             "mode": trial.build_mode,
@@ -78,7 +79,12 @@ def write(path: Path, facts: Facts) -> Written:
         "python_packages": list(facts.packages),
     }
     path.write_text(json.dumps(body, indent=1) + "\n")
-    return Written(sha256=sha256, size=size, digest=plan.digest, base=base.sha256 if base else None)
+    return Written(
+        sha256=sha256,
+        size=size,
+        digest=plan.digest,
+        base=base.sha256 if isinstance(base, BaseTree) else None,
+    )
 
 
 def _step(done: Done) -> dict[str, object]:
@@ -88,6 +94,17 @@ def _step(done: Done) -> dict[str, object]:
         "key": done.step.key,
         "seconds": done.seconds,
         "kept": {"maker": kept.maker, "made": kept.made} if kept else None,
+    }
+
+
+def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
+    if isinstance(base, BaseTree):
+        return {"sha256": base.sha256, "made": base.made}
+    return {
+        "image": base.name,
+        "tag": base.tag,
+        "digest": base.digest,
+        "platform_digest": base.platform_digest,
     }
 
 
@@ -118,7 +135,7 @@ def read(path: Path) -> Written | None:
             sha256=body["image"]["sha256"],
             size=body["image"]["size"],
             digest=body["digest"],
-            base=body["base"]["sha256"] if body["base"] else None,
+            base=body["base"].get("sha256"),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(

@@ -46,6 +46,7 @@ class Routed:
     apt_settings: tuple[str, ...]
     # Variables for programs that work on the host's side of the build (mmdebstrap, pulls).
     environment: Mapping[str, str]
+    ca: Path | None
     # What must be found nowhere in the finished image.
     traces: tuple[str, ...]
     notes: tuple[str, ...]
@@ -59,6 +60,7 @@ class Routed:
             apt_sources=(),
             apt_settings=(),
             environment={},
+            ca=None,
             traces=(),
             notes=(),
         )
@@ -135,6 +137,7 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
         apt_sources=sources,
         apt_settings=settings,
         environment=proxies,
+        ca=ca,
         traces=_traces(plan, host, sources, pip, proxies, folder),
         notes=tuple(notes),
     )

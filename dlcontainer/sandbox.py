@@ -63,6 +63,8 @@ class Sandbox:
     routing: Binds
     text: str
     squash: Sequence[str]
+    # the base's registry speaks http, not https
+    plain_http: bool = False
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -152,7 +154,9 @@ class Sandbox:
     def _engine(self, definition: str, tree: Path, values: Mapping[str, str]) -> None:
         path = self.work / "setup.def"
         path.write_text(definition)
-        argv = self.tools.engine.unpack_base_argv(path.name, tree, self.tools.mode)
+        argv = self.tools.engine.unpack_base_argv(
+            path.name, tree, self.tools.mode, plain_http=self.plain_http
+        )
         self._run(argv, values)
 
     def _run(self, argv: Sequence[str], values: Mapping[str, str]) -> None:

@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import growing, rootfs, routing, steps
+from dlcontainer import growing, pinning, rootfs, routing, steps
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.trial import Trial
-from dlcontainer.formats import texts
+from dlcontainer.formats import apptainer, texts
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Progress, Steps
+from dlcontainer.reference import Reference
+from dlcontainer.registry import check as registry
+from dlcontainer.registry.check import BaseImage
+from dlcontainer.registry.client import Way
 from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.sandbox import Sandbox, Tools
@@ -52,12 +56,13 @@ def route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
 
 def base(
     plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
-) -> BaseTree | None:
-    """Give the base of a plan, from the cache or made now; None where it is an image."""
+) -> BaseTree | BaseImage:
+    """Give the base of a plan: a tree from the cache or made now, or a checked image."""
     wanted = plan.recipe.base
-    if wanted.image:
-        return None
-    progress.begin("base", f"base: {wanted.distribution} {wanted.release}, minimal root tree")
+    progress.begin("base", f"base: {wanted.title}")
+    image = wanted.reference
+    if image is not None:
+        return _base_image(plan, image, way(plan, routed), workshop.progress)
     work, log = places
     maker = BaseMaker(
         host=workshop.host,
@@ -72,9 +77,24 @@ def base(
     return tree
 
 
+def way(plan: Plan, routed: Routed) -> Way:
+    """Say how a registry is reached."""
+    plain = plan.site.routing.plain_http
+    return Way(proxies=routed.environment, ca=routed.ca, plain_http=plain)
+
+
+def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> BaseImage:
+    if image.digest is None:
+        raise pinning.refusal(plan, image, how)
+    checked = registry.check(image, plan.site.arch, how)
+    for note in checked.notes:
+        progress.note(note)
+    return checked
+
+
 def root(plan: Plan, tree: BaseTree | None) -> dict[str, str]:
     """Name what the first step starts from, for the steps' keys."""
-    digest = tree.sha256 if tree else str(plan.recipe.base.image)
+    digest = tree.sha256 if tree else str(plan.recipe.base.reference)
     return steps.root(digest, plan.site.arch, "apptainer")
 
 
@@ -90,20 +110,21 @@ def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
 def bench(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | None],
+    origin: tuple[Routed, BaseTree | BaseImage],
     places: tuple[Path, Path],
     progress: Steps,
 ) -> Sandbox:
     """Make the bench ready on which the image grows."""
     work, log = places
     routed, tree = origin
-    if tree is not None:
+    image = plan.recipe.base.reference
+    pull: dict[str, str] = {}
+    if isinstance(tree, BaseTree):
         # A link, not a copy: the definition names a file beside it.
         (work / tree.path.name).symlink_to(tree.path)
-        head = f"Bootstrap: localimage\nFrom: {tree.path.name}\n"
-    else:
-        image = str(plan.recipe.base.image).removeprefix("docker://")
-        head = f"Bootstrap: docker\nFrom: {image}\n"
+    elif routed.ca is not None:
+        # The engine itself goes out: it pulls the base.
+        pull["SSL_CERT_FILE"] = str(routed.ca)
     proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
     return Sandbox(
         plan=plan,
@@ -111,14 +132,15 @@ def bench(
             engine=workshop.engine,
             mode=workshop.mode,
             version=workshop.trial.version.rpartition(" ")[2],
-            environ={**workshop.host.environ, **proxies},
+            environ={**workshop.host.environ, **proxies, **pull},
             runner=workshop.runner,
             on_line=progress.line,
             log=log,
         ),
         cache=step_cache(plan, workshop),
         work=work,
-        origin=head,
+        origin=apptainer.origin(plan),
+        plain_http=image is not None and way(plan, routed).is_plain(image.address),
         routing=routed.binds,
         text=workshop.text(plan),
         squash=SQUASH,

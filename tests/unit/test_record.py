@@ -9,15 +9,16 @@ import pytest
 from dlcontainer import record
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.record import Facts
+from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
+TREE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
 
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
+
+def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
     image = tmp_path / "it's an image.sif"
     image.write_bytes(b"image")
-    base = BaseTree(path=tmp_path, sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
     path = record.beside(image)
     record.write(
         path,
@@ -34,6 +35,24 @@ def written(tmp_path: Path) -> Path:
         ),
     )
     return path
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    return write(tmp_path, TREE)
+
+
+def test_the_base(tmp_path: Path) -> None:
+    body = json.loads(write(tmp_path, TREE).read_text())
+    assert body["base"] == {"sha256": "ab", "made": "2026-01-01T00:00:00Z"}
+    image = BaseImage(name="e.org/a", tag="1", digest="sha256:a", platform_digest="sha256:b")
+    body = json.loads(write(tmp_path, image).read_text())
+    assert body["base"] == {
+        "image": "e.org/a",
+        "tag": "1",
+        "digest": "sha256:a",
+        "platform_digest": "sha256:b",
+    }
 
 
 def test_what_it_says(written: Path, tmp_path: Path) -> None:
