@@ -1,8 +1,5 @@
 """Build: plan -> image, with its record and its log beside it. It appears whole or not at all."""
 
-import hashlib
-import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import (
-    explain as explaining,
+    earlier,
+    failures,
+    growing,
+    machine,
+    preflight,
+    record,
+    rootfs,
+    routing,
+    steps,
 )
-from dlcontainer import failures, growing, machine, preflight, record, rootfs, routing, steps
+from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
-from dlcontainer.explain import Inputs, Reason
+from dlcontainer.explain import Reason
 from dlcontainer.formats import context
 from dlcontainer.growing import Done
 from dlcontainer.hints import suggest
@@ -98,6 +103,7 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
         written = record.write(near / "record.json", facts)
         paths = _settle(plan, output, near)
     (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
+    _make_room(plan, workshop)
     return Image(
         path=paths[".sif"],
         record=paths[".json"],
@@ -119,7 +125,7 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
         todo = steps.work(plan, work / "context", root)
     cache = shop.step_cache(plan, workshop)
     kept = [cache.recall(step.key) for step in todo]
-    return explaining.explain(todo, kept, root, _inputs_before(plan, workshop))
+    return explaining.explain(todo, kept, root, earlier.inputs(plan, workshop))
 
 
 def planned_commands(
@@ -144,20 +150,10 @@ def planned_commands(
 
 
 def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image | None:
-    """Give the image that is there already, if it is this plan's on today's base, and whole."""
-    paths = {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
-    if not all(path.is_file() for path in paths.values()):
+    paths = earlier.paths(plan, output)
+    written = earlier.found(plan, workshop, paths)
+    if written is None:
         return None
-    written = record.read(paths[".json"])
-    base = None if plan.recipe.base.image else rootfs.recall(plan, workshop.cache)
-    if written is None or written.digest != plan.digest:
-        return None
-    if not plan.recipe.base.image and (base is None or base.sha256 != written.base):
-        return None
-    with paths[".sif"].open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != written.sha256:
-            workshop.progress.note(f"{paths['.sif']} is not what its record says: made anew")
-            return None
     return Image(
         path=paths[".sif"],
         record=paths[".json"],
@@ -179,7 +175,7 @@ def _todo(
     context.stage(plan, work / "context")
     root = shop.root(plan, base if isinstance(base, BaseTree) else None)
     todo = steps.work(plan, work / "context", root)
-    _note_inputs(plan, workshop, explaining.inputs_of(todo, root))
+    earlier.note_inputs(plan, workshop, explaining.inputs_of(todo, root))
     if until is None:
         return todo
     names = [step.name for step in todo]
@@ -227,7 +223,7 @@ def _pack(bench: Sandbox, image: Path, failure: "_Failure", progress: Steps) -> 
 
 
 def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
-    paths = {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
+    paths = earlier.paths(plan, output)
     with settling(output):
         settle(near / "build.log", paths[".log"])
         settle(near / "record.json", paths[".json"])
@@ -236,24 +232,13 @@ def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
     return paths
 
 
-def _inputs_path(plan: Plan, workshop: Workshop) -> Path:
-    return workshop.cache / "inputs" / f"{plan.name}.json"
-
-
-def _inputs_before(plan: Plan, workshop: Workshop) -> Inputs | None:
-    try:
-        body = json.loads(_inputs_path(plan, workshop).read_text())
-    except (OSError, ValueError):
-        return None
-    return body if isinstance(body, dict) else None
-
-
-def _note_inputs(plan: Plan, workshop: Workshop, inputs: Inputs) -> None:
-    path = _inputs_path(plan, workshop)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(inputs))
-    aside.replace(path)
+def _make_room(plan: Plan, workshop: Workshop) -> None:
+    gone = shop.step_cache(plan, workshop).prune(plan.site.engine.cache_gb * 10**9)
+    if gone:
+        workshop.progress.note(
+            f"{len(gone)} kept steps went, those used longest ago: engine.cache_gb is "
+            f"{plan.site.engine.cache_gb}"
+        )
 
 
 def _facts(

@@ -216,6 +216,10 @@ class EngineConfig(Facts):
     kind: EngineKind = "apptainer"
     module: Line | None = Field(default=None, description="module to load first")
     tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
+    cache: AbsolutePath | None = Field(
+        default=None, description="where builds keep their steps; without it each user's own"
+    )
+    cache_gb: int = Field(default=20, gt=0, description="what the kept steps may take up")
     builders: tuple[Name, ...] = Field(
         default=(), description="users whose kept steps are trusted, where a group shares a cache"
     )

@@ -100,9 +100,10 @@ def root(plan: Plan, tree: BaseTree | None) -> dict[str, str]:
 
 def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
     """Give the cache of kept steps, with the makers that the site trusts."""
+    engine = plan.site.engine
     return StepCache(
-        folder=workshop.cache / "steps",
-        builders=plan.site.engine.builders,
+        folder=Path(engine.cache) if engine.cache else workshop.cache / "steps",
+        builders=engine.builders,
         on_note=workshop.progress.note,
     )
 

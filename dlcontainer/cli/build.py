@@ -71,7 +71,7 @@ def build(
 
     world = here()
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
-    console = output.Console(verbose=verbose, quiet=as_json)
+    console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     program = FINDERS[engine or settled.site.engine.kind](world.environ)
     workshop = Workshop(
