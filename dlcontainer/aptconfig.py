@@ -50,9 +50,9 @@ def read(
 
     Both are empty where the host has no apt, or is of another distribution than the base.
     """
-    base = plan.recipe.base
+    base = plan.recipe.base.facts
     get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
-    if not (get and config and base.release and base.distribution == host.distribution):
+    if not (get and config and base and base.distribution == host.distribution):
         return (), ()
     if plan.site.routing.apt == "default":
         return (), ()

@@ -2,28 +2,39 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import growing, preflight, record, rootfs, routing, steps
-from dlcontainer.bundle import Bundle
-from dlcontainer.engines.apptainer import SQUASH, Apptainer
+from dlcontainer import (
+    earlier,
+    failures,
+    growing,
+    machine,
+    preflight,
+    record,
+    rootfs,
+    routing,
+    steps,
+)
+from dlcontainer import explain as explaining
+from dlcontainer import workshop as shop
 from dlcontainer.engines.base import StepSpec
-from dlcontainer.engines.trial import Trial
-from dlcontainer.errors import BuildError
-from dlcontainer.formats import context, texts
+from dlcontainer.errors import BuildError, UsageError
+from dlcontainer.explain import Reason
+from dlcontainer.formats import context
 from dlcontainer.growing import Done
-from dlcontainer.machine import Host
+from dlcontainer.hints import suggest
 from dlcontainer.plan import Plan
-from dlcontainer.progress import Progress, Steps
-from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.progress import Steps
+from dlcontainer.registry.check import BaseImage
+from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
-from dlcontainer.sandbox import Sandbox, Tools
-from dlcontainer.shell import CommandFailedError, Runner
-from dlcontainer.stepcache import StepCache
+from dlcontainer.sandbox import Sandbox
+from dlcontainer.shell import CommandFailedError
 from dlcontainer.steps import StepWork
+from dlcontainer.workshop import Workshop
 from dlcontainer.workspace import settle, settling, workspace
 
 _LAST_LINES = 12
@@ -31,24 +42,25 @@ _LINE_WIDTH = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Workshop:
-    """Who builds, with what: the same for every image."""
+class Wishes:
+    """What may be asked of one build.
 
-    engine: Apptainer
-    trial: Trial
-    host: Host
-    runner: Runner
-    cache: Path
-    templates: tuple[Path, ...]
-    progress: Progress
-    # Where all packages come from, and nowhere else (--locked, --offline).
-    bundle: Bundle | None = None
-    worth_keeping_s: float = growing.WORTH_KEEPING_S
+    `fresh`: nothing is taken from the cache. `until`: end after this step, without an image.
+    `on_failure` is called with the bench when a step has failed, while its tree still stands.
+    """
+
+    tmpdir: Path | None = None
+    fresh: bool = False
+    until: str | None = None
+    on_failure: Callable[[Sandbox, BuildError], None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image:
-    """A finished image and what lies beside it; size in bytes, time in s."""
+    """A finished image and what lies beside it; size in bytes, time in s.
+
+    `found`: nothing had changed, it was there already.
+    """
 
     path: Path
     record: Path
@@ -56,12 +68,11 @@ class Image:
     sha256: str
     size: int
     seconds: float
-    # Nothing had changed: it was there already.
     found: bool = False
 
 
-def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> Image:
-    """Build a plan's image into a folder; `tmpdir` holds the unpacked tree meanwhile.
+def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image | None:
+    """Build a plan's image into a folder; None where it was to end after a step.
 
     Goes on from the last step whose result is kept. Raises BuildError with the failed step, its
     last lines and the log's path. Whatever ends it, no process, mount or half image is left; a
@@ -69,39 +80,30 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
     """
     start = time.monotonic()
     preflight.check_architecture(plan, workshop.host)
-    if workshop.bundle is not None:
-        workshop.bundle.lock.require(plan, str(workshop.bundle.folder))
-    scratch = preflight.choose_tmpdir(plan, workshop.host, tmpdir)
+    found = None if wishes.fresh or wishes.until else _found(plan, workshop, output, start)
+    if found is not None:
+        return found
+    scratch = preflight.choose_tmpdir(plan, workshop.host, wishes.tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
     runner, progress = workshop.runner, Steps(workshop.progress)
     with workspace(output, runner) as near, workspace(scratch, runner) as work:
         log, image = near / "build.log", near / "image.sif"
         with _log_kept(log, output / f"{plan.name}.failed.log"):
-            routed = _route(plan, workshop, work)
-            base = _base(plan, workshop, routed, (work, log), progress)
-            context.stage(plan, work / "context")
-            todo = steps.work(plan, work / "context", _root(plan, base), _pins(workshop))
-            bench = _bench(plan, workshop, (routed, base), (work, log), progress)
-            failure = _Failure(plan=plan, log=output / f"{plan.name}.failed.log")
-            done = growing.grow(
-                bench,
-                todo,
-                progress,
-                failure,
-                lambda: routing.take_installed(routed),
-                workshop.worth_keeping_s,
-            )
-            progress.begin("pack", "pack the image")
-            try:
-                bench.finish(image)
-            except CommandFailedError as error:
-                raise failure("pack", error) from None
+            routed = shop.route(plan, workshop, work)
+            base = shop.base(plan, workshop, routed, (work, log), progress)
+            todo = _todo(plan, workshop, work, base, wishes.until)
+            bench = shop.bench(plan, workshop, (routed, base), (work, log), progress)
+            done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
+            if wishes.until:
+                return None
+            _pack(bench, image, _Failure(plan=plan, output=output), progress)
         progress.begin("record", "record")
         facts = _facts(plan, workshop, (routed, base), image, (done, progress), start)
         written = record.write(near / "record.json", facts)
         paths = _settle(plan, output, near)
     (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
+    _make_room(plan, workshop)
     return Image(
         path=paths[".sif"],
         record=paths[".json"],
@@ -112,14 +114,19 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
     )
 
 
-def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
-    paths = {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
-    with settling(output):
-        settle(near / "build.log", paths[".log"])
-        settle(near / "record.json", paths[".json"])
-        # Last: who sees the image sees its record too.
-        settle(near / "image.sif", paths[".sif"])
-    return paths
+def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
+    """Say of each step whether the next build takes it from the cache, and why another is not."""
+    image = plan.recipe.base.image
+    base = None if image else rootfs.recall(plan, workshop.cache, workshop.bundle)
+    root = shop.root(plan, base)
+    if base is None and not image:
+        root["base"] = "made anew: none of today is kept"
+    with workspace(scratch, workshop.runner) as work:
+        context.stage(plan, work / "context")
+        todo = steps.work(plan, work / "context", root, workshop.pins)
+    cache = shop.step_cache(plan, workshop)
+    kept = [cache.recall(step.key) for step in todo]
+    return explaining.explain(todo, kept, root, earlier.inputs(plan, workshop))
 
 
 def planned_commands(
@@ -132,101 +139,113 @@ def planned_commands(
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
         commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, target))
-    engine, mode = workshop.engine, workshop.trial.build_mode or "plain"
-    commands.append(engine.unpack_base_argv("setup.def", work / "tree", mode))
-    for step in steps.work(plan, work / "context", ""):
+    engine = workshop.engine
+    commands.append(engine.unpack_base_argv("setup.def", work / "tree", workshop.mode))
+    for step in steps.work(plan, work / "context", {}):
         argv = ("/bin/sh", f"{step.name}.sh")
-        spec = StepSpec(tree=work / "tree", argv=argv, mode=mode, binds=routed.binds)
+        tree = work / "tree"
+        spec = StepSpec(tree=tree, argv=argv, mode=workshop.mode, binds=routed.binds)
         commands.append(engine.step_argv(spec))
     commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands
 
 
-def _route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
-    folder = work / "routing"
-    folder.mkdir(mode=0o700)
-    routed = routing.prepare(plan, workshop.host, workshop.runner, folder, workshop.bundle)
-    for note in routed.notes:
-        workshop.progress.note(note)
-    return routed
-
-
-def _base(
-    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
-) -> BaseTree | None:
-    base = plan.recipe.base
-    if base.image:
+def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image | None:
+    paths = earlier.paths(plan, output)
+    written = earlier.found(plan, workshop, paths)
+    if written is None:
         return None
-    progress.begin("base", f"base: {base.distribution} {base.release}, minimal root tree")
-    work, log = places
-    maker = BaseMaker(
-        host=workshop.host,
-        runner=workshop.runner,
-        cache=workshop.cache,
-        on_line=workshop.progress.line,
-        on_wait=workshop.progress.note,
+    return Image(
+        path=paths[".sif"],
+        record=paths[".json"],
+        log=paths[".log"],
+        sha256=written.sha256,
+        size=written.size,
+        seconds=time.monotonic() - start,
+        found=True,
     )
-    tree = rootfs.prepare(plan, routed, maker, work, log)
-    if tree.cached:
-        workshop.progress.note(f"base of {tree.made} taken from the cache")
-    return tree
 
 
-def _pins(workshop: Workshop) -> Mapping[str, str]:
-    return workshop.bundle.lock.step_keys() if workshop.bundle else {}
-
-
-def _root(plan: Plan, base: BaseTree | None) -> str:
-    digest = base.sha256 if base else str(plan.recipe.base.image)
-    return steps.root_key(digest, plan.site.arch, "apptainer")
-
-
-def _bench(
+def _todo(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | None],
-    places: tuple[Path, Path],
+    work: Path,
+    base: BaseTree | BaseImage,
+    until: str | None,
+) -> list[StepWork]:
+    context.stage(plan, work / "context")
+    root = shop.root(plan, base if isinstance(base, BaseTree) else None)
+    todo = steps.work(plan, work / "context", root, workshop.pins)
+    earlier.note_inputs(plan, workshop, explaining.inputs_of(todo, root))
+    if until is None:
+        return todo
+    names = [step.name for step in todo]
+    if until not in names:
+        raise UsageError(
+            f"--until: no step {until!r}{suggest(until, names)}", next_step=", ".join(names)
+        )
+    return todo[: names.index(until) + 1]
+
+
+def _grow(
+    plan: Plan,
+    workshop: Workshop,
+    made: tuple[Sandbox, Sequence[StepWork], Routed],
     progress: Steps,
-) -> Sandbox:
-    work, log = places
-    routed, base = origin
-    trial = workshop.trial
-    if base is not None:
-        # A link, not a copy: the definition names a file beside it.
-        (work / base.path.name).symlink_to(base.path)
-        head = f"Bootstrap: localimage\nFrom: {base.path.name}\n"
-    else:
-        image = str(plan.recipe.base.image).removeprefix("docker://")
-        head = f"Bootstrap: docker\nFrom: {image}\n"
-    proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
-    return Sandbox(
-        plan=plan,
-        tools=Tools(
-            engine=workshop.engine,
-            mode=trial.build_mode or "plain",
-            version=trial.version.rpartition(" ")[2],
-            environ={**workshop.host.environ, **proxies},
-            runner=workshop.runner,
-            on_line=progress.line,
-            log=log,
-        ),
-        cache=StepCache(
-            folder=workshop.cache / "steps",
-            builders=plan.site.engine.builders,
-            on_note=workshop.progress.note,
-        ),
-        work=work,
-        origin=head,
-        routing=routed.binds,
-        text=texts.text(plan, "apptainer", list(workshop.templates)),
-        squash=SQUASH,
-    )
+    asked: tuple[Path, Wishes],
+) -> list[Done]:
+    bench, todo, routed = made
+    output, wishes = asked
+    try:
+        return growing.grow(
+            bench,
+            todo,
+            progress,
+            growing.Policy(
+                failure=_Failure(plan=plan, output=output),
+                installed=lambda: routing.take_installed(routed),
+                worth_keeping_s=workshop.worth_keeping_s,
+                fresh=wishes.fresh,
+                keep_last=wishes.until is not None,
+            ),
+        )
+    except BuildError as error:
+        if wishes.on_failure is not None:
+            wishes.on_failure(bench, error)
+        raise
+
+
+def _pack(bench: Sandbox, image: Path, failure: "_Failure", progress: Steps) -> None:
+    progress.begin("pack", "pack the image")
+    try:
+        bench.finish(image)
+    except CommandFailedError as error:
+        raise failure("pack", error) from None
+
+
+def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
+    paths = earlier.paths(plan, output)
+    with settling(output):
+        settle(near / "build.log", paths[".log"])
+        settle(near / "record.json", paths[".json"])
+        # Last: who sees the image sees its record too.
+        settle(near / "image.sif", paths[".sif"])
+    return paths
+
+
+def _make_room(plan: Plan, workshop: Workshop) -> None:
+    gone = shop.step_cache(plan, workshop).prune(plan.site.engine.cache_gb * 10**9)
+    if gone:
+        workshop.progress.note(
+            f"{len(gone)} kept steps went, those used longest ago: engine.cache_gb is "
+            f"{plan.site.engine.cache_gb}"
+        )
 
 
 def _facts(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | None],
+    origin: tuple[Routed, BaseTree | BaseImage],
     image: Path,
     course: tuple[Sequence[Done], Steps],
     start: float,
@@ -240,7 +259,7 @@ def _facts(
         image=image,
         base=base,
         lock=routed.bundle.lock.digest if routed.bundle else None,
-        text=texts.text(plan, "apptainer", list(workshop.templates)),
+        text=workshop.text(plan),
         packages=tuple(package for one in done for package in one.packages),
         done=tuple(done),
         steps=tuple(progress.times),
@@ -250,17 +269,25 @@ def _facts(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Failure:
-    """Make the error of a step that failed."""
+    """Make the error of a step that failed: what it said last, and what that means."""
 
     plan: Plan
-    log: Path
+    output: Path
+    # how often the kernel had ended something for want of memory before this build
+    oom_kills: int = field(default_factory=machine.cgroup_oom_kills)
 
     def __call__(self, step: StepWork | str, error: CommandFailedError) -> BuildError:
         name = step if isinstance(step, str) else step.name
+        done = error.completed
+        log = self.output / f"{self.plan.name}.failed.log"
+        kills = machine.cgroup_oom_kills() - self.oom_kills
+        known = failures.explain(done.stdout, done.returncode, kills)
+        read = f"read {log}; the next build goes on from the last step that is kept"
         return BuildError(
-            f"{self.plan.name}: the build failed in step '{name}'",
-            why="\n" + _last_lines(error.completed.stdout),
-            next_step=f"read {self.log}; the next build goes on from the step before",
+            f"{self.plan.name}: the build failed in step '{name}'"
+            + (f": {known.cause}" if known else ""),
+            why="\n" + _last_lines(done.stdout) + (f"\n    => {known.line}" if known else ""),
+            next_step=f"{known.next_step}; {read}" if known else read,
         )
 
 

@@ -1,9 +1,12 @@
 """Field types shared by the models of sites and recipes: what a value in YAML may look like."""
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from dlcontainer.reference import is_digest, is_registry
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 ARCHES: tuple[Arch, ...] = get_args(Arch)
@@ -19,15 +22,17 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-def _matching(pattern: str, what: str) -> AfterValidator:
-    compiled = re.compile(pattern)
-
+def _checked(holds: Callable[[str], object], what: str) -> AfterValidator:
     def check(value: str) -> str:
-        if not compiled.fullmatch(value):
+        if not holds(value):
             raise ValueError(f"not {what}: {value!r}")
         return value
 
     return AfterValidator(check)
+
+
+def _matching(pattern: str, what: str) -> AfterValidator:
+    return _checked(re.compile(pattern).fullmatch, what)
 
 
 def _one_line(value: str) -> str:
@@ -85,6 +90,8 @@ PythonPackage = Annotated[
     ),
 ]
 Url = Annotated[str, _matching(r"https://[^\s'\"\\<>^`{|}$]+", "an https:// address")]
+Digest = Annotated[str, _checked(is_digest, "a digest (sha256: and 64 hex digits)")]
+RegistryHost = Annotated[str, _checked(is_registry, "a registry (HOST or HOST:PORT)")]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 # Sources and targets of files stand in %files and COPY lines, whose quoting differs by engine and
 # version: names that need none are the only ones that work everywhere.

@@ -17,6 +17,21 @@ Failure = Callable[[StepWork, CommandFailedError], BuildError]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """How an image is to grow.
+
+    `failure` makes the error of a step that failed; `installed` tells what the step that just ran
+    has installed; `fresh`: nothing kept is taken; `keep_last`: the last step's result is kept too.
+    """
+
+    failure: Failure
+    installed: Callable[[], Packages]
+    worth_keeping_s: float = WORTH_KEEPING_S
+    fresh: bool = False
+    keep_last: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
     """A step that is done: run here in so many s, or taken from the cache, as `kept` says."""
 
@@ -35,20 +50,12 @@ def reached(bench: Workbench, todo: Sequence[StepWork]) -> tuple[int, Kept | Non
     return 0, None
 
 
-def grow(
-    bench: Workbench,
-    todo: Sequence[StepWork],
-    progress: Steps,
-    failure: Failure,
-    installed: Callable[[], Packages],
-    worth_keeping_s: float = WORTH_KEEPING_S,
-) -> list[Done]:
+def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Policy) -> list[Done]:
     """Run the steps that no kept result holds; keep the results of those that took a while.
 
-    `installed` tells what the step that just ran has installed. Raises what `failure` makes of a
-    step that failed.
+    Raises the policy's error of a step that failed.
     """
-    number = _begin(bench, todo, progress)
+    number = _begin(bench, [] if policy.fresh else todo, progress)
     done = [_taken(step, bench.recall(step.key)) for step in todo[:number]]
     for step in todo[number:]:
         progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
@@ -56,12 +63,12 @@ def grow(
         try:
             bench.run(step)
         except CommandFailedError as error:
-            raise failure(step, error) from None
+            raise policy.failure(step, error) from None
         seconds = time.monotonic() - began
+        packages = policy.installed()
         # The last one describes the image to itself: another with each plan, and quick.
-        worth = seconds >= worth_keeping_s and step.number < step.total
-        packages = installed()
-        if worth:
+        worth = seconds >= policy.worth_keeping_s and step.number < step.total
+        if worth or (policy.keep_last and step is todo[-1]):
             bench.keep(step, packages)
         done.append(Done(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
     progress.end()

@@ -67,16 +67,19 @@ def _only_overridable(change: Document) -> None:
 
 
 def _one_base(layers: Sequence[Document]) -> Document:
-    # A base is one choice: an image replaces a distribution and the other way round.
+    # A base is one choice: an image replaces a distribution and the other way round. What a layer
+    # below says of its image (digest, source, system) is not said of another.
     merged = document.merge()
     for layer in layers:
         new, old = layer.data.get("base"), merged.data.get("base")
-        if isinstance(new, dict) and isinstance(old, dict):
-            other = "distribution" if "image" in new else "image"
-            if other in old and ("image" in new or "distribution" in new):
-                merged = document.without(merged, "base")
+        if isinstance(new, dict) and isinstance(old, dict) and _replaces(new, old):
+            merged = document.without(merged, "base")
         merged = document.merge(merged, layer)
     return merged
+
+
+def _replaces(new: Mapping[str, object], old: Mapping[str, object]) -> bool:
+    return "image" in new or ("image" in old and "distribution" in new)
 
 
 def _values(data: Mapping[str, object], site: Site) -> dict[str, object]:

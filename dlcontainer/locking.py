@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dlcontainer import __version__, outside
 from dlcontainer.aptresolve import Apt
-from dlcontainer.distributions import DISTRIBUTIONS
 from dlcontainer.errors import ConfigError
 from dlcontainer.fields import DEBIAN_ARCH
 from dlcontainer.lock import (
@@ -87,14 +86,13 @@ def resolver_of(plan: Plan, host: Host, runner: Runner, work: Path, progress: Pr
         runner=runner,
         on_line=progress.line,
     )
-    base, python = plan.recipe.base, base_python(plan.recipe)
-    known = DISTRIBUTIONS.get((base.distribution or "", base.release or ""))
-    if python is None or known is None:
+    facts = plan.recipe.base.facts
+    if facts is None or facts.python is None or facts.glibc is None:
         return Resolver(way=way, apt=apt, pip=None)
     pip = Pip(
-        python=python,
+        python=facts.python,
         arch=plan.site.arch,
-        glibc=known.glibc,
+        glibc=facts.glibc,
         arguments=way.pip_arguments,
         environment=way.environment,
         host=host,
@@ -106,8 +104,13 @@ def resolver_of(plan: Plan, host: Host, runner: Runner, work: Path, progress: Pr
 
 def _base(plan: Plan, resolver: Resolver, progress: Progress) -> LockedBase:
     base = plan.recipe.base
-    if base.image:
-        return LockedBase(image=base.image)
+    if base.reference is not None:
+        if base.reference.digest is None:
+            raise ConfigError(
+                f"base.image: {base.image} has no digest: a tag can move",
+                next_step="pin it: `dlcontainer build` prints the line",
+            )
+        return LockedBase(image=str(base.reference))
     if not resolver.apt.sources:
         raise ConfigError(
             f"no apt sources of {base.distribution} {base.release} on this host",
@@ -146,7 +149,7 @@ def _step(plan: Plan, step: Step, resolver: Resolver, folder: Path) -> LockedSte
             raise ConfigError(
                 f"step {step.name!r}: wheels for an image can't be chosen",
                 why="its Python and its C library are not known before it is there",
-                next_step="take a distribution's base",
+                next_step="state them in the recipe: base.system with python, glibc and a source",
             )
         upstream = resolver.way.upstreams.get(step.python_packages.upstream or "", "")
         packages = step.python_packages.packages

@@ -119,16 +119,29 @@ def available_memory_mb(root: Path = Path("/")) -> int:
 
 def cgroup_memory_mb(root: Path = Path("/")) -> int | None:
     """Memory limit of this process's cgroup (v2), MB; None without one."""
+    text = _cgroup_file("memory.max", root)
+    return int(text) // 1_000_000 if text and text != "max" else None
+
+
+def cgroup_oom_kills(root: Path = Path("/")) -> int:
+    """Processes of this process's cgroup (v2) that the kernel ended for want of memory so far."""
+    for line in (_cgroup_file("memory.events", root) or "").splitlines():
+        name, _, number = line.partition(" ")
+        if name == "oom_kill" and number.isdigit():
+            return int(number)
+    return 0
+
+
+def _cgroup_file(name: str, root: Path) -> str | None:
     try:
         line = next(
             line
             for line in (root / "proc/self/cgroup").read_text().splitlines()
             if line.startswith("0::")
         )
-        text = (root / "sys/fs/cgroup" / line[4:].lstrip("/") / "memory.max").read_text().strip()
+        return (root / "sys/fs/cgroup" / line[4:].lstrip("/") / name).read_text().strip()
     except (OSError, StopIteration):
         return None
-    return None if text == "max" else int(text) // 1_000_000
 
 
 def _unescape(text: str) -> str:

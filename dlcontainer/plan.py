@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import contradictions, document, layering
-from dlcontainer.distributions import DISTRIBUTIONS
 from dlcontainer.document import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ConfigError
@@ -193,6 +192,12 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
     reason = native_twin_reason(recipe, site, host)
     if reason:
         notes.append(f"no native twin: {reason}; the unpacked image is the native side of a bench")
+    image = recipe.base.reference
+    if image and image.digest is None:
+        notes.append(
+            f"base: {image} is not pinned, its tag may name another image tomorrow; "
+            "`dlcontainer build` refuses it, and says which digest it has"
+        )
     notes += contradictions.doubts(site, recipe)
     notes += [f"unknown at the site: {line}" for line in site.unknown]
     if site.status == "decommissioned":
@@ -201,8 +206,6 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
 
 
 def base_python(recipe: Recipe) -> str | None:
-    """Python of the base (MAJOR.MINOR) where the distribution is known; None for an image."""
-    base = recipe.base
-    if base.image or not base.distribution or not base.release:
-        return None
-    return DISTRIBUTIONS[(base.distribution, base.release)].python
+    """Python of the base (MAJOR.MINOR) where it is known; None for an image that states none."""
+    facts = recipe.base.facts
+    return facts.python if facts else None

@@ -1,9 +1,10 @@
 """The recipe: what is in an image, step by step, and how to prove that it works."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from dlcontainer import document
 from dlcontainer.distributions import DISTRIBUTIONS
@@ -12,6 +13,7 @@ from dlcontainer.fields import (
     AbsolutePath,
     Arch,
     Command,
+    Digest,
     EnvName,
     Identifier,
     ImagePath,
@@ -24,26 +26,42 @@ from dlcontainer.fields import (
     Url,
     Version,
 )
+from dlcontainer.reference import FORM, Reference, parse_image
 from dlcontainer.sitefacts import Fabric, MpiFamily, MpiMode, Vendor
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
 OVERRIDABLE = ("base", "environment", "mount_points", "variant", "versions")
 
-Image = Annotated[
-    str,
-    Field(
-        pattern=r"^docker://[a-z0-9][a-z0-9./_:-]*@sha256:[0-9a-f]{64}$",
-        description="docker://REGISTRY/NAME@sha256:DIGEST",
-    ),
-]
+
+def _image(value: str) -> str:
+    parse_image(value)
+    return value
+
+
+Image = Annotated[str, AfterValidator(_image), Field(description=FORM)]
+
+
+class System(Strict):
+    """What a base holds, which nobody can look up while planning; stated with its source."""
+
+    distribution: Name
+    release: Name
+    glibc: Version | None = None
+    python: Version | None = Field(default=None, description="of /usr/bin/python3, MAJOR.MINOR")
+    source: Line = Field(description="the page, or the command, that says so")
 
 
 class Base(Strict):
-    """What the image starts from: a distribution's minimal root tree, or an image by digest."""
+    """What the image starts from: a distribution's minimal root tree, or an image of a registry.
+
+    An image is pinned by its digest, here or in `image`; one that is not can't be built.
+    """
 
     distribution: Name | None = None
     release: Name | None = None
     image: Image | None = None
+    digest: Digest | None = Field(default=None, description="of the image: sha256:…")
+    system: System | None = Field(default=None, description="what the image holds")
     source: Line | None = Field(default=None, description="where the image's digest was read")
 
     @model_validator(mode="after")
@@ -51,7 +69,10 @@ class Base(Strict):
         if self.image:
             if self.distribution or self.release:
                 raise ValueError("give 'image', or 'distribution' and 'release', not both")
-            return self
+            return self._one_digest()
+        for key in ("digest", "system"):
+            if getattr(self, key):
+                raise ValueError(f"'{key}' belongs to 'image'")
         if not (self.distribution and self.release):
             raise ValueError("needs 'distribution' and 'release', or 'image'")
         if (self.distribution, self.release) not in DISTRIBUTIONS:
@@ -61,6 +82,44 @@ class Base(Strict):
                 "(a further one is a line in dlcontainer/distributions.py)"
             )
         return self
+
+    def _one_digest(self) -> Self:
+        written = parse_image(str(self.image)).digest
+        if written and self.digest and written != self.digest:
+            raise ValueError(f"two digests: 'image' has {written}, 'digest' is {self.digest}")
+        return self
+
+    @property
+    def reference(self) -> Reference | None:
+        """The image, with its digest where it has one; None for a distribution."""
+        if self.image is None:
+            return None
+        written = parse_image(self.image)
+        return replace(written, digest=self.digest or written.digest)
+
+    @property
+    def facts(self) -> System | None:
+        """What is known of the system in the base; None for an image that does not state it."""
+        if self.image or not self.distribution or not self.release:
+            return self.system
+        known = DISTRIBUTIONS[(self.distribution, self.release)]
+        return System(
+            distribution=known.name,
+            release=known.release,
+            glibc=known.glibc,
+            python=known.python,
+            source="dlcontainer/distributions.py",
+        )
+
+    @property
+    def title(self) -> str:
+        """The base in words, for texts and tables."""
+        image = self.reference
+        if image is None:
+            return f"{self.distribution} {self.release}, minimal root tree"
+        if image.digest is None:
+            return f"{image}, not pinned"
+        return f"{image} (tag {image.tag})" if image.tag else str(image)
 
 
 class Upstream(Strict):

@@ -14,6 +14,7 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.growing import Done
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
+from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 
 SCHEMA = "dlcontainer/record/1"
@@ -27,7 +28,7 @@ class Facts:
     host: Host
     trial: Trial
     image: Path
-    base: BaseTree | None
+    base: BaseTree | BaseImage
     text: str
     packages: tuple[Mapping[str, str], ...]
     # the recipe's steps, and what each phase of the build took
@@ -40,11 +41,13 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """What a record says of its image: SHA-256, size in bytes, digest of the plan."""
+    """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's."""
 
     sha256: str
     size: int
     digest: str
+    base: str | None = None
+    lock: str | None = None
 
 
 def write(path: Path, facts: Facts) -> Written:
@@ -61,7 +64,7 @@ def write(path: Path, facts: Facts) -> Written:
         "content": plan.content,
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
         "lock": facts.lock,
-        "base": {"sha256": base.sha256, "made": base.made} if base else None,
+        "base": _base(base),
         "engine": {
             "version": trial.version,
             "mode": trial.build_mode,
@@ -80,7 +83,13 @@ def write(path: Path, facts: Facts) -> Written:
         "python_packages": list(facts.packages),
     }
     path.write_text(json.dumps(body, indent=1) + "\n")
-    return Written(sha256=sha256, size=size, digest=plan.digest)
+    return Written(
+        sha256=sha256,
+        size=size,
+        digest=plan.digest,
+        base=base.sha256 if isinstance(base, BaseTree) else None,
+        lock=facts.lock,
+    )
 
 
 def _step(done: Done) -> dict[str, object]:
@@ -90,6 +99,17 @@ def _step(done: Done) -> dict[str, object]:
         "key": done.step.key,
         "seconds": done.seconds,
         "kept": {"maker": kept.maker, "made": kept.made} if kept else None,
+    }
+
+
+def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
+    if isinstance(base, BaseTree):
+        return {"sha256": base.sha256, "made": base.made}
+    return {
+        "image": base.name,
+        "tag": base.tag,
+        "digest": base.digest,
+        "platform_digest": base.platform_digest,
     }
 
 
@@ -117,7 +137,11 @@ def read(path: Path) -> Written | None:
                 next_step="build the image again, or use the dlcontainer that made it",
             )
         return Written(
-            sha256=body["image"]["sha256"], size=body["image"]["size"], digest=body["digest"]
+            sha256=body["image"]["sha256"],
+            size=body["image"]["size"],
+            digest=body["digest"],
+            base=body["base"].get("sha256"),
+            lock=body.get("lock"),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import lockedbase
+from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
 from dlcontainer.fields import DEBIAN_ARCH
 from dlcontainer.formats.apptainer import BASE_FILE
@@ -57,19 +58,25 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
 
     `work` is a private folder. Raises BuildError with the last lines of what failed.
     """
-    base = plan.recipe.base
-    arch = DEBIAN_ARCH[plan.site.arch]
-    name = f"{base.distribution}-{base.release}-{arch}"
-    if routed.bundle is not None:
-        name += f"-{routed.bundle.lock.base_key[:16]}"
-    folder = maker.cache / "bases" / name
+    folder = _folder(plan, maker.cache, routed.bundle)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(folder, maker.on_wait):
-        # A locked one holds the packages of its lock: it does not age.
-        kept = _recall(folder, MAX_AGE_S if routed.bundle is None else None)
+        kept = recall(plan, maker.cache, routed.bundle)
         if kept is not None:
             return kept
         return _make(plan, routed, maker, (work, folder, log))
+
+
+def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
+    """Give the base of a plan if a fresh enough one is in the cache; of a lock: the locked one."""
+    # A locked one holds the packages of its lock: it does not age.
+    return _recall(_folder(plan, cache, bundle), MAX_AGE_S if bundle is None else None)
+
+
+def _folder(plan: Plan, cache: Path, bundle: Bundle | None) -> Path:
+    base = plan.recipe.base
+    name = f"{base.distribution}-{base.release}-{DEBIAN_ARCH[plan.site.arch]}"
+    return cache / "bases" / (f"{name}-{bundle.lock.base_key[:16]}" if bundle else name)
 
 
 def _make(

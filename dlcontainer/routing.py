@@ -48,6 +48,7 @@ class Routed:
     apt_settings: tuple[str, ...]
     # Variables for programs that work on the host's side of the build (mmdebstrap, pulls).
     environment: Mapping[str, str]
+    ca: Path | None
     # What must be found nowhere in the finished image.
     traces: tuple[str, ...]
     notes: tuple[str, ...]
@@ -63,6 +64,7 @@ class Routed:
             apt_sources=(),
             apt_settings=(),
             environment={},
+            ca=None,
             traces=(),
             notes=(),
         )
@@ -123,7 +125,7 @@ def prepare(
         shutil.copyfile(ca, folder / "ca.crt")
         lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
     if bundle is not None:
-        return _from_bundle(plan, host, (folder, bundle, runner), lines, proxies)
+        return _from_bundle(plan, host, (folder, bundle, runner), lines, (proxies, ca))
     sources, settings = aptconfig.read(plan, host, runner, proxies)
     if plan.site.routing.apt == "auto" and sources:
         lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/apt.conf")
@@ -143,6 +145,7 @@ def prepare(
         apt_sources=sources,
         apt_settings=settings,
         environment=proxies,
+        ca=ca,
         traces=_traces(plan, host, sources, pip, proxies, folder),
         notes=tuple(notes),
     )
@@ -153,9 +156,10 @@ def _from_bundle(
     host: Host,
     places: tuple[Path, Bundle, Runner],
     lines: list[str],
-    proxies: Mapping[str, str],
+    outside: tuple[Mapping[str, str], Path | None],
 ) -> Routed:
     folder, bundle, runner = places
+    proxies, ca = outside
     binds, more = bundles.route(bundle, folder, runner)
     # Empty: a recipe's upstream is no place to look into either.
     more += [f"export {upstream_variable(name)}=''" for name in plan.recipe.upstreams]
@@ -167,6 +171,7 @@ def _from_bundle(
         apt_sources=(),
         apt_settings=(),
         environment=proxies,
+        ca=ca,
         traces=tuple(sorted({*traces, str(bundle.folder)})),
         notes=(),
         bundle=bundle,

@@ -63,6 +63,8 @@ class Sandbox:
     routing: Binds
     text: str
     squash: Sequence[str]
+    # the base's registry speaks http, not https
+    plain_http: bool = False
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -95,14 +97,7 @@ class Sandbox:
         """Put the step's files in and run its script as the tree's root."""
         folder = self.routing[0][0]
         with steps.laid_out(step, folder) as script:
-            clean = ("/usr/bin/env", "-i", f"PATH={_PATH}", "TERM=dumb")
-            spec = StepSpec(
-                tree=self.tree,
-                argv=(*clean, "/bin/sh", script),
-                mode=self.tools.mode,
-                binds=tuple(self._binds),
-            )
-            self._run(self.tools.engine.step_argv(spec), {})
+            self._run(self._inside("dumb", "/bin/sh", script), {})
 
     def keep(self, step: StepWork, packages: Packages) -> Kept:
         """Pack the tree quickly and keep it."""
@@ -135,6 +130,20 @@ class Sandbox:
         packed.unlink()
         target.chmod(0o755)
 
+    def shell_command(self) -> tuple[list[str], dict[str, str], Path]:
+        """Give command, environment and folder of a shell in the tree as it is now."""
+        return self._inside("xterm", "/bin/sh", "-i"), self._environment(), self.work
+
+    def _inside(self, terminal: str, *argv: str) -> list[str]:
+        clean = ("/usr/bin/env", "-i", f"PATH={_PATH}", f"TERM={terminal}")
+        spec = StepSpec(
+            tree=self.tree,
+            argv=(*clean, *argv),
+            mode=self.tools.mode,
+            binds=tuple(self._binds),
+        )
+        return self.tools.engine.step_argv(spec)
+
     def _pack(self, out: Path, squash: Sequence[str], values: Mapping[str, str]) -> None:
         self._mapped(_PACK, {"DLC_OUT": str(out), "DLC_SQUASH": " ".join(squash), **values})
 
@@ -145,19 +154,23 @@ class Sandbox:
     def _engine(self, definition: str, tree: Path, values: Mapping[str, str]) -> None:
         path = self.work / "setup.def"
         path.write_text(definition)
-        argv = self.tools.engine.unpack_base_argv(path.name, tree, self.tools.mode)
+        argv = self.tools.engine.unpack_base_argv(
+            path.name, tree, self.tools.mode, plain_http=self.plain_http
+        )
         self._run(argv, values)
 
     def _run(self, argv: Sequence[str], values: Mapping[str, str]) -> None:
+        env = self._environment() | dict(values)
+        tools = self.tools
+        tools.runner(argv, env=env, cwd=self.work, on_line=tools.on_line, log=tools.log)
+
+    def _environment(self) -> dict[str, str]:
         tmp = self.work / "tmp"
         tmp.mkdir(exist_ok=True)
         env = apptainer.environment(self.tools.environ, tmpdir=tmp)
         if "SOURCE_DATE_EPOCH" in self.tools.environ:
             env["SOURCE_DATE_EPOCH"] = self.tools.environ["SOURCE_DATE_EPOCH"]
-        tools = self.tools
-        tools.runner(
-            argv, env=env | dict(values), cwd=self.work, on_line=tools.on_line, log=tools.log
-        )
+        return env
 
 
 def _private_tmp(work: Path) -> list[tuple[Path, str]]:

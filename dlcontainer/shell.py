@@ -139,6 +139,27 @@ class ProcessRunner:
         return completed
 
 
+def interact(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
+    """Run `argv` on this process's terminal until a person ends it; Ctrl-C is theirs.
+
+    Returns its exit code. Raises CommandNotFoundError.
+    """
+    command = _checked(argv)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with subprocess.Popen(
+            command,
+            env=dict(env),
+            cwd=cwd,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        ) as process:
+            return process.wait()
+    except OSError as error:
+        raise CommandNotFoundError(command[0], error.strerror or str(error)) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def quote(argv: Sequence[str]) -> str:
     """Write a command as a shell would read it, for display."""
     return shlex.join(argv)

@@ -14,6 +14,7 @@ from dlcontainer.fields import (
     HostText,
     Line,
     Name,
+    RegistryHost,
     Strict,
     Url,
     Version,
@@ -126,7 +127,9 @@ class Mpi(Facts):
     library_path: tuple[HostText, ...] = Field(
         default=(), description="LD_LIBRARY_PATH in the image, in this order"
     )
-    flags: tuple[Line, ...] = Field(default=(), description="the runtime's: --mpi …")
+    flags: tuple[HostText, ...] = Field(
+        default=(), description="the runtime's: --mpi …; container-engine: annotations, NAME=VALUE"
+    )
     scripts: tuple[HostText, ...] = Field(
         default=(), description="files of the site that the job's shell reads, after the modules"
     )
@@ -136,14 +139,14 @@ class LaunchForm(Facts):
     """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}."""
 
     summary: Line
-    launcher: tuple[Line, ...] = Field(min_length=1)
+    launcher: tuple[HostText, ...] = Field(min_length=1)
     ranks_per_node: int = Field(gt=0)
 
     @field_validator("launcher")
     @classmethod
     def _known_words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for word in value:
-            for name in re.findall(r"\{([^}]*)\}", word):
+            for name in re.findall(r"(?<!\$)\{([^}]*)\}", word):
                 if name not in LAUNCH_WORDS:
                     raise ValueError(f"{{{name}}} is none of {', '.join(LAUNCH_WORDS)}")
         return value
@@ -153,7 +156,7 @@ class Scheduler(Facts):
     """Who starts jobs, and the argv prefix that starts ranks in them."""
 
     kind: SchedulerKind = "none"
-    launcher: tuple[Line, ...] = Field(default=(), description="argv prefix: [srun], [ibrun] …")
+    launcher: tuple[HostText, ...] = Field(default=(), description="argv prefix: [srun], [ibrun] …")
     directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
     forms: dict[Name, LaunchForm] = Field(
         default_factory=dict, description="documented ways to place ranks; the first is the usual"
@@ -175,7 +178,11 @@ class Jobs(Facts):
     environment: dict[EnvName, HostText] = Field(default_factory=dict, description="on the host")
     inside: dict[EnvName, HostText] = Field(default_factory=dict, description="in the image")
     binds: tuple[HostText, ...] = Field(default=(), description="HOST or HOST:IMAGE")
-    flags: tuple[Line, ...] = Field(default=(), description="the runtime's: --nv, --rocm, --gpu …")
+    flags: tuple[HostText, ...] = Field(
+        default=(),
+        description="the runtime's: --nv, --rocm, --gpu …; container-engine: annotations, "
+        "NAME=VALUE",
+    )
     prefix: tuple[Line, ...] = Field(
         default=(), description="argv before the engine on each rank: numactl --preferred=1"
     )
@@ -209,6 +216,10 @@ class EngineConfig(Facts):
     kind: EngineKind = "apptainer"
     module: Line | None = Field(default=None, description="module to load first")
     tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
+    cache: AbsolutePath | None = Field(
+        default=None, description="where builds keep their steps; without it each user's own"
+    )
+    cache_gb: int = Field(default=20, gt=0, description="what the kept steps may take up")
     builders: tuple[Name, ...] = Field(
         default=(), description="users whose kept steps are trusted, where a group shares a cache"
     )
@@ -236,6 +247,9 @@ class Routing(Strict):
     ca: Literal["auto", "default"] | AbsolutePath = "auto"
     proxy: Literal["auto", "none"] | Line = "auto"
     wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
+    plain_http: tuple[RegistryHost, ...] = Field(
+        default=(), description="registries that speak http: HOST or HOST:PORT"
+    )
     upstreams: dict[Url, Literal["auto", "none"] | Url] = Field(
         default_factory=dict, description="a recipe's upstream -> your mirror of it"
     )

@@ -101,6 +101,9 @@ class StepCache:
             )
             note = aside.with_suffix(_NOTE)
             note.write_text(json.dumps({**asdict(kept), "sha256": sha256}) + "\n")
+            # Where a group shares the folder, its other members read them.
+            for made in (aside, note):
+                made.chmod(0o644)
             # The tree first: a note without one is no entry, and a wrong pair fails its checksum.
             settle(aside, path)
             settle(note, path.with_suffix(_NOTE))
@@ -123,13 +126,16 @@ class StepCache:
         return [kept for _, kept in sorted(found, key=lambda one: one[0], reverse=True)]
 
     def prune(self, max_bytes: int) -> list[Kept]:
-        """Take out what was used longest ago until the rest fits; give what was taken out."""
+        """Take out what was used longest ago until the rest fits; give what was taken out.
+
+        What belongs to others stays, and counts.
+        """
         total, gone = 0, []
         for kept in self.entries():
             total += kept.size
             if total > max_bytes:
                 self.drop(kept.key)
-                gone.append(kept)
+                gone += [] if self.path(kept.key).exists() else [kept]
         return gone
 
     @contextlib.contextmanager

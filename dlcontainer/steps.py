@@ -44,18 +44,23 @@ class StepWork:
     script: str
     # (file or folder of the host, path in the image)
     files: tuple[tuple[Path, str], ...]
+    # what the key is made of beside the parent's: the script's and each file's SHA-256
+    inputs: Mapping[str, str]
     key: str
 
 
-def root_key(base: str, arch: str, engine: str) -> str:
+def root(base: str, arch: str, engine: str) -> dict[str, str]:
     """Name what the first step starts from: the base's digest, the architecture, the engine."""
-    return _digest({"maker": _MAKER, "base": base, "arch": arch, "engine": engine})
+    return {"base": base, "architecture": arch, "engine": engine, "maker of steps": str(_MAKER)}
 
 
 def work(
-    plan: Plan, staged: Path, root: str, locked: Mapping[str, str] | None = None
+    plan: Plan,
+    staged: Path,
+    root: Mapping[str, str],
+    locked: Mapping[str, str] | None = None,
 ) -> list[StepWork]:
-    """List the steps of a plan in their order; `root` is the key of what the first starts from.
+    """List the steps of a plan in their order; `root` is what the first starts from.
 
     `locked` names what a lock gives each step: step -> digest (`Lock.step_keys`).
     `staged` is the folder that `formats.context.stage` filled. The last step puts in what
@@ -78,11 +83,12 @@ def work(
     parts += [(name, _script(block), {}) for name, block in blocks.items()]
     parts.append(("image", _script(clean), dict(sorted(later.items()))))
     steps: list[StepWork] = []
-    key = root
+    key = _digest(root)
     for number, (name, script, taken) in enumerate(parts, start=1):
-        inputs = {target: digests[target] for target in taken}
-        pins = {"locked": locked[name]} if locked and name in locked else {}
-        key = _digest({"parent": key, "script": script, "files": inputs, **pins})
+        inputs = {"script": hashlib.sha256(script.encode()).hexdigest()}
+        inputs |= {target: digests[target] for target in taken}
+        inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
+        key = _digest({"parent": key, **inputs})
         steps.append(
             StepWork(
                 name=name,
@@ -90,6 +96,7 @@ def work(
                 total=len(parts),
                 script=script,
                 files=tuple((staged / "files" / source, to) for to, source in taken.items()),
+                inputs=inputs,
                 key=key,
             )
         )
@@ -113,7 +120,8 @@ def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
         lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
         lines.append(f"rm -rf {quote(target)}")
         lines.append(f"cp -R {there} {quote(target)}")
-    script.write_text("\n".join(["set -eu", "umask 022", *lines, step.script]))
+    head = f"echo {quote(f'--- step {step.number}/{step.total} {step.name}')}"
+    script.write_text("\n".join(["set -eu", "umask 022", head, *lines, step.script]))
     try:
         yield f"{commands.ROUTING_FOLDER}/{_SCRIPT}"
     finally:

@@ -64,3 +64,19 @@ class RecordingRunner:
         if check and answer.returncode != 0:
             raise CommandFailedError(answer)
         return answer
+
+
+class Quiet:
+    """A progress that notes what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def step(self, title: str) -> None:
+        self.said.append(title)
+
+    def line(self, text: str) -> None:
+        self.said.append(text)
+
+    def note(self, text: str) -> None:
+        self.said.append(text)

@@ -67,6 +67,7 @@ RECIPE: Mapping[str, Any] = {
     "verify": {"script": "verify.py", "imports": {"tool": "{{ versions.tool }}"}},
 }
 IMAGE_BASE = {"image": f"docker://registry.example.org/base/os@sha256:{'ab' * 32}"}
+TAGGED_BASE = {"image": "docker://registry.example.org/base/os:8.9"}
 # Values that do harm wherever one layer of quoting is missing.
 HOSTILE = (
     "a'; touch CANARY; '",

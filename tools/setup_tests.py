@@ -2,11 +2,13 @@
 """Install what the tests and the demo use beside the engine: MPI, module systems, a browser.
 
 As root or with passwordless sudo; else it names the line to type: what needs it is then skipped.
-Names of packages as arguments: only these.
+A registry is only unpacked, for which nobody need be root. Names of packages: only these.
 """
 
+import argparse
 import shutil
 import sys
+import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
@@ -14,8 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import aptget
 from tools.console import SetupError, note, report_error, say
+from tools.packages import unpack
 from tools.processes import root_argv
 from tools.programs import search_path
+from tools.trees import check_prefix, link_into, locked, publish
 
 # what shows that it is there (a program, or a file) -> Debian's package
 WANTED = {
@@ -24,6 +28,8 @@ WANTED = {
     "tclsh": "tcl",
     "/usr/share/lmod/lmod/init/sh": "lmod",
 }
+# One program is all of it. Installed, it would be a service on port 5000 of every address.
+REGISTRY = "docker-registry"
 
 
 def missing(only: Collection[str]) -> list[str]:
@@ -37,12 +43,31 @@ def missing(only: Collection[str]) -> list[str]:
     )
 
 
-def main(only: Collection[str] = ()) -> int:
-    """Install what is missing and return the exit code."""
-    packages = missing(only)
-    if not packages:
-        say(f"found: {', '.join(only) or 'all that the integration tests use'}")
-        return 0
+def ensure_registry(prefix: Path, bin_folder: Path) -> None:
+    """Have the registry's program on PATH, or unpack it into the prefix and link it."""
+    if shutil.which(REGISTRY, path=search_path(bin_folder)):
+        say(f"found: {REGISTRY}")
+        return
+    if not aptget.available():
+        note(f"what needs {REGISTRY} will be skipped: without apt-get it cannot be fetched")
+        return
+    check_prefix(prefix)
+    with locked(prefix):
+        tree = publish(prefix, REGISTRY, _fetch_registry)
+    bin_folder.mkdir(parents=True, exist_ok=True)
+    link_into(bin_folder, REGISTRY, tree / "usr" / "bin" / REGISTRY)
+    say(f"unpacked {REGISTRY} into {prefix} (nothing is installed)")
+
+
+def _fetch_registry(tree: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
+        apt = aptget.private_apt(Path(folder), sources=None)
+        apt.update()
+        unpack(apt.download([REGISTRY]), tree)
+
+
+def install(packages: Collection[str]) -> int:
+    """Install packages and return the exit code."""
     root = root_argv() if aptget.available() else None
     if root is None:
         note(
@@ -52,11 +77,32 @@ def main(only: Collection[str] = ()) -> int:
         return 0
     say(f"installing {', '.join(packages)}")
     try:
-        aptget.install(root, packages)
+        aptget.install(root, list(packages))
     except SetupError as error:
         return report_error(error)
     return 0
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Install what is missing and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("packages", nargs="*", help="only these")
+    parser.add_argument("--bin", type=Path, default=Path(".venv/bin"), help="where links are put")
+    parser.add_argument("--prefix", type=Path, default=Path(".tools"), help="the private prefix")
+    options = parser.parse_args(arguments)
+    only = options.packages
+    if not only or REGISTRY in only:
+        try:
+            ensure_registry(Path(options.prefix).resolve(), Path(options.bin).absolute())
+        except SetupError as error:
+            note(f"what needs {REGISTRY} will be skipped: {error}")
+    only = [name for name in only if name != REGISTRY]
+    packages = missing(only) if only or not options.packages else []
+    if packages:
+        return install(packages)
+    say(f"found: {', '.join(options.packages) or 'all that the integration tests use'}")
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

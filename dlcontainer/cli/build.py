@@ -9,8 +9,46 @@ from dlcontainer.cli import fetch, options, output
 from dlcontainer.engines.base import EngineKind
 
 if TYPE_CHECKING:
-    from dlcontainer.build import Workshop
+    from collections.abc import Callable
+
+    from dlcontainer.build import Image
+    from dlcontainer.errors import BuildError
     from dlcontainer.plan import Plan
+    from dlcontainer.sandbox import Sandbox
+    from dlcontainer.workshop import Workshop
+
+Engine = Annotated[
+    EngineKind | None,
+    typer.Option("--engine", help="The engine to build with; without it the site's."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show the commands that would run; build nothing.")
+]
+Locked = Annotated[
+    Path | None,
+    typer.Option("--locked", metavar="FILE", help="Take exactly what this lock names."),
+]
+Offline = Annotated[
+    Path | None,
+    typer.Option("--offline", metavar="DIR", help="Take all from a folder of `fetch`; no network."),
+]
+Explain = Annotated[
+    bool,
+    typer.Option(
+        "--explain", help="Say which steps the cache holds, and why another not; build nothing."
+    ),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Take no step and no image that is there already.")
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="STEP", help="End after this step and keep it; no image."),
+]
+Shell = Annotated[
+    bool,
+    typer.Option("--shell-on-failure", help="Open a shell in the tree of a step that failed."),
+]
 
 
 def build(
@@ -19,25 +57,16 @@ def build(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
-    engine: Annotated[
-        EngineKind | None,
-        typer.Option("--engine", help="The engine to build with; without it the site's."),
-    ] = None,
+    engine: Engine = None,
     target: options.Output = Path("images"),
     tmpdir: options.Tmpdir = None,
-    locked: Annotated[
-        Path | None,
-        typer.Option("--locked", metavar="FILE", help="Take exactly what this lock names."),
-    ] = None,
-    offline: Annotated[
-        Path | None,
-        typer.Option(
-            "--offline", metavar="DIR", help="Take all from a folder of `fetch`; no network."
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; build nothing.")
-    ] = False,
+    locked: Locked = None,
+    offline: Offline = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    no_cache: NoCache = False,
+    until: Until = None,
+    shell: Shell = False,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -48,14 +77,15 @@ def build(
     from dlcontainer.engines import trial
     from dlcontainer.engines.known import FINDERS
     from dlcontainer.siteconfig import Target
+    from dlcontainer.workshop import Workshop
 
     world = here()
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
-    console = output.Console(verbose=verbose, quiet=as_json)
+    console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     bundle = fetch.bundle_of(world, settled, (locked, offline), console, dry_run=dry_run)
     program = FINDERS[engine or settled.site.engine.kind](world.environ)
-    workshop = building.Workshop(
+    workshop = Workshop(
         engine=program,
         trial=trial.require(world.cache, program, world.host, runner),
         host=world.host,
@@ -70,8 +100,26 @@ def build(
     if dry_run:
         _show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)
         return
+    if explain:
+        _show_reasons(settled, workshop, tmpdir, as_json=as_json)
+        return
     console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.trial.version}")
-    image = building.build(settled, workshop, target, tmpdir)
+    wishes = building.Wishes(
+        tmpdir=tmpdir,
+        fresh=no_cache,
+        until=until,
+        on_failure=_shell(console) if shell else None,
+    )
+    image = building.build(settled, workshop, target, wishes)
+    if image is not None:
+        _show(image, settled, console, as_json=as_json)
+    elif as_json:
+        output.emit("build-until", {"step": until, "digest": settled.digest})
+    else:
+        console.step(f"done up to step '{until}': the next build goes on from there")
+
+
+def _show(image: "Image", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
     if as_json:
         output.emit(
             "build",
@@ -83,12 +131,46 @@ def build(
                 "size": image.size,
                 "seconds": round(image.seconds, 1),
                 "digest": settled.digest,
+                "found": image.found,
             },
         )
         return
-    size = f"{image.size / 1e6:.0f} MB in {image.seconds:.0f} s"
-    console.step(f"done: {size}")
+    if image.found:
+        console.step("nothing changed: the image is there already (--no-cache makes it anew)")
+    else:
+        console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
     output.say(str(image.path))
+
+
+def _shell(console: output.Console) -> "Callable[[Sandbox, BuildError], None]":
+    from dlcontainer.shell import interact
+
+    def look_round(bench: "Sandbox", error: "BuildError") -> None:
+        console.step(f"{error.what}\n{error.why or ''}")
+        console.step("a shell in the tree as the step left it; `exit` ends it and the build")
+        argv, env, cwd = bench.shell_command()
+        interact(argv, env=env, cwd=cwd)
+
+    return look_round
+
+
+def _show_reasons(
+    settled: "Plan", workshop: "Workshop", tmpdir: Path | None, *, as_json: bool
+) -> None:
+    from dlcontainer import build as building
+    from dlcontainer import preflight
+
+    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
+    reasons = building.explain(settled, workshop, scratch)
+    if as_json:
+        body = [
+            {"step": one.step.name, "key": one.step.key, "cached": one.cached, "why": one.why}
+            for one in reasons
+        ]
+        output.emit("explain", {"digest": settled.digest, "steps": body})
+        return
+    rows = [(one.step.name, "cache" if one.cached else "run", one.why) for one in reasons]
+    output.say(output.table(rows, head=("step", "from", "why")))
 
 
 def _show_dry_run(

@@ -40,7 +40,7 @@ def fetch(
 
     world = here()
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
-    console = output.Console(verbose=verbose, quiet=as_json)
+    console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     scratch = (tmpdir or world.scratch).absolute()
     if locked is not None:

@@ -59,7 +59,7 @@ def lock(
     world = here()
     meant = Target(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, options.required_site(site), settings, meant, variant)
-    console = output.Console(verbose=verbose, quiet=as_json)
+    console = output.Console(verbose=verbose, events=as_json)
     scratch = (tmpdir or world.scratch).absolute()
     runner = console.runner(world.environ)
     made = locking.lock(settled, world.host, runner, scratch, console)

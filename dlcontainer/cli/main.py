@@ -15,6 +15,7 @@ from dlcontainer import __version__
 from dlcontainer.cli import (
     bench,
     build,
+    cache,
     doctor,
     fetch,
     lock,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.add_typer(site.app, name="site")
 app.add_typer(recipe.app, name="recipe")
+app.add_typer(cache.app, name="cache")
 app.command("plan")(plan.plan)
 app.command("render")(render.render)
 app.command("lock")(lock.lock)

@@ -50,10 +50,11 @@ class Console:
     """Progress on stderr, with the time since the start.
 
     On a terminal the tools' last line is shown as it comes; in a log a line every half minute
-    says that work goes on.
+    says that work goes on. As `events` each is a JSON object on a line of its own.
     """
 
     verbose: bool = False
+    events: bool = False
     quiet: bool = False
     live: bool = field(default_factory=sys.stderr.isatty)
     began: float = field(default_factory=time.monotonic)
@@ -68,17 +69,33 @@ class Console:
     def _elapsed(self) -> str:
         return f"{time.monotonic() - self.began:5.0f} s"
 
+    def _event(self, kind: str, text: str) -> None:
+        import json
+
+        elapsed = round(time.monotonic() - self.began, 1)
+        event = {"event": kind, "elapsed_s": elapsed, "text": text}
+        print(json.dumps(event), file=sys.stderr, flush=True)
+
     def step(self, title: str) -> None:
         """Begin a step."""
-        self._print(title)
+        if self.events:
+            self._event("step", title)
+        else:
+            self._print(title)
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
-        self._print(f"  note: {text}")
+        if self.events:
+            self._event("note", text)
+        else:
+            self._print(f"  note: {text}")
 
     def line(self, text: str) -> None:
         """Show a tool's own line: whole when asked to, else as a sign of life."""
-        if self.verbose:
+        if self.events:
+            if self.verbose:
+                self._event("line", text)
+        elif self.verbose:
             self._print(f"  | {text}")
         elif self.live and not self.quiet:
             width = shutil.get_terminal_size().columns - 14

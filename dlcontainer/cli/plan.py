@@ -36,14 +36,13 @@ def plan(
     if as_json:
         output.emit("plan", _body(settled))
         return
-    base = settled.recipe.base
     trial = settled.trial
     rows = [
         ("image", settled.name),
         ("recipe", f"{settled.recipe.name} {settled.recipe.version}: {settled.recipe.summary}"),
         ("site", f"{settled.site.target} ({settled.site.arch}): {settled.site.summary}"),
         *_variant(settled),
-        ("base", base.image or f"{base.distribution} {base.release}, minimal root tree"),
+        ("base", settled.recipe.base.title),
         ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
         ("engine", _engine(settled.site.engine.kind, trial)),
         ("digest", f"sha256:{settled.digest}"),

@@ -8,7 +8,7 @@ import typer
 from dlcontainer.cli import matrix, options, output
 from dlcontainer.errors import UsageError
 
-Format = Literal["apptainer", "dockerfile", "native"]
+Format = Literal["apptainer", "dockerfile", "native", "job", "route"]
 
 
 def render(
@@ -29,15 +29,25 @@ def render(
         ),
     ] = None,
     every: options.All = False,
+    launch: Annotated[
+        str | None,
+        typer.Option(
+            "--form",
+            metavar="NAME",
+            help="The usual way to place ranks in a job script; else the site's first.",
+        ),
+    ] = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Render the definition file, the Dockerfile or the native script."""
+    """Render the definition file, the Dockerfile, the native script or the site's job script."""
     from dlcontainer.cli.world import here
     from dlcontainer.formats import context, texts
     from dlcontainer.siteconfig import Target
 
+    if launch is not None and form != "job":
+        raise UsageError("--form is a job script's", next_step="--format job")
     world = here()
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
@@ -47,12 +57,14 @@ def render(
         return
     site = options.required_site(site)
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
-    text = texts.text(settled, form, world.resources.template_folders())
+    folders = world.resources.template_folders()
+    text = texts.text(settled, form, folders, launch)
+    beside = texts.beside(settled, form, folders)
     written = None
     if target is not None:
-        written = context.write(settled, form, text, target)
+        written = context.write(settled, form, text, target, beside)
     if as_json:
-        body = {"format": form, "digest": settled.digest, "text": text}
+        body = {"format": form, "digest": settled.digest, "text": text, "beside": beside}
         output.emit("render", {**body, "written": str(written) if written else None})
     elif written is None:
         typer.echo(text, nl=False)

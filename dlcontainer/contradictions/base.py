@@ -42,8 +42,8 @@ def distribution_of(base: Base) -> Distribution | None:
 
 def glibc_of(base: Base) -> str | None:
     """Give the C library of a base; None where it is not known."""
-    known = distribution_of(base)
-    return known.glibc if known else None
+    facts = base.facts
+    return facts.glibc if facts else None
 
 
 def base_path(base: Base) -> KeyPath:

@@ -57,19 +57,24 @@ class Apptainer:
         """Give `apptainer build`; %test is left to `validate`."""
         argv = [str(self.program), "--nocolor", "build", "--notest", "--disable-cache"]
         argv += BUILD_MODES[spec.mode]
+        if spec.plain_http:
+            argv.append("--no-https")
         if spec.squash:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
         argv += _binds(spec.binds)
         return [*argv, str(spec.image), spec.definition]
 
-    def unpack_base_argv(self, definition: str, tree: Path, mode: str) -> list[str]:
+    def unpack_base_argv(
+        self, definition: str, tree: Path, mode: str, *, plain_http: bool = False
+    ) -> list[str]:
         """Give the command that makes a tree of a definition's base; its %setup runs beside it.
 
         %setup runs on the host, but with the ids of the tree: what reads or packs a tree whose
         files belong to several users goes through it, on every system where the build works.
         """
         argv = [str(self.program), "--nocolor", "build", "--sandbox", "--force", "--notest"]
-        return [*argv, "--disable-cache", *BUILD_MODES[mode], str(tree), definition]
+        argv += ["--disable-cache", *BUILD_MODES[mode]]
+        return [*argv, *(["--no-https"] if plain_http else []), str(tree), definition]
 
     def step_argv(self, spec: StepSpec) -> list[str]:
         """Give the command that runs something as root of a tree, which it may change."""

@@ -21,6 +21,8 @@ class BuildSpec:
     mode: str
     # Arguments of mksquashfs; empty where the engine does not take them.
     squash: tuple[str, ...] = ()
+    # The base's registry speaks http, not https.
+    plain_http: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

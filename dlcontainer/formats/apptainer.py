@@ -23,17 +23,20 @@ _VARIABLE = re.compile(r"\{\{\s*\w+\s*\}\}")
 def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows; raises ConfigError for what would be read as more."""
     _check(plan)
-    image = plan.recipe.base.image
+    image = plan.recipe.base.reference
     return {
         "head": [Text(line) for line in labels.head(plan)],
         "bootstrap": Text("docker" if image else "localimage"),
-        "source": Text(image.removeprefix("docker://") if image else BASE_FILE),
+        "source": Text(image.source if image else BASE_FILE),
+        # Not every image has the folder that the routing is bound at; nothing may be bound at
+        # what is not there. One name, no -p: through a link nothing is made on the host.
+        "mount_point": Text(commands.ROUTING_FOLDER) if image else None,
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
         "labels": [(Text(key), Text(value)) for key, value in labels.labels(plan).items()],
         "environment": sorted(plan.environment.items()),
-        "path": Text(quote(f"{plan.recipe.prefix}/bin")),
+        "path": commands.search_path(plan),
         "blocks": commands.image_blocks(plan),
         "routing": Text(commands.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),
@@ -41,6 +44,16 @@ def values(plan: Plan) -> Mapping[str, object]:
         "summary": Text(plan.recipe.summary),
         "exposes": Text(", ".join(plan.recipe.exposes)),
     }
+
+
+def origin(plan: Plan) -> str:
+    """Give the definition file that makes a tree of the base alone."""
+    image = plan.recipe.base.reference
+    if image is None:
+        return f"Bootstrap: localimage\nFrom: {BASE_FILE}\n"
+    folder = f'"${{APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}}"{commands.ROUTING_FOLDER}'
+    mount_point = f"%setup\n    [ -d {folder} ] || mkdir {folder}\n"
+    return f"Bootstrap: docker\nFrom: {image.source}\n{mount_point}"
 
 
 def _check(plan: Plan) -> None:

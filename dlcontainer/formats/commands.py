@@ -26,6 +26,18 @@ class Block:
     is_script: bool
 
 
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def search_path(plan: Plan) -> Text:
+    """Give the image's PATH: the recipe's programs first, then the base's.
+
+    An image that serves as a base may have its own (/usr/local/cuda/bin …), which stays.
+    """
+    rest = '"$PATH"' if plan.recipe.base.image else _SYSTEM_PATH
+    return Text(f"{quote(f'{plan.recipe.prefix}/bin')}:{rest}")
+
+
 def upstream_variable(name: str) -> str:
     """Name the variable through which a build routes a recipe's upstream elsewhere."""
     return f"DLC_UPSTREAM_{name.upper()}"

@@ -16,17 +16,18 @@ ROOT_TREE = "rootfs.tar"
 
 def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows."""
-    image = plan.recipe.base.image
+    image = plan.recipe.base.reference
     return {
         "head": [Text(line) for line in labels.head(plan)],
-        "source": Text(image.removeprefix("docker://") if image else "scratch"),
+        "source": Text(image.source if image else "scratch"),
         "rootfs": None if image else Text(ROOT_TREE),
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
         "labels": [(Text(key), _word(value)) for key, value in labels.labels(plan).items()],
         "environment": [(Text(k), _word(v)) for k, v in sorted(plan.environment.items())],
-        "path": Text(f"{plan.recipe.prefix}/bin"),
+        # Nothing in it needs quotes but the variable, which the builder fills in as it is.
+        "path": Text(commands.search_path(plan).replace('"', "")),
         "runs": [(block.name, _run(block)) for block in commands.image_blocks(plan)],
     }
 

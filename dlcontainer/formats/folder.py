@@ -51,7 +51,9 @@ def write(plan: Plan, folder: Path, templates: list[Path]) -> None:
     """Write all texts of a plan to a folder."""
     folder.mkdir()
     for form in texts.formats_of(plan):
-        (folder / texts.FILE_NAMES[form]).write_text(texts.text(plan, form, templates))
+        written = {texts.FILE_NAMES[form]: texts.text(plan, form, templates)}
+        for name, text in {**written, **texts.beside(plan, form, templates)}.items():
+            (folder / name).write_text(text)
 
 
 def _entries(target: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ import json
 
 from dlcontainer import __version__
 from dlcontainer.fields import OCI_ARCH
+from dlcontainer.formats import surroundings
 from dlcontainer.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
 
 PREFIX = "org.dlcontainer"
@@ -13,25 +14,34 @@ MANIFEST = f"{IMAGE_FOLDER}/manifest.json"
 
 def head(plan: Plan) -> list[str]:
     """Give the comment lines at the head of every text."""
-    base = plan.recipe.base
-    start = base.image or f"{base.distribution} {base.release}, minimal root tree"
-    return [
+    image = plan.recipe.base.reference
+    unpinned = ["The base's tag may name another image tomorrow: pin it (base.digest)."]
+    lines = [
         f"{plan.recipe.name} {plan.recipe.version} for site {plan.site.target} ({plan.site.arch})",
-        f"base: {start}",
+        f"base: {plan.recipe.base.title}",
+        *(unpinned if image and image.digest is None else []),
         f"plan: sha256:{plan.digest}",
         "Rendered by dlcontainer: change the recipe or the site config, not this file.",
     ]
+    mpi = surroundings.used_mpi(plan)
+    if mpi and mpi.mode == "compile":
+        lines.append(f"compiled against the site's {mpi.name}: build with {mpi.root} bound")
+        if plan.site.engine.route:
+            lines.append("how, at the site: dlcontainer render --format route -o FOLDER/")
+    return lines
 
 
 def labels(plan: Plan) -> dict[str, str]:
     """Give the labels of an image: OCI's own names first, then ours."""
-    recipe = plan.recipe
+    recipe, image = plan.recipe, plan.recipe.base.reference
     given = {
         "org.opencontainers.image.title": recipe.name,
         "org.opencontainers.image.version": recipe.version,
         "org.opencontainers.image.description": recipe.summary,
         "org.opencontainers.image.url": recipe.homepage,
         "org.opencontainers.image.licenses": recipe.license,
+        "org.opencontainers.image.base.name": image.tagged if image else None,
+        "org.opencontainers.image.base.digest": image.digest if image else None,
         f"{PREFIX}.arch": OCI_ARCH[plan.site.arch],
         f"{PREFIX}.digest": f"sha256:{plan.digest}",
         f"{PREFIX}.recipe": recipe.name,

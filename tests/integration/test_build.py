@@ -38,14 +38,14 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
         "unpack",
         "system",
         "framework",
-        "clean",
+        "image",
         "pack",
     ]
     versions = {wheel["name"]: wheel["version"] for wheel in recorded["python_packages"]}
     assert versions["torch"].startswith("2.13.0")
     assert all(len(wheel["sha256"]) == 64 for wheel in recorded["python_packages"])
     log = built.log.read_text()
-    assert "==> step 2/3 framework" in log
+    assert "--- step 2/3 framework" in log
     assert stat.S_IMODE(built.log.stat().st_mode) & 0o077 in (0o044, 0o040, 0)
 
 
@@ -67,8 +67,7 @@ def test_labels_and_architecture(
     assert labels["org.dlcontainer.site"] == "local"
     assert labels["org.dlcontainer.digest"] == f"sha256:{pytorch_image.body['digest']}"
     text = world.run("render", "pytorch", "--site", "local").stdout
-    # Apptainer leaves out the comment at the head, and nothing else.
-    assert attributes["deffile"].strip() == text[text.index("Bootstrap:") :].strip()
+    assert attributes["deffile"] == text
     recorded = pytorch_image.recorded()
     assert recorded["text_sha256"] == hashlib.sha256(text.encode()).hexdigest()
 
@@ -101,6 +100,7 @@ def test_second_build_replaces_the_first_whole(world: World, bare: Path, tmp_pat
     before = first.image.stat().st_ino
     seen: set[int] = set()
     argv = [*world.program, "build", str(bare), "--site", "local", "-o", str(tmp_path)]
+    argv.append("--no-cache")
     environ = dict(world.environ)
     with subprocess.Popen(argv, env=environ, cwd=world.folder, stderr=subprocess.DEVNULL) as again:
         try:

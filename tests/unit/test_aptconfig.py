@@ -8,7 +8,7 @@ from dlcontainer import aptconfig
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.machine import Host
 from tests.fakes import RecordingRunner, completed
-from tests.values import RECORDED, folder_of, host, plan_of, site_of
+from tests.values import IMAGE_BASE, RECORDED, folder_of, host, plan_of, site_of
 
 LISTED = (RECORDED / "indextargets-bookworm.txt").read_text()
 DUMP = """Acquire "";
@@ -93,11 +93,16 @@ def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
     ]
 
 
+def test_an_image_that_states_its_system_has_the_hosts_mirrors(apt: Host, tmp_path: Path) -> None:
+    system = {"distribution": "debian", "release": "bookworm", "source": "a page"}
+    plan = plan_of(folder_of(tmp_path, base={**IMAGE_BASE, "system": system}))
+    runner = RecordingRunner([completed("apt-get", stdout=LISTED), completed("apt-config")])
+    assert aptconfig.read(plan, apt, runner, {})[0] == SOURCES
+
+
 @pytest.mark.parametrize("case", ["other distribution", "no apt", "default", "image"])
 def test_when_the_hosts_are_not_asked(apt: Host, tmp_path: Path, case: str) -> None:
     from dataclasses import replace
-
-    from tests.values import IMAGE_BASE
 
     on = {
         "other distribution": replace(apt, distribution="rocky"),

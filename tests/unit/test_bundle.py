@@ -2,6 +2,7 @@
 
 import hashlib
 import tarfile
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def test_the_keys_of_steps_follow_their_packages(tmp_path: Path) -> None:
 
     def keys(held: Lock | None) -> dict[str, str]:
         pins = held.step_keys() if held else None
-        return {step.name: step.key for step in steps.work(plan, tmp_path / "context", "r", pins)}
+        return {step.name: step.key for step in steps.work(plan, tmp_path / "context", {}, pins)}
 
     other = lock(steps=(lock().steps[0],))
     assert keys(lock())["system"] == keys(other)["system"] != keys(None)["system"]
@@ -163,16 +164,7 @@ def test_mmdebstrap_gets_the_locked_packages_alone(tmp_path: Path) -> None:
     (tools / "mmdebstrap").chmod(0o755)
     plan = plan_of(folder_of(tmp_path / "r"))
     held = write_bundle(tmp_path / "b", lock(plan))
-    routed = Routed(
-        folder=tmp_path,
-        binds=(),
-        apt_sources=(),
-        apt_settings=(),
-        environment={},
-        traces=(),
-        notes=(),
-        bundle=held,
-    )
+    routed = replace(Routed.nothing(tmp_path), bundle=held)
     work = tmp_path / "it's work"
     argv = rootfs.mmdebstrap_argv(
         plan, routed, host(environ={"PATH": str(tools)}), work / "rootfs.tar"

@@ -51,6 +51,9 @@ def config(home: Path, name: str, data: dict[str, Any]) -> Path:
         (["plan", *SLURM], "plan"),
         (["render", *SLURM], "render"),
         (["render", *SLURM, "-f", "native", "-o", "a b/"], "render"),
+        (["render", *SLURM, "-f", "job", "-o", "a b/"], "render"),
+        (["render", *SLURM, "-f", "job", "--form", "a"], "error"),
+        (["render", *SLURM, "-f", "route"], "error"),
         (["plan", "--site", "local", "--set", "base.release=potato"], "error"),
         (["render", "--site", "nowhere"], "error"),
         (["build", *SLURM, "--dry-run"], "error"),
@@ -93,7 +96,8 @@ def test_people_read_text(run: Run) -> None:
     assert run("--version") == (0, f"dlcontainer {__version__}\n", "")
 
 
-@pytest.mark.parametrize("form", texts.FORMATS)
+# The site documents no other way to build.
+@pytest.mark.parametrize("form", [form for form in texts.FORMATS if form != "route"])
 def test_render_gives_the_golden_text_and_nothing_else(run: Run, form: texts.Format) -> None:
     wanted = (GOLDEN / "pytorch-2.13.0-example-slurm" / texts.FILE_NAMES[form]).read_text()
     assert run("render", "pytorch", *SLURM, "--format", form) == (0, wanted, "")
@@ -118,6 +122,7 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["plan", *SLURM, "a", "b"], "unexpected extra argument"),
         (["plna"], "No such command 'plna'"),
         (["render", *SLURM, "--format", "docker"], "'docker' is not one of"),
+        (["render", *SLURM, "--form", "a"], "--form is a job script's"),
         (["build", *SLURM, "--engine", "podman"], "'podman' is not"),
         (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
         (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),

@@ -153,3 +153,12 @@ def test_an_unknown_glibc_is_in_doubt(tmp_path: Path) -> None:
     assert "can't be compared" in only
     said = refused(tmp_path, rocm | os("2.99"), stack=AMD)
     assert "next: take a base with glibc 2.99 or newer" in said
+
+
+def test_an_image_that_states_its_glibc(tmp_path: Path) -> None:
+    rocm = {"jobs": {"flags": ["--rocm"]}}
+    system = {"distribution": "rocky", "release": "8", "glibc": "2.28", "source": "a page"}
+    stated = {**IMAGE_BASE, "system": system}
+    said = refused(tmp_path, rocm | os("2.31"), stack=AMD, base=stated)
+    assert "glibc 2.28 of the base is older than the host's 2.31" in said
+    assert doubted(tmp_path, rocm | os("2.28"), stack=AMD, base=stated) == []

@@ -29,10 +29,11 @@ def test_build_argv_with_all_there_is() -> None:
         image=IMAGE,
         mode="fakeroot",
         squash=SQUASH,
+        plain_http=True,
         binds=((Path("/a b"), "/mnt"), (Path("/c"), "/mnt/folder-0")),
     )
     assert ENGINE.build_argv(spec) == [
-        *[*HEAD, "build", "--notest", "--disable-cache", "--fakeroot"],
+        *[*HEAD, "build", "--notest", "--disable-cache", "--fakeroot", "--no-https"],
         *["--mksquashfs-args", "-comp zstd -Xcompression-level 3"],
         *["--bind", "/a b:/mnt", "--bind", "/c:/mnt/folder-0"],
         *[str(IMAGE), "apptainer.def"],

@@ -10,7 +10,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import commands, context, labels, texts
 from dlcontainer.formats.texts import FORMATS, Format
 from dlcontainer.plan import Plan
-from tests.values import IMAGE_BASE, TEMPLATES, folder_of, plan_of, site_of
+from tests.values import IMAGE_BASE, TAGGED_BASE, TEMPLATES, folder_of, plan_of, site_of
 
 PIP = {"packages": ["tool==2.0", "other[x]==1"]}
 UPSTREAM = {"up": {"url": "https://example.org/whl?a=1&b=2", "source": "a page"}}
@@ -29,9 +29,38 @@ def test_an_image_by_digest_as_base(tmp_path: Path) -> None:
     source = IMAGE_BASE["image"].removeprefix("docker://")
     definition = render(plan, "apptainer").splitlines()
     assert definition[4:6] == ["Bootstrap: docker", f"From: {source}"]
+    # The routing is bound at a folder that not every image has.
+    assert '    [ -d "$rootfs"/mnt ] || mkdir "$rootfs"/mnt' in definition
     dockerfile = render(plan, "dockerfile").splitlines()
     assert f"FROM {source}" in dockerfile
     assert not [line for line in dockerfile if line.startswith("ADD")]
+
+
+def test_an_image_with_a_tag_too(tmp_path: Path) -> None:
+    digest = f"sha256:{'cd' * 32}"
+    plan = plan_of(folder_of(tmp_path, base={**TAGGED_BASE, "digest": digest}))
+    name = "registry.example.org/base/os"
+    forms: dict[Format, str] = {"apptainer": "From: ", "dockerfile": "FROM "}
+    for form, word in forms.items():
+        text = render(plan, form)
+        assert f"\n{word}{name}@{digest}\n" in text
+        assert f"# base: docker://{name}@{digest} (tag 8.9)\n" in text
+    found = labels.labels(plan)
+    assert found["org.opencontainers.image.base.name"] == f"{name}:8.9"
+    assert found["org.opencontainers.image.base.digest"] == digest
+
+
+def test_an_image_that_is_not_pinned_is_rendered_and_said_so(tmp_path: Path) -> None:
+    plan = plan_of(folder_of(tmp_path, base=TAGGED_BASE))
+    warning = "# The base's tag may name another image tomorrow: pin it (base.digest).\n"
+    forms: dict[Format, str] = {"apptainer": "From: ", "dockerfile": "FROM "}
+    for form, word in forms.items():
+        text = render(plan, form)
+        assert f"\n{word}registry.example.org/base/os:8.9\n" in text
+        assert warning in text
+    assert "org.opencontainers.image.base.digest" not in labels.labels(plan)
+    (note,) = [note for note in plan.notes if note.startswith("base: ")]
+    assert "os:8.9 is not pinned" in note
 
 
 def test_a_native_twin_of_an_image_is_refused(tmp_path: Path) -> None:
@@ -158,7 +187,9 @@ def test_a_folder_gets_the_text_and_the_files_that_it_names(tmp_path: Path, form
     written = context.write(plan, form, "text\n", f"{target}/")
     found = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
     names = {"verify.py"}
-    if form != "native":
+    if form == "job":
+        names = set()
+    elif form != "native":
         names = {"files/manifest.json", "files/00-verify.py", "files/01-copy"}
     assert found == {texts.FILE_NAMES[form], *names}
     assert (written.name, written.read_text()) == (texts.FILE_NAMES[form], "text\n")

@@ -9,7 +9,7 @@ from spython.main.parse.parsers import SingularityParser
 
 from dlcontainer.cli import matrix
 from dlcontainer.formats import context, texts
-from dlcontainer.formats.texts import FILE_NAMES, FORMATS, Format
+from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.plan import Plan
 from tests.values import GOLDEN, HOST, TEMPLATES, host, shipped_matrix, shipped_plan
 
@@ -87,7 +87,7 @@ def test_there_are_no_other_golden_files() -> None:
     assert found == texts_ | {GOLDEN / "README.md", GOLDEN / "matrix.txt"}
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", texts.formats_of(LOCAL))
 def test_the_host_is_in_no_text(form: Format) -> None:
     environ = {
         "http_proxy": "http://user:secret@proxy.example:3128",

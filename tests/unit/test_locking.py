@@ -176,3 +176,27 @@ def test_a_build_refuses_what_is_no_lock(run: Run, tmp_path: Path, option: str) 
     code, _, err = run("build", *argv, option, name)
     assert code == 3
     assert "no whole" in err
+
+
+def test_wheels_for_an_image_whose_system_is_stated(tmp_path: Path) -> None:
+    system = {
+        "distribution": "ubuntu",
+        "release": "noble",
+        "glibc": "2.39",
+        "python": "3.12",
+        "source": "a page",
+    }
+    base = {**IMAGE_BASE, "system": system}
+    plan = plan_of(folder_of(tmp_path / "r", base=base), site=site_of(routing={"apt": "default"}))
+    runner = RecordingRunner()
+    resolver = locking.resolver_of(plan, host(), runner, tmp_path, Quiet())
+    assert resolver.pip is not None
+    assert (resolver.pip.python, resolver.pip.glibc) == ("3.12", "2.39")
+    bare = plan_of(folder_of(tmp_path / "b", base=IMAGE_BASE))
+    assert locking.resolver_of(bare, host(), runner, tmp_path, Quiet()).pip is None
+
+
+def test_a_tag_is_no_lock(asked: Asked, tmp_path: Path) -> None:
+    tag = {"image": "docker://registry.example.org/base/os:1"}
+    with pytest.raises(ConfigError, match="has no digest"):
+        make(tmp_path, base=tag, steps=[{"name": "x", "shell": "true"}])

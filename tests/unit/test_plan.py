@@ -9,7 +9,7 @@ from dlcontainer import document
 from dlcontainer.document import Document
 from dlcontainer.errors import ConfigError
 from dlcontainer.plan import Plan, base_python, native_twin_reason
-from tests.values import HOST, IMAGE_BASE, TRIAL, folder_of, host, plan_of, site_of
+from tests.values import HOST, IMAGE_BASE, TAGGED_BASE, TRIAL, folder_of, host, plan_of, site_of
 
 
 def layer(name: str, /, **data: Any) -> Document:
@@ -91,6 +91,23 @@ def test_a_base_image_replaces_a_distribution_and_the_other_way_round(
     else:
         assert (base.image, base.release, base.source) == (None, "trixie", None)
         assert base_python(plan.recipe) == "3.13"
+
+
+def test_what_was_said_of_an_image_is_not_said_of_another(tmp_path: Path) -> None:
+    system = {"distribution": "rocky", "release": "8", "python": "3.9", "source": "a page"}
+    folder = folder_of(tmp_path, base={**IMAGE_BASE, "source": "a page", "system": system})
+    assert base_python(plan_of(folder).recipe) == "3.9"
+    assert not [note for note in plan_of(folder).notes if "not pinned" in note]
+    other = plan_of(folder, changes=[layer("user", base=TAGGED_BASE)])
+    base = other.recipe.base
+    assert (base.image, base.source, base.system) == (TAGGED_BASE["image"], None, None)
+    (note,) = [note for note in other.notes if "not pinned" in note]
+    assert "`dlcontainer build` refuses it" in note
+    digest = f"sha256:{'cd' * 32}"
+    changes = [layer("user", base=TAGGED_BASE), layer("--set", base={"digest": digest})]
+    pinned = plan_of(folder, changes=changes).recipe.base.reference
+    assert pinned is not None
+    assert pinned.source == f"registry.example.org/base/os@{digest}"
 
 
 def test_part_of_a_base_merges(tmp_path: Path) -> None:

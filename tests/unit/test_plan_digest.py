@@ -140,7 +140,7 @@ def in_process(real_processes: None) -> Callable[[str], str]:
             "for site in ('local', 'example-slurm'):\n"
             "    plan = shipped_plan(site)\n"
             "    print(plan.digest, plan.origins, plan.notes)\n"
-            "    for form in texts.FORMATS: print(texts.text(plan, form, [TEMPLATES]))\n"
+            "    for form in texts.formats_of(plan): print(texts.text(plan, form, [TEMPLATES]))\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", program],
@@ -157,5 +157,5 @@ def in_process(real_processes: None) -> Callable[[str], str]:
 
 def test_another_process_gives_the_same_bytes(in_process: Callable[[str], str]) -> None:
     first = in_process("1")
-    assert first.count("plan: sha256:") == 6
+    assert first.count("plan: sha256:") == 8
     assert in_process("4242") == first

@@ -8,7 +8,11 @@ from dlcontainer import document, recipe
 from dlcontainer.distributions import DISTRIBUTIONS
 from dlcontainer.errors import ConfigError
 from dlcontainer.recipe import Recipe
-from tests.values import IMAGE_BASE, RECIPE, ROOT
+from tests.values import IMAGE_BASE, RECIPE, ROOT, TAGGED_BASE
+
+DIGEST = f"sha256:{'cd' * 32}"
+DEBIAN = {"distribution": "debian", "release": "bookworm"}
+SYSTEM = {"distribution": "rocky", "release": "8", "glibc": "2.28", "source": "its os-release"}
 
 
 def recipe_of(**changes: Any) -> Recipe:
@@ -40,13 +44,51 @@ def test_known_distributions(name: str, release: str) -> None:
 
 
 def test_an_image_by_digest() -> None:
-    assert recipe_of(base=IMAGE_BASE).base.image == IMAGE_BASE["image"]
+    base = recipe_of(base=IMAGE_BASE).base
+    assert (base.image, base.title, base.facts) == (IMAGE_BASE["image"], IMAGE_BASE["image"], None)
+
+
+def test_an_image_with_tag_and_digest_apart() -> None:
+    base = recipe_of(base={**TAGGED_BASE, "digest": DIGEST, "system": SYSTEM}).base
+    assert base.reference is not None
+    assert (base.reference.tag, base.reference.digest) == ("8.9", DIGEST)
+    assert base.title == f"docker://registry.example.org/base/os@{DIGEST} (tag 8.9)"
+    together = {"image": f"{TAGGED_BASE['image']}@{DIGEST}"}
+    assert recipe_of(base=together).base.reference == base.reference
+    assert recipe_of(base={**together, "digest": DIGEST}).base.reference == base.reference
+
+
+def test_an_image_that_is_not_pinned() -> None:
+    base = recipe_of(base=TAGGED_BASE).base
+    assert base.reference is not None
+    assert base.reference.digest is None
+    assert base.title == f"{TAGGED_BASE['image']}, not pinned"
+
+
+def test_what_is_known_of_a_base() -> None:
+    facts = recipe_of(base={**TAGGED_BASE, "system": SYSTEM}).base.facts
+    assert facts is not None
+    assert (facts.distribution, facts.release, facts.glibc) == ("rocky", "8", "2.28")
+    facts = recipe_of().base.facts
+    assert facts is not None
+    assert (facts.distribution, facts.glibc, facts.python) == ("debian", "2.36", "3.11")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"base": {"image": "docker://example.org/a:latest"}}, r"base.image: .*does not match"),
+        ({"base": {"image": "example.org/a:1"}}, r"base.image: not docker://NAME\[:TAG\]"),
+        (
+            {"base": {**IMAGE_BASE, "digest": DIGEST}},
+            r"base: two digests: 'image' has sha256:abab.*, 'digest' is sha256:cdcd",
+        ),
+        ({"base": {**TAGGED_BASE, "digest": "cd" * 32}}, r"base.digest: not a digest"),
+        ({"base": {**DEBIAN, "digest": DIGEST}}, r"base: 'digest' belongs to 'image'"),
+        ({"base": {**DEBIAN, "system": SYSTEM}}, r"base: 'system' belongs to 'image'"),
+        (
+            {"base": {**TAGGED_BASE, "system": {"distribution": "rocky", "release": "8"}}},
+            r"base.system.source: missing",
+        ),
         ({"base": {**IMAGE_BASE, "release": "bookworm"}}, r"base: give 'image', or .* not both"),
         ({"base": {"distribution": "debian"}}, r"base: needs 'distribution' and 'release', or"),
         (

@@ -8,16 +8,19 @@ import pytest
 
 from dlcontainer import record
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.growing import Done
 from dlcontainer.record import Facts
+from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
+from dlcontainer.steps import StepWork
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
+TREE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
 
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
+
+def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
     image = tmp_path / "it's an image.sif"
     image.write_bytes(b"image")
-    base = BaseTree(path=tmp_path, sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
     path = record.beside(image)
     record.write(
         path,
@@ -29,11 +32,33 @@ def written(tmp_path: Path) -> Path:
             base=base,
             text="text\n",
             packages=({"name": "a", "version": "1", "sha256": "cd"},),
+            done=(Done(step=STEP, seconds=1.5, kept=None, packages=()),),
             steps=(("base", 1.25), ("pack", 2.0)),
             seconds=3.14159,
         ),
     )
     return path
+
+
+STEP = StepWork(name="s", number=1, total=1, script="", files=(), inputs={}, key="ef")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    return write(tmp_path, TREE)
+
+
+def test_the_base(tmp_path: Path) -> None:
+    body = json.loads(write(tmp_path, TREE).read_text())
+    assert body["base"] == {"sha256": "ab", "made": "2026-01-01T00:00:00Z"}
+    image = BaseImage(name="e.org/a", tag="1", digest="sha256:a", platform_digest="sha256:b")
+    body = json.loads(write(tmp_path, image).read_text())
+    assert body["base"] == {
+        "image": "e.org/a",
+        "tag": "1",
+        "digest": "sha256:a",
+        "platform_digest": "sha256:b",
+    }
 
 
 def test_what_it_says(written: Path, tmp_path: Path) -> None:
@@ -51,6 +76,7 @@ def test_what_it_says(written: Path, tmp_path: Path) -> None:
     assert body["text_sha256"] == hashlib.sha256(b"text\n").hexdigest()
     assert body["engine"]["squash"] == ["-comp", "zstd", "-Xcompression-level", "3"]
     assert body["steps"][0] == {"name": "base", "seconds": 1.25}
+    assert body["work"] == [{"name": "s", "key": "ef", "seconds": 1.5, "kept": None}]
     for private in ("ada", "/home", str(tmp_path)):
         assert private not in written.read_text()
 

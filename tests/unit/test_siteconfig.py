@@ -103,6 +103,7 @@ def test_overrides_come_last(tmp_path: Path) -> None:
         ({"routing": {"proxies": "x"}}, r"routing.proxies: unknown key; did you mean 'proxy'\?"),
         ({"routing": {"pip": "never"}}, r"routing.pip: .*'auto', 'default'"),
         ({"routing": {"wheels": ["wheels"]}}, r"routing.wheels\[0\]: must be an absolute path"),
+        ({"routing": {"plain_http": ["http://a.b"]}}, r"plain_http\[0\]: not a registry"),
         ({"environment": {"A-B": "1"}}, r"environment.A-B: .*not a variable's name"),
         ({"environment": {"A": "x\ty"}}, r"environment.A: must be one printable line"),
         ({"filesystems": [{"path": "/a", "kind": "nfs", "purpose": "tmp"}]}, r"purpose: expected"),

@@ -11,6 +11,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(setup_tests, "search_path", lambda: str(tmp_path))
     monkeypatch.setattr(setup_tests, "WANTED", {"chromium": "chromium", "/no/such": "lmod"})
     monkeypatch.setattr(aptget, "available", lambda: True)
+    monkeypatch.setattr(setup_tests, "ensure_registry", lambda prefix, bin_folder: None)
 
 
 @pytest.mark.usefixtures("bare")
@@ -18,7 +19,7 @@ def test_without_root_the_line_to_type_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup_tests, "root_argv", lambda: None)
-    assert setup_tests.main() == 0
+    assert setup_tests.main([]) == 0
     assert "sudo apt-get install chromium lmod" in capsys.readouterr().out
 
 
@@ -27,7 +28,7 @@ def test_root_installs_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(setup_tests, "root_argv", list)
     monkeypatch.setattr(aptget, "install", lambda root, names: asked.append(names))
-    assert (setup_tests.main(), asked) == (0, [["chromium", "lmod"]])
+    assert (setup_tests.main([]), asked) == (0, [["chromium", "lmod"]])
 
 
 @pytest.mark.usefixtures("bare")
@@ -39,7 +40,7 @@ def test_what_apt_refuses_ends_the_set_up(
 
     monkeypatch.setattr(setup_tests, "root_argv", list)
     monkeypatch.setattr(aptget, "install", refuse)
-    assert setup_tests.main() == 1
+    assert setup_tests.main([]) == 1
     assert "it would remove environment-modules" in capsys.readouterr().err
 
 
@@ -47,5 +48,46 @@ def test_nothing_is_asked_where_all_is_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup_tests, "WANTED", {"/": "base-files"})
-    assert setup_tests.main() == 0
+    monkeypatch.setattr(setup_tests, "ensure_registry", lambda prefix, bin_folder: None)
+    assert setup_tests.main([]) == 0
     assert "found" in capsys.readouterr().out
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
+    """No registry here; one that is fetched is an empty file."""
+    trees: list[Path] = []
+
+    def fetch(tree: Path) -> None:
+        trees.append(tree)
+        (tree / "usr" / "bin").mkdir(parents=True)
+        (tree / "usr" / "bin" / setup_tests.REGISTRY).touch(mode=0o755)
+
+    monkeypatch.setattr(setup_tests, "search_path", lambda *first: ":".join(map(str, first)))
+    monkeypatch.setattr(aptget, "available", lambda: True)
+    monkeypatch.setattr(setup_tests, "_fetch_registry", fetch)
+    return trees
+
+
+def test_the_registry_is_only_unpacked(fetched: list[Path], tmp_path: Path) -> None:
+    places = ["--bin", str(tmp_path / "bin"), "--prefix", str(tmp_path / "tools")]
+    for _ in range(2):
+        assert setup_tests.main([*places, setup_tests.REGISTRY]) == 0
+    assert len(fetched) == 1
+    assert (tmp_path / "bin" / setup_tests.REGISTRY).resolve().is_relative_to(fetched[0])
+
+
+def test_a_registry_that_cannot_be_fetched_is_a_note(
+    fetched: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(tree: Path) -> None:
+        raise SetupError("no such package")
+
+    monkeypatch.setattr(setup_tests, "_fetch_registry", refuse)
+    places = ["--bin", str(tmp_path / "bin"), "--prefix", str(tmp_path / "tools")]
+    assert setup_tests.main([*places, setup_tests.REGISTRY]) == 0
+    assert "docker-registry will be skipped: no such package" in capsys.readouterr().out
+    assert not list((tmp_path / "tools").iterdir())

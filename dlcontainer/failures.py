@@ -1,0 +1,116 @@
+"""What a failed step's last words mean: the known kinds, each with its cause and the cure. Pure."""
+
+import re
+from dataclasses import dataclass
+
+# What shells and batch systems report of a process that was ended by SIGKILL.
+_KILLED = (137, -9)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explained:
+    """The cause of a failure, the line that shows it, what to do."""
+
+    cause: str
+    line: str
+    next_step: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kind:
+    pattern: str
+    cause: str
+    next_step: str
+
+
+# The first that matches, from the last line upwards: what a tool says last is mostly consequence.
+_KINDS = (
+    _Kind(
+        pattern=r"no space left on device|enospc",
+        cause="the disk is full",
+        next_step="make room, or give another folder: --tmpdir for the tree, -o for the image",
+    ),
+    _Kind(
+        pattern=r"disk quota exceeded|edquot",
+        cause="your quota is used up",
+        next_step="make room, or give a folder outside the quota: --tmpdir; a scratch is mostly "
+        "one. `dlcontainer cache prune` frees what builds keep",
+    ),
+    _Kind(
+        pattern=r"version [`'\"]?GLIBC(XX)?_[0-9.]+['\"]? not found",
+        cause="a program was built for a newer C library than the image's",
+        next_step="take a base with a newer glibc (--set base.release=…), or an older build of "
+        "what was to be started",
+    ),
+    _Kind(
+        pattern=r"certificate[ _]verify[ _]failed|self[- ]signed certificate|unable to get local "
+        r"issuer|x509: certificate",
+        cause="a server's certificate is not trusted: mostly a proxy with a CA of its own",
+        next_step="name the CA's file in the site config: routing.ca",
+    ),
+    _Kind(
+        pattern=r"\b429\b.*too many requests|toomanyrequests|rate limit",
+        cause="a server limits how often it may be asked",
+        next_step="wait, log in there, or route the upstream to a mirror: routing.upstreams",
+    ),
+    _Kind(
+        pattern=r"no matching distribution found|could not find a version that satisfies",
+        cause="no wheel of this version for the image's Python and architecture",
+        next_step="the index has none, or the site's routing hides it: compare the version with "
+        "what the index lists for this Python and architecture",
+    ),
+    _Kind(
+        pattern=r"hash(es)? (do not|don't) match|hash sum mismatch|these packages do not match "
+        r"the hashes",
+        cause="what came is not what was expected: its checksum differs",
+        next_step="a mirror is out of date or changed the file: try another, or lock anew",
+    ),
+    _Kind(
+        pattern=r"exec format error",
+        cause="a program of another architecture was to be started",
+        next_step="`dlcontainer doctor` says whether emulation is set up, and how to",
+    ),
+    _Kind(
+        pattern=r"temporary failure (in name resolution|resolving)|could not resolve|name or "
+        r"service not known|network is unreachable|connection timed out",
+        cause="the outside can't be reached from here",
+        next_step="build where there is a network, name the proxy (routing.proxy), or build from "
+        "a folder: --offline",
+    ),
+    _Kind(
+        pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb",
+        cause="the mirror no longer has a package that its index lists",
+        next_step="the index is out of date: build again; the base is made anew with --no-cache",
+    ),
+    _Kind(
+        pattern=r"illegal instruction|sigill",
+        cause="a program needs instructions that this processor lacks",
+        next_step="take a build for an older processor, or build on a machine of the site",
+    ),
+    _Kind(
+        pattern=r"out of memory|cannot allocate memory|memoryerror|std::bad_alloc",
+        cause="the memory was used up",
+        next_step="build where there is more, and not in memory: --tmpdir on a disk",
+    ),
+)
+
+
+def explain(lines: str, returncode: int, oom_kills: int = 0) -> Explained | None:
+    """Explain a failure by the last lines of its log, its exit code and the cgroup's OOM kills.
+
+    None for what is of no known kind.
+    """
+    if oom_kills > 0 or (returncode in _KILLED and not oom_kills):
+        how = f"the kernel ended {oom_kills} of its processes" if oom_kills else "it was killed"
+        cause = "out of memory" if oom_kills else "killed from outside, mostly for want of memory"
+        return Explained(
+            cause=cause,
+            line=how,
+            next_step="build where there is more memory, in a job for example; --tmpdir on a disk "
+            "keeps the tree out of memory",
+        )
+    for line in reversed(lines.splitlines()):
+        for kind in _KINDS:
+            if re.search(kind.pattern, line, re.IGNORECASE):
+                return Explained(cause=kind.cause, line=line.strip(), next_step=kind.next_step)
+    return None

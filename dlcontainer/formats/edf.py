@@ -1,0 +1,62 @@
+"""Plan -> EDF: how the Container Engine of CSCS is told of an image, as TOML.
+
+Source: docs.cscs.ch/software/container-engine/edf.
+"""
+
+import json
+import re
+import tomllib
+
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import hosttext, runtimes, surroundings
+from dlcontainer.plan import Plan
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def text(plan: Plan) -> str:
+    """Write the EDF of a plan; the engine fills in ${NAME} from the job's environment.
+
+    Raises ConfigError for what an EDF can't say.
+    """
+    around = surroundings.of(plan)
+    runtimes.start(plan, around)  # refuses what can't be said here
+    lines = [
+        f"# {plan.name}, plan sha256:{plan.digest}",
+        "# The image is a SquashFS file, or REGISTRY#NAME:TAG.",
+        f"image = {hosttext.toml(f'${{PWD}}/{plan.name}.sqsh')}",
+    ]
+    if around.binds:
+        mounts = ", ".join(hosttext.toml(runtimes.both(bind)) for bind in around.binds)
+        lines.append(f"mounts = [{mounts}]")
+    values: dict[str, tuple[str, ...]] = {name: (value,) for name, value in around.inside.items()}
+    if around.preload:
+        values["LD_PRELOAD"] = around.preload
+    if around.library_path:
+        values["LD_LIBRARY_PATH"] = around.library_path
+    if values:
+        lines += ["", "[env]"]
+        lines += [f"{name} = {hosttext.toml(*texts)}" for name, texts in values.items()]
+    if around.flags:
+        lines += ["", "[annotations]"]
+        # MPI's come last, and win.
+        given = dict(flag.split("=", 1) for flag in around.flags)
+        lines += [f"{_dotted(name)} = {hosttext.toml(value)}" for name, value in given.items()]
+    written = "\n".join(lines) + "\n"
+    try:
+        tomllib.loads(written)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"site {plan.site.name}: its annotations make no EDF: {error}",
+            why="a name can't have a value and names below it",
+            next_step="change jobs.flags or mpi.flags",
+        ) from None
+    return written
+
+
+def _dotted(name: str) -> str:
+    return ".".join(map(_key, name.split(".")))
+
+
+def _key(part: str) -> str:
+    return part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False)

@@ -1,0 +1,214 @@
+"""Plan -> job script: runs the image at the site as the centre documents it.
+
+All documented ways to place ranks stand in the script, and a variable chooses one when the job is
+submitted: where jobs are submitted there is often no dlcontainer to render another.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dlcontainer import document
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import hosttext, runtimes, surroundings
+from dlcontainer.formats.runtimes import Start
+from dlcontainer.formats.surroundings import Surroundings
+from dlcontainer.plan import IMAGE_FOLDER, Plan
+from dlcontainer.render import Text, quote
+from dlcontainer.sitefacts import Facts, SchedulerKind
+
+TEMPLATE = "job/job.sh.j2"
+NEED = "dlc_need "
+_WIDTH = 96
+
+# How a job is submitted: with a command of one's own, and with a variable. (PBS hands no words on.)
+_SUBMIT: Mapping[SchedulerKind, tuple[str, str]] = {
+    "none": ("bash job.sh [COMMAND [WORD ...]]", "DLCONTAINER_FORM=NAME bash job.sh"),
+    "slurm": ("sbatch job.sh [COMMAND [WORD ...]]", "DLCONTAINER_FORM=NAME sbatch job.sh"),
+    "lsf": ("bsub job.sh [COMMAND [WORD ...]]", "DLCONTAINER_FORM=NAME bsub job.sh"),
+    "pbs": ("qsub job.sh", "qsub -v DLCONTAINER_FORM=NAME job.sh"),
+    "cobalt": ("qsub job.sh [COMMAND [WORD ...]]", "qsub --env DLCONTAINER_FORM=NAME job.sh"),
+}
+# These lists name a host once a slot. LSF's has the node that the script itself runs on too, whose
+# name tells it apart at the centres that document it (OLCF, LLNL).
+_HOSTS = "$(awk '%s!seen[$1]++ { n++ } END { print n + 0 }' \"${%s-/dev/null}\" || :)"
+_NODES: Mapping[SchedulerKind, str] = {
+    "none": "1",
+    "slurm": "${SLURM_NNODES-}",
+    "lsf": _HOSTS % ("NF && !/^(batch|launch|login)/ && ", "LSB_DJOB_HOSTFILE"),
+    "pbs": _HOSTS % ("NF && ", "PBS_NODEFILE"),
+    "cobalt": "${COBALT_JOBSIZE-}",
+}
+# Where a job starts that does not start where it was submitted.
+_GO: Mapping[SchedulerKind, str] = {"pbs": 'cd "${PBS_O_WORKDIR:-$PWD}"'}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """One way to place ranks, as lines of the script that lay the launcher before the command."""
+
+    name: Text
+    summary: Text
+    lines: tuple[Text, ...]
+
+
+def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
+    """Compute what the template shows; `launch` names the form that is usual in this script.
+
+    Raises ConfigError for a form that the site has not, and for what its runtime can't do.
+    """
+    scheduler = plan.site.scheduler
+    usual = _usual(plan, launch)
+    around = surroundings.of(plan)
+    start = runtimes.start(plan, around)
+    forms = _forms(plan, around, start)
+    environment = _environment(around)
+    inside = _inside(around, start)
+    start_needs = _need([*around.flags, *around.binds], around.environment)
+    lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
+    return {
+        "directives": [Text(line) for line in scheduler.directives],
+        "head": [Text(line) for line in _head(plan, start, usual)],
+        "needs": any(line.startswith(NEED) for line in lines),
+        "go": Text(_GO.get(scheduler.kind, "")),
+        "start": start,
+        "python": plan.python,
+        "verify": f"{IMAGE_FOLDER}/verify.py",
+        "modules": [command.split() for command in around.modules],
+        "scripts": [hosttext.shell(script) for script in around.scripts],
+        "environment": environment,
+        "inside": inside,
+        "start_needs": start_needs,
+        "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
+        "counts": bool(scheduler.forms),
+        "nodes": Text(_NODES[scheduler.kind]),
+        "submit": f"run this in a job: {_SUBMIT[scheduler.kind][0]}",
+        "forms": forms,
+        "usual": Text(usual),
+        "names": Text(", ".join(scheduler.forms)),
+    }
+
+
+def _usual(plan: Plan, launch: str | None) -> str:
+    known = list(plan.site.scheduler.forms)
+    if launch is None:
+        return known[0] if known else ""
+    if launch not in known:
+        raise ConfigError(
+            f"no form {launch!r} at site {plan.site.name}{document.suggest(launch, known)}",
+            where="--form",
+            next_step=f"one of: {', '.join(known)}" if known else "leave it out: the site has none",
+        )
+    return launch
+
+
+def _head(plan: Plan, start: Start, usual: str) -> list[str]:
+    site = plan.site
+    submit, chosen = _SUBMIT[site.scheduler.kind]
+    lines = [
+        f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
+        f"plan: sha256:{plan.digest}",
+        f"Rendered by dlcontainer. To submit it: {submit}",
+    ]
+    if site.scheduler.directives:
+        lines.append("Account, queue and time above are yours to change.")
+    if site.status == "decommissioned":
+        lines.append("The machine is decommissioned: rendered for the record.")
+    if len(site.scheduler.forms) > 1:
+        names = ", ".join(site.scheduler.forms)
+        lines.append(f"Ways to place ranks: {names}. Another than {usual}: {chosen}")
+    if start.prefix is None and start.image:
+        lines.append(start.hint)
+    used: list[Facts | None] = [site.scheduler, *site.scheduler.forms.values(), site.jobs]
+    used += [site.engine, surroundings.used_mpi(plan)]
+    ids = dict.fromkeys(source for facts in used if facts for source in facts.sources)
+    lines += [f"source: {site.sources[source]}" for source in ids]
+    lines += [f"not known: {what}" for what in site.unknown]
+    return lines
+
+
+def _environment(around: Surroundings) -> list[Text]:
+    """Give the exports on the host, each variable that they use asked for before."""
+    lines = []
+    known: set[str] = set()
+    for name, value in around.environment.items():
+        lines += _need([value], known)
+        lines.append(Text(f"export {name}={hosttext.shell(value)}"))
+        known.add(name)
+    return lines
+
+
+def _inside(around: Surroundings, start: Start) -> list[Text]:
+    """Give the lines that hand variables, and host libraries, to the runtime."""
+    texts = [*around.inside.values(), *around.preload, *around.library_path, *around.libraries]
+    lines = _need(texts, around.environment)
+    if around.library_path and not start.on_launcher:
+        entries = map(hosttext.shell, around.library_path)
+        lines += [
+            # An empty entry would mean the current folder.
+            Text("dlc_path="),
+            _wrapped("for dlc_entry in", entries, "; do"),
+            Text('    [ -z "$dlc_entry" ] || dlc_path=${dlc_path:+$dlc_path:}$dlc_entry'),
+            Text("done"),
+        ]
+    if start.prefix is None:
+        return lines
+    given = {name: hosttext.shell(value) for name, value in around.inside.items()}
+    if around.preload:
+        given["LD_PRELOAD"] = runtimes.joined(around.preload, ":")
+    if around.library_path:
+        given["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
+    if given:
+        lines += [
+            Text("# The runtime evaluates these as a shell does between double quotes."),
+            Text(
+                f'dlc_inside() {{ export "{start.prefix}ENV_$1=$(printf %s "$2" |'
+                " LC_ALL=C sed 's/[\\\\$`]/\\\\&/g')\"; }"
+            ),
+        ]
+        lines += [Text(f"dlc_inside {name} {value}") for name, value in given.items()]
+    if around.libraries:
+        libraries = runtimes.joined(around.libraries, ",")
+        lines.append(Text(f"export {start.prefix}_CONTAINLIBS={libraries}"))
+    return lines
+
+
+def _need(texts: Iterable[str], known: Iterable[str]) -> list[Text]:
+    names = [name for name in hosttext.variables(texts) if name not in set(known)]
+    return [Text(NEED + " ".join(names))] if names else []
+
+
+def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
+    scheduler = plan.site.scheduler
+    if not scheduler.forms:
+        lines = _need(scheduler.launcher, around.environment)
+        lines += _laid([*map(hosttext.shell, scheduler.launcher), *start.on_launcher])
+        return [Form(name=Text(""), summary=Text(""), lines=tuple(lines))]
+    indent = 8 if len(scheduler.forms) > 1 else 0
+    forms = []
+    for name, form in scheduler.forms.items():
+        ranks = form.ranks_per_node
+        counts = {"ranks_per_node": str(ranks), "ranks": f"$((dlc_nodes * {ranks}))"}
+        used = [name for name in counts if any(f"{{{name}}}" in word for word in form.launcher)]
+        lines = [
+            *_need(form.launcher, around.environment),
+            *([Text(" ".join(f"dlc_{name}={counts[name]}" for name in used))] if used else []),
+            *_laid([*map(hosttext.launch_word, form.launcher), *start.on_launcher], indent),
+        ]
+        forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
+    return forms
+
+
+def _laid(words: list[Text], indent: int = 0) -> list[Text]:
+    """Lay words before what is to run."""
+    return [_wrapped("set --", words, ' "$@"', indent)] if words else []
+
+
+def _wrapped(head: str, words: Iterable[Text], tail: str, indent: int = 0) -> Text:
+    """Write a long command on several lines; words hold no line break."""
+    lines = [head]
+    for word in words:
+        if indent + len(lines[-1]) + len(word) > _WIDTH:
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    glue = " \\\n" + " " * indent
+    return Text(f"{glue.join(lines)}{tail}")

@@ -1,0 +1,145 @@
+"""What starts images in jobs: each runtime's words, and how variables get into its images."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import hosttext
+from dlcontainer.formats.surroundings import Surroundings
+from dlcontainer.plan import Plan
+from dlcontainer.render import Text
+from dlcontainer.sitefacts import Runtime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """How a runtime starts an image.
+
+    `words` stand between the launcher and the command (an option may hold its value, too),
+    `on_launcher` are the launcher's own;
+    `prefix` begins the variables through which the runtime is told more, None where it takes words
+    for them. `image` is the default, between a shell's braces; None where there is none.
+    """
+
+    words: tuple[Text, ...]
+    on_launcher: tuple[Text, ...] = ()
+    prefix: str | None = None
+    image: Text | None
+    is_file: bool
+    hint: str
+
+
+def start(plan: Plan, around: Surroundings) -> Start:
+    """Give the words of the site's runtime; raises ConfigError for what it has no way to do."""
+    runtime = plan.site.engine.runtime
+    if around.libraries and runtime not in ("apptainer", "singularity"):
+        raise ConfigError(
+            f"site {plan.site.name}: mpi.libraries: {runtime} puts no single libraries into images",
+            why="it is the CONTAINLIBS of Apptainer and Singularity",
+            next_step="give folders: mpi.binds, and mpi.library_path",
+        )
+    return _STARTS[runtime](plan, around)
+
+
+def oci_name(plan: Plan) -> str:
+    """Name the image as engines of OCI images do: NAME:TAG."""
+    tag = plan.name.removeprefix(f"{plan.recipe.name}-").replace("+", "-")
+    return f"{plan.recipe.name}:{tag[:128]}"
+
+
+def edf_name(plan: Plan) -> str:
+    """Name the Container Engine's description of the image, beside the job script."""
+    return f"{plan.name}.toml"
+
+
+def _apptainer(plan: Plan, around: Surroundings) -> Start:
+    program = plan.site.engine.runtime
+    binds = [Text(f"--bind {hosttext.shell(bind)}") for bind in around.binds]
+    flags = map(hosttext.shell, around.flags)
+    return Start(
+        words=(Text(program), Text("exec"), *flags, *binds, Text('"$dlc_image"')),
+        # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
+        prefix=program.upper(),
+        image=Text(f"$PWD/{plan.name}.sif"),
+        is_file=True,
+        hint="build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif",
+    )
+
+
+def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
+    return Start(
+        words=(
+            *map(Text, ("podman-hpc", "run", "--rm")),
+            *map(hosttext.shell, around.flags),
+            *_binds("-v", around),
+            *_variables("-e", around),
+            Text('"$dlc_image"'),
+        ),
+        image=Text(oci_name(plan)),
+        is_file=False,
+        hint="compute nodes see migrated images: podman-hpc migrate IMAGE",
+    )
+
+
+def _shifter(_plan: Plan, around: Surroundings) -> Start:
+    return Start(
+        words=(
+            Text("shifter"),
+            Text('--image="$dlc_image"'),
+            *map(hosttext.shell, around.flags),
+            *(Text(f"--volume={hosttext.shell(bind)}") for bind in map(both, around.binds)),
+            *_variables("--env", around),
+        ),
+        image=None,
+        is_file=False,
+        hint="Shifter takes images from a registry: DLCONTAINER_IMAGE=docker:USER/NAME:TAG",
+    )
+
+
+def _container_engine(plan: Plan, around: Surroundings) -> Start:
+    for flag in around.flags:
+        if flag.startswith("-") or "=" not in flag:
+            raise ConfigError(
+                f"site {plan.site.name}: {flag!r} is no annotation",
+                why="the Container Engine is told more by annotations only, no flags",
+                next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
+            )
+    return Start(
+        words=(),
+        on_launcher=(Text('--environment="$dlc_image"'),),
+        image=Text(f"$PWD/{edf_name(plan)}"),
+        is_file=True,
+        hint="the EDF is written beside this script: dlcontainer render --format job -o FOLDER/",
+    )
+
+
+_STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], Start]] = {
+    "apptainer": _apptainer,
+    "singularity": _apptainer,
+    "podman-hpc": _podman_hpc,
+    "shifter": _shifter,
+    "container-engine": _container_engine,
+}
+
+
+def both(bind: str) -> str:
+    """Write a bind as HOST:IMAGE, for runtimes that have no short form of HOST:HOST."""
+    return bind if ":" in bind else f"{bind}:{bind}"
+
+
+def _binds(option: str, around: Surroundings) -> list[Text]:
+    return [Text(f"{option} {hosttext.shell(both(bind))}") for bind in around.binds]
+
+
+def _variables(option: str, around: Surroundings) -> list[Text]:
+    values = {name: hosttext.shell(value) for name, value in around.inside.items()}
+    if around.preload:
+        values["LD_PRELOAD"] = joined(around.preload, ":")
+    if around.library_path:
+        values["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
+    return [Text(f"{option} {name}={value}") for name, value in values.items()]
+
+
+def joined(values: tuple[str, ...], separator: str) -> Text:
+    """Join texts to one word of a shell."""
+    return Text(separator.join(map(hosttext.shell, values)))

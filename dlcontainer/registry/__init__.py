@@ -1,0 +1,1 @@
+"""Registries: what they have under a tag or a digest, asked before an engine pulls it."""

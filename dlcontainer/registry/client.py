@@ -1,0 +1,279 @@
+"""One question to a registry over HTTP: anonymous, in bounded time and size."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from dlcontainer.errors import BuildError
+from dlcontainer.reference import Reference, is_digest, is_loopback
+
+if TYPE_CHECKING:
+    from requests import Response, Session
+
+# OCI's and Docker's names of the same two things: an image, and an index of images by platform.
+MEDIA_TYPES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+# The OCI distribution spec lets a registry refuse manifests above 4 MiB: none is larger.
+LIMIT = 4 * 1024 * 1024
+_MOST_REDIRECTS = 5
+# Small, so that one who answers drop by drop is noticed in time.
+_CHUNK = 512
+_TOKEN_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """How registries are reached: proxies and CA as routed, times in s."""
+
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    ca: Path | None = None
+    # HOST or HOST:PORT of registries that speak http; this machine's own do in any case
+    plain_http: tuple[str, ...] = ()
+    silence_s: float = 20.0
+    answer_s: float = 120.0
+
+    def is_plain(self, address: str) -> bool:
+        """Tell whether HOST or HOST:PORT is spoken to without TLS."""
+        return is_loopback(address) or address in self.plain_http
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a registry gave: the bytes, and the digest that it says they have."""
+
+    body: bytes
+    digest: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Client:
+    """Asks for one image; connection and token are kept for the next question, until the end."""
+
+    reference: Reference
+    way: Way
+    _session: "Session | None" = None
+    _token: str | None = None
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def manifest(self, name: str, *, head: bool = False) -> Answer | None:
+        """Ask for the manifest under a tag or digest; None where there is none (404)."""
+        return self._ask(f"manifests/{name}", {"Accept": ", ".join(MEDIA_TYPES)}, head=head)
+
+    def blob(self, digest: str) -> Answer | None:
+        """Ask for a blob; None where there is none (404)."""
+        return self._ask(f"blobs/{digest}", {}, head=False)
+
+    def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> Answer | None:
+        address, repository = self.reference.address, self.reference.repository
+        scheme = "http" if self.way.is_plain(address) else "https"
+        url = f"{scheme}://{address}/v2/{repository}/{path}"
+        method = "HEAD" if head else "GET"
+        if self._token is None:
+            status, given, body = self._send(method, url, headers)
+            challenge = given.get("WWW-Authenticate", "")
+            if status != 401 or not challenge.lower().startswith("bearer "):
+                return self._read(status, given, body)
+            self._token = self._fetch_token(challenge)
+        bearer = {**headers, "Authorization": f"Bearer {self._token}"}
+        return self._read(*self._send(method, url, bearer))
+
+    def _read(self, status: int, given: Mapping[str, str], body: bytes) -> Answer | None:
+        if status == 200:
+            said = given.get("Docker-Content-Digest", "")
+            return Answer(body=body, digest=said if is_digest(said) else None)
+        if status == 404:
+            return None
+        if status in (401, 403):
+            raise self._error(
+                f"gives {self.reference.repository} to nobody without a login (HTTP {status})",
+                why="there is no such image, or it is not public; bases are asked for without "
+                "credentials",
+                next_step="read the name again, or copy the image to a registry that gives it "
+                "without a login",
+            )
+        if status == 429:
+            again = given.get("Retry-After", "")
+            when = f"; it says: again in {again} s" if again.isdecimal() else ""
+            raise self._error(
+                "refuses for now: too many requests from this address (HTTP 429)",
+                why=f"its limit for those who have no login{when}",
+                next_step="build later, or copy the image to a registry of your own",
+            )
+        raise self._error(
+            f"answers HTTP {status}",
+            why="the registry itself fails" if status >= 500 else "no answer of a registry",
+            next_step="build later" if status >= 500 else "read the image's name again",
+        )
+
+    def _fetch_token(self, challenge: str) -> str:
+        """Fetch the token that is given to everybody; the challenge says where."""
+        asked = dict(_TOKEN_CHALLENGE.findall(challenge))
+        # The scope is ours to say: reading, of this one image.
+        query = {"scope": f"repository:{self.reference.repository}:pull"}
+        if "service" in asked:
+            query["service"] = asked["service"]
+        status, _, body = self._send("GET", asked.get("realm", ""), {}, query)
+        token = _token_of(body) if status == 200 else None
+        if token is None:
+            raise self._error(
+                f"gives no token for {self.reference.repository} (HTTP {status})",
+                why="its token server refuses, or answers with what is no token",
+                next_step="read the image's name again, or build later",
+            )
+        return token
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        import requests
+
+        end = time.monotonic() + self.way.answer_s
+        own = dict(headers)
+        try:
+            for _ in range(_MOST_REDIRECTS + 1):
+                self._check_scheme(url)
+                with self._open(method, url, own, query) as response:
+                    target = response.headers.get("Location")
+                    if response.is_redirect and target:
+                        # Elsewhere the token means nothing, and must not be shown.
+                        if urlsplit(urljoin(url, target)).netloc != urlsplit(url).netloc:
+                            own.pop("Authorization", None)
+                        url, query = urljoin(url, target), None
+                        continue
+                    body = self._body(response, end) if method == "GET" else b""
+                    return response.status_code, response.headers, body
+        except (requests.RequestException, ValueError) as error:
+            raise self._unreachable(error) from None
+        raise self._error("sends from one place to the next", next_step="build later")
+
+    def _open(
+        self, method: str, url: str, headers: Mapping[str, str], query: Mapping[str, str] | None
+    ) -> "Response":
+        import requests
+
+        if self._session is None:
+            self._session = requests.Session()
+            # No ~/.netrc and no variables: what is used is what is routed.
+            self._session.trust_env = False
+        return self._session.request(
+            method,
+            url,
+            params=query,
+            headers={"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **headers},
+            proxies=self._proxies(url),
+            verify=str(self.way.ca) if self.way.ca else True,
+            timeout=self.way.silence_s,
+            allow_redirects=False,
+            stream=True,
+        )
+
+    def _proxies(self, url: str) -> dict[str, str]:
+        from requests.utils import should_bypass_proxies
+
+        given = self.way.proxies
+        if is_loopback(urlsplit(url).netloc) or should_bypass_proxies(
+            url, no_proxy=given.get("no_proxy", "")
+        ):
+            return {}
+        every = given.get("all_proxy")
+        found = {scheme: given.get(f"{scheme}_proxy", every) for scheme in ("http", "https")}
+        return {scheme: proxy for scheme, proxy in found.items() if proxy}
+
+    def _check_scheme(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme == "https" or (parts.scheme == "http" and self.way.is_plain(parts.netloc)):
+            return
+        raise self._error(
+            "leads to an address without TLS",
+            why=f"{parts.scheme or 'no scheme'}://{parts.hostname or ''}: what comes from there "
+            "could be anybody's",
+            next_step="name it in the site's routing.plain_http if you trust the way to it",
+        )
+
+    def _body(self, response: "Response", end: float) -> bytes:
+        import requests
+
+        body = bytearray()
+        length = response.headers.get("Content-Length", "")
+        try:
+            for chunk in response.iter_content(_CHUNK):
+                body += chunk
+                self._check_amount(len(body), end)
+            whole = not length.isdecimal() or len(body) == int(length)
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+            whole = False
+        if not whole:
+            raise self._error(
+                "broke off, or fell silent, in the middle of its answer",
+                why=f"{len(body)} of {length or 'unknown'} bytes came",
+                next_step="build again",
+            )
+        return bytes(body)
+
+    def _check_amount(self, size: int, end: float) -> None:
+        if size > LIMIT:
+            raise self._error(
+                f"gives more than {LIMIT} bytes",
+                why="no manifest is that large",
+                next_step="read the image's name again",
+            )
+        if time.monotonic() > end:
+            raise self._error(
+                f"has not given all within {self.way.answer_s:g} s", next_step="build later"
+            )
+
+    def _unreachable(self, error: Exception) -> BuildError:
+        import requests
+
+        # The message of the error itself may hold a proxy's address with its password.
+        kinds: tuple[tuple[type[Exception], str], ...] = (
+            (requests.exceptions.SSLError, "its certificate is not trusted here"),
+            (requests.exceptions.ProxyError, "the proxy does not let it through"),
+            (requests.Timeout, f"no word within {self.way.silence_s:g} s"),
+            (requests.ConnectionError, "no connection"),
+        )
+        name = type(error).__name__
+        why = next((text for kind, text in kinds if isinstance(error, kind)), "no HTTP answer")
+        return self._error(
+            "can't be reached",
+            why=f"{why} ({name})",
+            next_step="look at routing.proxy and routing.ca of the site, or build where the "
+            "registry can be reached",
+        )
+
+    def _error(self, what: str, *, next_step: str, why: str | None = None) -> BuildError:
+        return BuildError(
+            f"registry {self.reference.address} {what}",
+            where=str(self.reference),
+            why=why,
+            next_step=next_step,
+        )
+
+
+def _token_of(body: bytes) -> str | None:
+    try:
+        given: Any = json.loads(body)
+        token = given.get("token") or given.get("access_token")
+    except (ValueError, AttributeError):
+        return None
+    # One word: it becomes a header.
+    return token if isinstance(token, str) and re.fullmatch(r"[!-~]+", token) else None

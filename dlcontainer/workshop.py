@@ -1,0 +1,159 @@
+"""Who builds, with what: routing, base and bench of a build, made ready."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import growing, pinning, rootfs, routing, steps
+from dlcontainer.bundle import Bundle
+from dlcontainer.engines.apptainer import SQUASH, Apptainer
+from dlcontainer.engines.trial import Trial
+from dlcontainer.formats import apptainer, texts
+from dlcontainer.machine import Host
+from dlcontainer.plan import Plan
+from dlcontainer.progress import Progress, Steps
+from dlcontainer.reference import Reference
+from dlcontainer.registry import check as registry
+from dlcontainer.registry.check import BaseImage
+from dlcontainer.registry.client import Way
+from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.routing import Routed
+from dlcontainer.sandbox import Sandbox, Tools
+from dlcontainer.shell import Runner
+from dlcontainer.stepcache import StepCache
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workshop:
+    """Who builds, with what: the same for every image."""
+
+    engine: Apptainer
+    trial: Trial
+    host: Host
+    runner: Runner
+    cache: Path
+    templates: tuple[Path, ...]
+    progress: Progress
+    worth_keeping_s: float = growing.WORTH_KEEPING_S
+    # Where all packages come from, and nowhere else (--locked, --offline).
+    bundle: Bundle | None = None
+
+    @property
+    def mode(self) -> str:
+        """The engine's mode for builds."""
+        return self.trial.build_mode or "plain"
+
+    @property
+    def pins(self) -> Mapping[str, str]:
+        """What a lock gives each step, for the steps' keys."""
+        return self.bundle.lock.step_keys() if self.bundle else {}
+
+    def text(self, plan: Plan) -> str:
+        """Give the definition file of a plan."""
+        return texts.text(plan, "apptainer", list(self.templates))
+
+
+def route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
+    """Write the routing of a build below `work`; say what it leaves out."""
+    if workshop.bundle is not None:
+        workshop.bundle.lock.require(plan, str(workshop.bundle.folder))
+    folder = work / "routing"
+    folder.mkdir(mode=0o700)
+    routed = routing.prepare(plan, workshop.host, workshop.runner, folder, workshop.bundle)
+    for note in routed.notes:
+        workshop.progress.note(note)
+    return routed
+
+
+def base(
+    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
+) -> BaseTree | BaseImage:
+    """Give the base of a plan: a tree from the cache or made now, or a checked image."""
+    wanted = plan.recipe.base
+    progress.begin("base", f"base: {wanted.title}")
+    image = wanted.reference
+    if image is not None:
+        return _base_image(plan, image, way(plan, routed), workshop.progress)
+    work, log = places
+    maker = BaseMaker(
+        host=workshop.host,
+        runner=workshop.runner,
+        cache=workshop.cache,
+        on_line=workshop.progress.line,
+        on_wait=workshop.progress.note,
+    )
+    tree = rootfs.prepare(plan, routed, maker, work, log)
+    if tree.cached:
+        workshop.progress.note(f"base of {tree.made} taken from the cache")
+    return tree
+
+
+def way(plan: Plan, routed: Routed) -> Way:
+    """Say how a registry is reached."""
+    plain = plan.site.routing.plain_http
+    return Way(proxies=routed.environment, ca=routed.ca, plain_http=plain)
+
+
+def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> BaseImage:
+    if image.digest is None:
+        raise pinning.refusal(plan, image, how)
+    checked = registry.check(image, plan.site.arch, how)
+    for note in checked.notes:
+        progress.note(note)
+    return checked
+
+
+def root(plan: Plan, tree: BaseTree | None) -> dict[str, str]:
+    """Name what the first step starts from, for the steps' keys."""
+    digest = tree.sha256 if tree else str(plan.recipe.base.reference)
+    return steps.root(digest, plan.site.arch, "apptainer")
+
+
+def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
+    """Give the cache of kept steps, with the makers that the site trusts."""
+    engine = plan.site.engine
+    return StepCache(
+        folder=Path(engine.cache) if engine.cache else workshop.cache / "steps",
+        builders=engine.builders,
+        on_note=workshop.progress.note,
+    )
+
+
+def bench(
+    plan: Plan,
+    workshop: Workshop,
+    origin: tuple[Routed, BaseTree | BaseImage],
+    places: tuple[Path, Path],
+    progress: Steps,
+) -> Sandbox:
+    """Make the bench ready on which the image grows."""
+    work, log = places
+    routed, tree = origin
+    image = plan.recipe.base.reference
+    pull: dict[str, str] = {}
+    if isinstance(tree, BaseTree):
+        # A link, not a copy: the definition names a file beside it.
+        (work / tree.path.name).symlink_to(tree.path)
+    elif routed.ca is not None:
+        # The engine itself goes out: it pulls the base.
+        pull["SSL_CERT_FILE"] = str(routed.ca)
+    proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
+    return Sandbox(
+        plan=plan,
+        tools=Tools(
+            engine=workshop.engine,
+            mode=workshop.mode,
+            version=workshop.trial.version.rpartition(" ")[2],
+            environ={**workshop.host.environ, **proxies, **pull},
+            runner=workshop.runner,
+            on_line=progress.line,
+            log=log,
+        ),
+        cache=step_cache(plan, workshop),
+        work=work,
+        origin=apptainer.origin(plan),
+        plain_http=image is not None and way(plan, routed).is_plain(image.address),
+        routing=routed.binds,
+        text=workshop.text(plan),
+        squash=SQUASH,
+    )

@@ -1,0 +1,120 @@
+"""Job and build scripts run for real, for the runtimes that are no Apptainer."""
+
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.formats import texts
+from tests.jobs import LSF, PROOF, SLURM, SWAP, Machine, plan_at
+from tests.values import RECIPE, TEMPLATES
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine.made(tmp_path / "a machine")
+
+
+def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
+    jobs = {"flags": ["--gpu"], "binds": ["$SCRATCH", "/a:/b"], "inside": {"NET": "AWS Libfabric"}}
+    mpi = {**SWAP, "libraries": (), "flags": ["--mpi"], "environment": {}, "binds": ()}
+    mpi["library_path"] = ["$CRAY/gtl", "$LD_LIBRARY_PATH"]
+    plan = plan_at(
+        tmp_path,
+        scheduler=SLURM,
+        jobs=jobs,
+        mpi={key: value for key, value in mpi.items() if value},
+        engine={"runtime": "podman-hpc"},
+    )
+    ran = machine.job(plan, SLURM_NNODES="1", SCRATCH="/s c", CRAY="/c$(touch X)")
+    assert ran.launched[4:] == [
+        *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
+        *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
+        *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
+        *("demo:1.0-demo", *PROOF),
+    ]
+
+
+def test_shifter(machine: Machine, tmp_path: Path) -> None:
+    jobs = {"flags": ["--module=gpu,mpich"], "binds": ["/a"], "inside": {"A": "b c"}}
+    plan = plan_at(tmp_path, scheduler=SLURM, jobs=jobs, engine={"runtime": "shifter"})
+    ran = machine.job(plan, SLURM_NNODES="1")
+    assert (ran.code, "job: which image?\n  next: Shifter takes images from a" in ran.err) == (
+        3,
+        True,
+    )
+    ran = machine.job(plan, SLURM_NNODES="1", DLCONTAINER_IMAGE="docker:me/it:1")
+    assert ran.launched[4:] == [
+        *("shifter", "--image=docker:me/it:1", "--module=gpu,mpich", "--volume=/a:/a"),
+        *("--env", "A=b c", *PROOF),
+    ]
+
+
+def test_the_container_engine(machine: Machine, tmp_path: Path) -> None:
+    jobs = {"binds": ["$SCRATCH"], "flags": ["com.hooks.cxi.enabled=true"]}
+    plan = plan_at(tmp_path, scheduler=SLURM, jobs=jobs, engine={"runtime": "container-engine"})
+    environ = {"SLURM_NNODES": "1", "SCRATCH": "/s"}
+    ran = machine.job(plan, **environ)
+    assert (ran.code, "the EDF is written beside this script" in ran.err) == (3, True)
+    edf = machine.image(plan, ".toml")
+    wanted = ["srun", "-N1", "-n8", "--tasks-per-node=8", f"--environment={edf}"]
+    assert machine.job(plan, **environ).launched == [*wanted, *PROOF]
+    # What the EDF names must be there too.
+    assert "$SCRATCH is empty" in machine.job(plan, SLURM_NNODES="1").err
+
+
+def test_the_documented_way_to_build(machine: Machine, tmp_path: Path) -> None:
+    engine = {"route": ["podman", "docker-archive", "apptainer"]}
+    plan = plan_at(tmp_path, engine=engine, mpi=LSF["mpi"], jobs=LSF["jobs"])
+    text = texts.text(plan, "route", [TEMPLATES])
+    ran = machine.run(text, MPI_ROOT="/sw/spectrum mpi")
+    assert (ran.code, ran.calls) == (3, [])
+    assert "route: no Dockerfile here\n  next: dlcontainer render --format route" in ran.err
+    (machine.folder / "Dockerfile").touch()
+    unset = machine.run(text)
+    assert (unset.code, "route: $MPI_ROOT is not set" in unset.err) == (3, True)
+    ran = machine.run(text, MPI_ROOT="/sw/spectrum mpi")
+    assert ran.modules == ["purge", "load DefApps", "load spectrum-mpi/10.4"]
+    bind = "/sw/spectrum mpi:/sw/spectrum mpi"
+    assert [call for call in ran.calls if call[0] != "module"] == [
+        [
+            *("podman", "build", "--net=host", "-v", bind),
+            *("-f", "Dockerfile", "-t", "demo:1.0-demo", "."),
+        ],
+        ["podman", "save", "-o", "demo-1.0-demo.tar", "localhost/demo:1.0-demo"],
+        [
+            *("apptainer", "build", "--disable-cache", "demo-1.0-demo.sif"),
+            "docker-archive://demo-1.0-demo.tar",
+        ],
+    ]
+    failed = machine.run(text, MPI_ROOT="/m", FAKE_FAILS="podman")
+    assert (failed.code, len(failed.calls)) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("route", "commands"),
+    [
+        (
+            ["podman-hpc", "migrate"],
+            ["podman-hpc build -f Dockerfile -t DEMO .", "podman-hpc migrate DEMO"],
+        ),
+        (
+            ["podman", "enroot"],
+            [
+                "podman build --net=host -f Dockerfile -t DEMO .",
+                "enroot import -x mount -o demo-1.0-demo.sqsh podman://localhost/DEMO",
+            ],
+        ),
+    ],
+)
+def test_other_ways_to_build(
+    machine: Machine, tmp_path: Path, route: list[str], commands: list[str]
+) -> None:
+    plan = plan_at(tmp_path, engine={"route": route}, recipe={"base": RECIPE["base"]})
+    (machine.folder / "Dockerfile").touch()
+    text = texts.text(plan, "route", [TEMPLATES])
+    without = machine.run(text)
+    assert (without.code, "no rootfs.tar here" in without.err) == (3, True)
+    (machine.folder / "rootfs.tar").touch()
+    ran = machine.run(text)
+    wanted = [command.replace("DEMO", "demo:1.0-demo") for command in commands]
+    assert [" ".join(call) for call in ran.calls] == wanted

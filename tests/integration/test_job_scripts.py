@@ -1,0 +1,192 @@
+"""Job scripts run for real, on a machine whose programs note what reaches them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.jobs import LSF, PROOF, SLURM, SWAP, Machine, plan_at
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine.made(tmp_path / "a machine")
+
+
+def test_lsf_both_forms_and_the_compiled_mpi(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, **LSF)
+    image = machine.image(plan)
+    hosts = machine.folder / "hosts"
+    hosts.write_text("batch3\nh41n08\nh41n08\nh41n09\nlogin1\n\nlaunch2\nh42n01\n")
+    environ = {"LSB_DJOB_HOSTFILE": str(hosts), "MPI_ROOT": "/sw/spectrum mpi"}
+    start = [
+        *("apptainer", "exec", "--nv", "--bind", "/sw/spectrum mpi:/sw/spectrum mpi"),
+        *("--bind", "/autofs/home:/ccs/home", image),
+    ]
+    ran = machine.job(plan, **environ)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith("job: jsrun -n 3 ")
+    node = ["jsrun", "-n", "3", "-r1", "-a6", "-bpacked:7"]
+    assert ran.launched == [*node, *start, *PROOF]
+    assert ran.modules == ["purge", "load DefApps", "load spectrum-mpi/10.4"]
+    assert ran.environment["APPTAINERENV_PAMI_ENABLE_STRIPING"] == "1"
+    gpu = ["jsrun", "-n", "18", "-r6", "-g1"]
+    mine = ("python", "-c", "print('a b')", "")
+    for given in ({"launch": "gpu"}, {"DLCONTAINER_FORM": "gpu"}):
+        assert machine.job(plan, *mine, **environ, **given).launched == [*gpu, *start, *mine]
+    unknown = machine.job(plan, DLCONTAINER_FORM="cpu", **environ)
+    assert (unknown.code, "is no form of this site\n  next: one of: node, gpu" in unknown.err) == (
+        3,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({}, "job: $MPI_ROOT is empty or not set; the site config uses it\n  next: load the"),
+        ({"MPI_ROOT": "/m"}, "job: can't tell the number of nodes: '0'\n  next: run this in a job"),
+    ],
+)
+def test_what_is_missing_is_named(
+    machine: Machine, tmp_path: Path, environ: dict[str, str], message: str
+) -> None:
+    plan = plan_at(tmp_path, **LSF)
+    machine.image(plan)
+    ran = machine.job(plan, **environ)
+    assert (ran.code, message in ran.err) == (3, True), ran.err
+    assert [call[0] for call in ran.calls if call[0] != "module"] == []
+
+
+def test_a_module_that_fails_ends_the_job(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, **LSF)
+    machine.image(plan)
+    ran = machine.job(plan, MPI_ROOT="/m", FAKE_FAILS="module")
+    assert (ran.code, ran.calls) == (3, [["module", "purge"]])
+    assert "a module command failed, see above\n  next: ask what the site has: module avail" in (
+        ran.err
+    )
+
+
+def test_a_launcher_that_fails_fails_the_job(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, scheduler=SLURM)
+    machine.image(plan)
+    assert machine.job(plan, SLURM_NNODES="1", FAKE_FAILS="srun").code == 1
+
+
+@pytest.mark.parametrize("runtime", ["apptainer", "singularity"])
+def test_the_hosts_mpi_takes_the_images_place(
+    machine: Machine, tmp_path: Path, runtime: str
+) -> None:
+    engine = {"runtime": runtime, "module": "tools/1"}
+    jobs = {"modules": ["reset"], "inside": {"LD_LIBRARY_PATH": "/from/jobs"}}
+    own = {"environment": {"LD_LIBRARY_PATH": "/image/$ORIGIN"}}
+    plan = plan_at(tmp_path, recipe=own, scheduler=SLURM, mpi=SWAP, engine=engine, jobs=jobs)
+    image = machine.image(plan)
+    ran = machine.job(plan, SLURM_NNODES="2", CRAY="/opt/c`r$ay")
+    assert ran.modules == ["reset", "load tools/1"]
+    assert ran.launched == [
+        *("srun", "-N2", "-n16", "--tasks-per-node=8", runtime, "exec"),
+        *("--bind", "/opt/cray", "--bind", str(machine.here), image, *PROOF),
+    ]
+    name = runtime.upper()
+    wanted = {
+        "MPICH_GPU": "1",
+        "ROOTS": "/opt/c`r$ay/lib",
+        f"{name}_CONTAINLIBS": "/usr/lib64/libcxi.so.1,/opt/c`r$ay/lib/libnl.so",
+        f"{name}ENV_NCCL_NET": "AWS Libfabric",
+        # Escaped once: the runtime evaluates them.
+        f"{name}ENV_LD_PRELOAD": "/opt/c\\`r\\$ay/gtl.so",
+        f"{name}ENV_LD_LIBRARY_PATH": ":".join(
+            [
+                *("/opt/c\\`r\\$ay/gtl", "/opt/rocm/lib", "/opt/c\\`r\\$ay/lib/x"),
+                *("/from/jobs", "/image/\\$ORIGIN"),
+            ]
+        ),
+    }
+    assert {key: ran.environment.get(key) for key in wanted} == wanted
+    other = {"apptainer": "SINGULARITY", "singularity": "APPTAINER"}[runtime]
+    assert not [key for key in ran.environment if key.startswith(other)]
+    assert "LD_PRELOAD" not in ran.environment
+    more = machine.job(plan, SLURM_NNODES="2", CRAY="/c", LD_LIBRARY_PATH="/usr/l")
+    assert more.environment[f"{name}ENV_LD_LIBRARY_PATH"].startswith("/c/gtl:/opt/rocm/lib:/usr/l:")
+
+
+def test_without_mpi_in_the_recipe_none_of_it_is_there(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, recipe={"stack": {}}, scheduler=SLURM, mpi=SWAP)
+    image = machine.image(plan)
+    ran = machine.job(plan, SLURM_NNODES="1")
+    assert ran.launched[4:] == ["apptainer", "exec", image, *PROOF]
+    assert not [key for key in ran.environment if key.startswith(("APPTAINER", "MPICH"))]
+
+
+def test_a_script_of_the_site_is_read_after_the_modules(machine: Machine, tmp_path: Path) -> None:
+    script = machine.folder / "it's required.source"
+    script.write_text('export A="$UNSET x" ROOT=/r; false\n')
+    mpi = {"family": "mpich", "mode": "swap", "name": "M", "scripts": [str(script)]}
+    plan = plan_at(tmp_path, mpi={**mpi, "binds": ["$ROOT"]}, jobs={"environment": {"B": "$A"}})
+    image = machine.image(plan)
+    ran = machine.job(plan)
+    assert ran.launched == ["apptainer", "exec", "--bind", "/r", image, *PROOF]
+    assert ran.environment["B"] == " x"
+    script.unlink()
+    gone = machine.job(plan)
+    assert (gone.code, f"can't read a script of the site: {script}" in gone.err) == (3, True)
+
+
+def test_ibrun_with_memory_preferred(machine: Machine, tmp_path: Path) -> None:
+    scheduler = {"kind": "slurm", "launcher": ["ibrun"]}
+    jobs = {"prefix": ["numactl", "--preferred=1"], "modules": ["unload xalt"]}
+    plan = plan_at(tmp_path, scheduler=scheduler, jobs=jobs, engine={"runtime": "singularity"})
+    image = machine.image(plan)
+    wanted = ["ibrun", "numactl", "--preferred=1", "singularity", "exec", image, *PROOF]
+    assert machine.job(plan).launched == wanted
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "environ", "nodes"),
+    [
+        ("pbs", "mpiexec", {"PBS_NODEFILE": "HOSTS"}, "3"),
+        ("cobalt", "aprun", {"COBALT_JOBSIZE": "8"}, "8"),
+        ("slurm", "srun", {"SLURM_NNODES": "12"}, "12"),
+        ("none", "mpiexec", {}, "1"),
+    ],
+)
+def test_schedulers_tell_the_number_of_nodes(
+    machine: Machine, tmp_path: Path, kind: str, word: str, environ: dict[str, str], nodes: str
+) -> None:
+    hosts = machine.folder / "it's hosts"
+    hosts.write_text("x1\nx1\nx2\nbatch7\n")
+    form = {"summary": "a", "launcher": [word, "-n", "{nodes}", "-f", "$LIST"], "ranks_per_node": 1}
+    plan = plan_at(tmp_path, scheduler={"kind": kind, "forms": {"a": form}})
+    image = machine.image(plan)
+    given = {key: value.replace("HOSTS", str(hosts)) for key, value in environ.items()}
+    ran = machine.job(plan, LIST="a list", **given)
+    assert ran.launched == [word, "-n", nodes, "-f", "a list", "apptainer", "exec", image, *PROOF]
+
+
+@pytest.mark.parametrize("count", ["", "0", "08", "a[$(touch X)]", "-1"])
+def test_no_number_is_no_number(machine: Machine, tmp_path: Path, count: str) -> None:
+    plan = plan_at(tmp_path, scheduler=SLURM)
+    machine.image(plan)
+    ran = machine.job(plan, SLURM_NNODES=count)
+    assert (ran.code, ran.calls) == (3, [])
+    assert f"can't tell the number of nodes: '{count}'" in ran.err
+
+
+def test_pbs_starts_elsewhere(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, scheduler={"kind": "pbs"})
+    elsewhere = machine.folder / "else where"
+    elsewhere.mkdir()
+    (elsewhere / f"{plan.name}.sif").touch()
+    ran = machine.job(plan, PBS_O_WORKDIR=str(elsewhere))
+    assert ran.launched == ["apptainer", "exec", f"{elsewhere}/{plan.name}.sif", *PROOF]
+
+
+def test_the_image_must_be_there(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path)
+    ran = machine.job(plan)
+    assert (ran.code, f"can't read {machine.here}/{plan.name}.sif" in ran.err) == (3, True)
+    other = machine.folder / "my image.sif"
+    other.touch()
+    ran = machine.job(plan, DLCONTAINER_IMAGE=str(other))
+    assert ran.launched == ["apptainer", "exec", str(other), *PROOF]

@@ -1,0 +1,162 @@
+"""Made-up sites for job scripts, and a machine whose launchers, runtimes and modules only note."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.formats import texts
+from dlcontainer.plan import Plan
+from tests.values import IMAGE_BASE, ROOT, SITE, TEMPLATES, folder_of, plan_of, site_of
+
+RECORD = ROOT / "tests" / "fakebin" / "job" / "record"
+PROGRAMS = (
+    *("module", "srun", "jsrun", "ibrun", "mpiexec", "aprun"),
+    *("apptainer", "singularity", "podman-hpc", "shifter", "podman", "enroot", "numactl"),
+)
+# The shell that the centres document for job scripts.
+BASH = "/bin/bash"
+PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
+
+LSF: dict[str, Any] = {
+    "scheduler": {
+        "kind": "lsf",
+        "launcher": ["jsrun"],
+        "directives": ["#BSUB -P ABC123", "#BSUB -nnodes 2"],
+        "forms": {
+            "node": {
+                "summary": "one resource set a node",
+                "launcher": ["jsrun", "-n", "{nodes}", "-r1", "-a{ranks_per_node}", "-bpacked:7"],
+                "ranks_per_node": 6,
+            },
+            "gpu": {
+                "summary": "one resource set a GPU",
+                "launcher": ["jsrun", "-n", "{ranks}", "-r6", "-g1"],
+                "ranks_per_node": 6,
+            },
+        },
+    },
+    "jobs": {"modules": ["purge", "load DefApps"], "flags": ["--nv"]},
+    "mpi": {
+        "family": "spectrum",
+        "mode": "compile",
+        "name": "IBM Spectrum MPI",
+        "root": "$MPI_ROOT",
+        "modules": ["load spectrum-mpi/10.4"],
+        "inside": {"PAMI_ENABLE_STRIPING": "1"},
+        "binds": ["/autofs/home:/ccs/home"],
+    },
+}
+SLURM_FORM = {
+    "summary": "one rank a GCD",
+    "launcher": ["srun", "-N{nodes}", "-n{ranks}", "--tasks-per-node={ranks_per_node}"],
+    "ranks_per_node": 8,
+}
+SLURM: dict[str, Any] = {"kind": "slurm", "launcher": ["srun"], "forms": {"gcd": SLURM_FORM}}
+SWAP: dict[str, Any] = {
+    "family": "mpich",
+    "mode": "swap",
+    "name": "Cray MPICH",
+    "environment": {"MPICH_GPU": "1", "ROOTS": "$CRAY/lib"},
+    "binds": ["/opt/cray", "$PWD"],
+    "libraries": ["/usr/lib64/libcxi.so.1", "$CRAY/lib/libnl.so"],
+    "preload": ["${CRAY}/gtl.so"],
+    "library_path": ["$CRAY/gtl", "/opt/rocm/lib", "$LD_LIBRARY_PATH", "$ROOTS/x"],
+    "inside": {"NCCL_NET": "AWS Libfabric"},
+}
+
+
+def plan_at(folder: Path, *, recipe: dict[str, Any] | None = None, **site: Any) -> Plan:
+    """Settle a recipe that uses MPI, and starts from an image, for a made-up site."""
+    steps = [{"name": "work", "shell": "true"}]
+    family = site.get("mpi", {}).get("family", "mpich")
+    stack = {"mpi": {"family": family, "name": "the same MPI"}}
+    changes = {"base": IMAGE_BASE, "steps": steps, "stack": stack, **(recipe or {})}
+    return plan_of(folder_of(folder, **changes), site=site_of(SITE, **site))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """How a script ended, and what it started."""
+
+    code: int
+    out: str
+    err: str
+    calls: list[list[str]]
+    environment: dict[str, str]
+
+    @property
+    def launched(self) -> list[str]:
+        """Give the one command that is no module command."""
+        [argv] = [call for call in self.calls if call[0] != "module"]
+        return argv
+
+    @property
+    def modules(self) -> list[str]:
+        return [" ".join(call[1:]) for call in self.calls if call[0] == "module"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """A folder to submit from, and programs that note what they are asked."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path) -> "Machine":
+        (folder / "bin").mkdir(parents=True)
+        for name in PROGRAMS:
+            (folder / "bin" / name).symlink_to(RECORD)
+        (folder / "it's submitted").mkdir()
+        return cls(folder=folder)
+
+    @property
+    def here(self) -> Path:
+        """Give the folder that jobs are submitted from."""
+        return self.folder / "it's submitted"
+
+    def image(self, plan: Plan, suffix: str = ".sif") -> str:
+        path = self.here / f"{plan.name}{suffix}"
+        path.touch()
+        return str(path)
+
+    def job(self, plan: Plan, *words: str, launch: str | None = None, **environ: str) -> Ran:
+        """Run the job script of a plan as a scheduler would."""
+        return self.run(texts.text(plan, "job", [TEMPLATES], launch), *words, **environ)
+
+    def run(self, text: str, *words: str, **environ: str) -> Ran:
+        script, calls, seen = (self.folder / name for name in ("job.sh", "calls", "seen"))
+        script.write_text(text)
+        calls.write_bytes(b"")
+        seen.write_bytes(b"")
+        path = f"{self.folder / 'bin'}:/usr/bin:/bin"
+        done = subprocess.run(
+            [BASH, str(script), *words],
+            cwd=self.here,
+            env={
+                "PATH": path,
+                "HOME": str(self.folder),
+                "FAKE_CALLS": str(calls),
+                "FAKE_ENVIRONMENT": str(seen),
+                **environ,
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(
+            code=done.returncode,
+            out=done.stdout,
+            err=done.stderr,
+            calls=[call.split("\0") for call in calls.read_text().split("\0END-OF-CALL\0") if call],
+            environment=dict(
+                entry.split("=", 1) for entry in seen.read_text().split("\0") if "=" in entry
+            ),
+        )
+
+
+def entries(folder: Path) -> set[str]:
+    """Name all that lies in a folder and below."""
+    return {os.path.relpath(path, folder) for path in folder.rglob("*")}
