@@ -79,7 +79,10 @@ class LockedStep(Strict):
 class HostParts(Strict):
     """What the image expects of the host it runs on."""
 
-    mpi: Line | None = Field(default=None, description="soname of the MPI library")
+    mpi: Line | None = Field(
+        default=None, description="soname of the MPI library that takes the image's place"
+    )
+    nvidia_driver: Line | None = Field(default=None, description="the least that runs its CUDA")
 
 
 class Lock(Strict):

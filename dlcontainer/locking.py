@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dlcontainer import __version__, outside
 from dlcontainer.aptresolve import Apt
+from dlcontainer.contradictions.toolkits import line_of
 from dlcontainer.errors import ConfigError
 from dlcontainer.fields import DEBIAN_ARCH
 from dlcontainer.lock import (
@@ -24,6 +25,7 @@ from dlcontainer.plan import Plan, base_python
 from dlcontainer.progress import Progress
 from dlcontainer.recipe import Step
 from dlcontainer.shell import Runner
+from dlcontainer.versions import numbers, written
 from dlcontainer.workspace import workspace
 
 
@@ -53,7 +55,6 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
                 folder = work / f"pip-{number}"
                 folder.mkdir()
                 steps.append(_step(plan, step, resolver, folder))
-    mpi = plan.site.mpi
     return Lock(
         schema="dlcontainer/lock/1",
         name=plan.name,
@@ -67,7 +68,7 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
         made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         base=base,
         steps=tuple(steps),
-        host=HostParts(mpi=mpi.soname if mpi else None),
+        host=_host(plan),
     )
 
 
@@ -100,6 +101,15 @@ def resolver_of(plan: Plan, host: Host, runner: Runner, work: Path, progress: Pr
         on_line=progress.line,
     )
     return Resolver(way=way, apt=apt, pip=pip)
+
+
+def _host(plan: Plan) -> HostParts:
+    mpi, cuda = plan.site.mpi, numbers(plan.recipe.stack.cuda or "")
+    line = line_of(cuda) if cuda else None
+    return HostParts(
+        mpi=mpi.soname if mpi and mpi.mode != "container" else None,
+        nvidia_driver=written(line.driver) if line else None,
+    )
 
 
 def _base(plan: Plan, resolver: Resolver, progress: Progress) -> LockedBase:

@@ -100,12 +100,13 @@ def _last_for_gpu(site: Site) -> Last | None:
     return next((last for below, last in LAST_CUDA_BELOW if gpu and gpu.number < below), None)
 
 
-def _line_of(cuda: Numbers) -> Toolkit | None:
+def line_of(cuda: Numbers) -> Toolkit | None:
+    """Give the line of toolkits that a CUDA release belongs to; None for one not in the table."""
     return next((one for one in CUDA_DRIVERS if compare(cuda, one.line) == 0), None)
 
 
 def _against_driver(site: Site, text: str, wanted: Numbers) -> Iterator[Finding]:
-    line, driver = _line_of(wanted), numbers(text)
+    line, driver = line_of(wanted), numbers(text)
     if line is None or driver is None:
         yield Doubt(
             text=f"CUDA {written(wanted)} against driver {text}: no figures to compare, so no "

@@ -11,7 +11,7 @@ from dlcontainer import lock as locks
 from dlcontainer import locking
 from dlcontainer.cli import main
 from dlcontainer.errors import ConfigError
-from dlcontainer.lock import Lock, LockedBase, OsPin, WheelPin
+from dlcontainer.lock import HostParts, Lock, LockedBase, OsPin, WheelPin
 from dlcontainer.locking import Resolver
 from dlcontainer.outside import Outside
 from tests.fakes import RecordingRunner
@@ -71,14 +71,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def make(tmp_path: Path, **recipe: Any) -> Lock:
-    mpi = {"family": "openmpi", "mode": "container", "name": "Open MPI", "soname": "libmpi.so.40"}
+    mpi = {"family": "openmpi", "mode": "swap", "name": "Open MPI", "soname": "libmpi.so.40"}
     site = site_of(arch="ppc64le", mpi=mpi)
     plan = plan_of(folder_of(tmp_path / "r", **recipe), site=site)
     return locking.lock(plan, host(), RecordingRunner(), tmp_path, Quiet())
 
 
 def test_the_base_then_each_step(asked: Asked, tmp_path: Path) -> None:
-    made = make(tmp_path, steps=[OS, WHEELS], upstreams=UPSTREAMS)
+    made = make(tmp_path, steps=[OS, WHEELS], upstreams=UPSTREAMS, stack={"cuda": "12.4"})
     here = "?or(?archive(^bookworm$),?codename(^bookworm$)),?architecture(ppc64el)"
     assert asked.questions == [
         "update",
@@ -86,7 +86,8 @@ def test_the_base_then_each_step(asked: Asked, tmp_path: Path) -> None:
         ["python3"],
         (["tool==2.0"], "https://mirror.example"),
     ]
-    assert (made.arch, made.python, made.host.mpi) == ("ppc64le", "3.11", "libmpi.so.40")
+    assert (made.arch, made.python) == ("ppc64le", "3.11")
+    assert made.host == HostParts(mpi="libmpi.so.40", nvidia_driver="525")
     assert [step.name for step in made.steps] == ["system", "wheels"]
     assert made.base.packages[0].name == "p2"
     assert locks.parse(locks.as_text(made), "x") == made
