@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import pinning, preflight, record, rootfs, routing
+from dlcontainer import pinning, preflight, record, rootfs, routing, shortcuts
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import Binds, BuildSpec
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import BuildError
+from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import context, texts
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
@@ -41,6 +42,8 @@ class Workshop:
     cache: Path
     templates: tuple[Path, ...]
     progress: Progress
+    # Native programs help an emulated build; without them the image is the same, later.
+    shortcuts: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +75,8 @@ def build(plan: Plan, workshop: Workshop, output: Path, tmpdir: Path | None) -> 
         with _log_kept(log, output / f"{plan.name}.failed.log"):
             routed = _route(plan, workshop, work)
             base = _base(plan, workshop, routed, (work, log), steps)
+            if workshop.shortcuts and shortcuts.possible(plan, workshop.host):
+                _add_shortcuts(plan, workshop, routed, (work, log), steps)
             _stage(plan, workshop, base, work / "context")
             image = near / "image.sif"
             _engine_build(plan, workshop, routed, (work, image, log), steps)
@@ -116,9 +121,10 @@ def planned_commands(
     commands = []
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
-        commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, target))
+        tree = rootfs.root_tree(plan)
+        commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, target))
     binds = (*routed.binds, (work / "inner-tmp", "/tmp"), (work / "inner-var-tmp", "/var/tmp"))  # noqa: S108
-    spec = _spec(plan, workshop.trial, _way(plan, routed), binds, output / f"{plan.name}.sif")
+    spec = _spec(plan, workshop, _way(plan, routed), binds, output / f"{plan.name}.sif")
     commands.append(workshop.engine.build_argv(spec))
     return commands
 
@@ -141,17 +147,32 @@ def _base(
     if image is not None:
         return _base_image(plan, image, _way(plan, routed), workshop.progress)
     work, log = places
-    maker = BaseMaker(
+    tree = rootfs.prepare(plan, routed, _maker(workshop), work, log)
+    if tree.cached:
+        workshop.progress.note(f"base of {tree.made} taken from the cache")
+    return tree
+
+
+def _maker(workshop: Workshop) -> BaseMaker:
+    return BaseMaker(
         host=workshop.host,
         runner=workshop.runner,
         cache=workshop.cache,
         on_line=workshop.progress.line,
         on_wait=workshop.progress.note,
     )
-    tree = rootfs.prepare(plan, routed, maker, work, log)
-    if tree.cached:
-        workshop.progress.note(f"base of {tree.made} taken from the cache")
-    return tree
+
+
+def _add_shortcuts(
+    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], steps: Steps
+) -> None:
+    host = workshop.host
+    steps.begin("shortcuts", f"{host.arch} programs that help the emulated build")
+    work, log = places
+    tree = rootfs.prepare_companion(plan, routed, _maker(workshop), work, log)
+    shortcuts.unpack(tree.path, work / "companion", host, workshop.runner)
+    shortcuts.add(plan, host, work / "companion", routed.folder)
+    shutil.rmtree(work / "companion")
 
 
 def _way(plan: Plan, routed: Routed) -> Way:
@@ -191,8 +212,8 @@ def _private_tmp(work: Path) -> list[tuple[Path, str]]:
     return binds
 
 
-def _spec(plan: Plan, trial: Trial, way: Way, binds: Binds, image: Path) -> BuildSpec:
-    base = plan.recipe.base.reference
+def _spec(plan: Plan, workshop: Workshop, way: Way, binds: Binds, image: Path) -> BuildSpec:
+    base, trial, arch = plan.recipe.base.reference, workshop.trial, plan.site.arch
     return BuildSpec(
         definition=texts.FILE_NAMES["apptainer"],
         image=image,
@@ -200,6 +221,7 @@ def _spec(plan: Plan, trial: Trial, way: Way, binds: Binds, image: Path) -> Buil
         mode=trial.build_mode or "plain",
         squash=SQUASH if trial.takes_squash else (),
         plain_http=base is not None and way.is_plain(base.address),
+        arch=None if arch == workshop.host.arch else OCI_ARCH[arch],
     )
 
 
@@ -219,7 +241,7 @@ def _engine_build(
         # The engine itself goes out: it pulls the base.
         env["SSL_CERT_FILE"] = str(routed.ca)
     binds = (*routed.binds, *_private_tmp(work))
-    spec = _spec(plan, workshop.trial, _way(plan, routed), binds, image)
+    spec = _spec(plan, workshop, _way(plan, routed), binds, image)
     argv = workshop.engine.build_argv(spec)
     try:
         workshop.runner(argv, env=env, cwd=work / "context", on_line=steps.line, log=log)

@@ -32,7 +32,11 @@ def read(image: Path, arch: str) -> Subject:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
     found = sif.arch(image)
     if found != arch:
-        raise ChecksFailedError(f"{image} is for {found}, this machine is {arch}")
+        raise ChecksFailedError(
+            f"{image} is for {found}, this machine is {arch}",
+            why="emulated times say nothing about a container's cost",
+            next_step=f"measure on a machine with {found}",
+        )
     beside = record.beside(image)
     written = record.read(beside)
     if written is None:

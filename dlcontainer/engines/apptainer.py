@@ -59,6 +59,8 @@ class Apptainer:
         argv += BUILD_MODES[spec.mode]
         if spec.plain_http:
             argv.append("--no-https")
+        if spec.arch is not None:
+            argv += ["--arch", spec.arch]
         if spec.squash:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
         argv += _binds(spec.binds)
