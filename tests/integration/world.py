@@ -99,7 +99,11 @@ class World:
         return replace(self, environ={**self.environ, **changes})
 
     def run(
-        self, *argv: str | Path, code: int | None = 0, cwd: Path | None = None
+        self,
+        *argv: str | Path,
+        code: int | None = 0,
+        cwd: Path | None = None,
+        timeout: float = 600,
     ) -> "subprocess.CompletedProcess[str]":
         """Run the command line to its end; the exit code must be `code` unless that is None."""
         done = subprocess.run(
@@ -109,7 +113,7 @@ class World:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=timeout,
             check=False,
         )
         assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}\n{done.stderr}"

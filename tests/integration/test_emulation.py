@@ -1,0 +1,168 @@
+"""Images of another architecture, built and checked under qemu with the real engine."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlcontainer import emulation
+from dlcontainer.engines import sif
+from dlcontainer.fields import Arch
+from dlcontainer.machine import find_program
+from tests.integration.world import Built, World, missing
+
+SITE = """\
+schema: 1
+name: elsewhere-{arch}
+summary: A machine of another architecture, for tests
+arch: {arch}
+default_recipe: pytorch
+routing: {{apt: {sources}}}
+"""
+
+# A Python and nothing else; its environment is made by hand, without the module venv.
+SMALL = """\
+schema: 1
+name: small
+version: "1.0"
+summary: A Python of another architecture, for tests
+space_mb: 300
+base: {distribution: debian, release: trixie}
+prefix: /opt/small
+steps:
+  - name: system
+    os_packages: [python3-minimal]
+  - name: environment
+    shell: |
+      test "$(uname -m)" = {{ site.arch }}
+      mkdir -p "$prefix/bin"
+      ln -s /usr/bin/python3 "$prefix/bin/python"
+      printf 'home = /usr/bin\\n' > "$prefix/pyvenv.cfg"
+exposes: [python]
+verify: {script: verify.py}
+"""
+VERIFY = """\
+import json
+print(json.dumps({"ok": sum(range(10)) == 45, "what": "a sum"}))
+"""
+
+# PyTorch as Debian has it: the same version for every architecture.
+TORCH = """\
+schema: 1
+name: torch-of-debian
+version: "2.6.0"
+summary: PyTorch for CPUs, from Debian's own packages
+space_mb: 4000
+base: {distribution: debian, release: trixie}
+prefix: /opt/pytorch
+steps:
+  - name: system
+    os_packages: [python3, python3-torch, python3-numpy]
+  - name: environment
+    shell: |
+      /usr/bin/python3 -m venv --without-pip "$prefix"
+      for site in "$prefix"/lib/python3.*/site-packages; do
+        echo /usr/lib/python3/dist-packages > "$site/distribution.pth"
+      done
+exposes: [python]
+verify: {script: verify.py, imports: {torch: 2.6.0+debian}}
+"""
+
+
+def sources() -> list[str]:
+    """Give the archive of the host's own release as a source of trixie; none: the defaults.
+
+    A mirror may have the updates of the rarer architectures late: the release itself is whole.
+    """
+    get = find_program("apt-get", os.environ)
+    if get is None:
+        return []
+    form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
+    listed = subprocess.run(
+        [str(get), "indextargets", "--format", form], capture_output=True, text=True, check=True
+    ).stdout
+    for line in listed.splitlines():
+        kind, uri, release, component, key = line.split("\t")
+        if (kind, component) == ("Packages", "main") and release in {"bookworm", "trixie"}:
+            option = f"[signed-by={key}] " if key.startswith("/") else ""
+            return [f"deb {option}{uri.rstrip('/')} trixie main"]
+    return []
+
+
+@pytest.fixture(scope="session")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Arch], Path]:
+    """Give site configs of other architectures, of which programs run here."""
+    folder = tmp_path_factory.mktemp("sites")
+
+    def write(arch: Arch) -> Path:
+        if arch != os.uname().machine and emulation.obstacle(arch):
+            missing(f"emulation of {arch} (`make setup-tests` as root)")
+        path = folder / f"elsewhere-{arch}.yaml"
+        path.write_text(SITE.format(arch=arch, sources=json.dumps(sources() or "auto")))
+        return path
+
+    return write
+
+
+def write_recipe(folder: Path, text: str, verify: str) -> Path:
+    folder.mkdir()
+    (folder / "recipe.yaml").write_text(text)
+    (folder / "verify.py").write_text(verify)
+    return folder
+
+
+def build(world: World, recipe: Path, site: Path, output: Path) -> Built:
+    done = world.run("build", recipe, "--site", site, "-o", output, "--json", timeout=3000)
+    body = json.loads(done.stdout)
+    return Built(body=body, **{key: Path(body[key]) for key in ("image", "record", "log")})
+
+
+def checks(world: World, image: Path, site: Path) -> dict[str, str]:
+    done = world.run("validate", image, "--site", site, "--json", code=None, timeout=3000)
+    found = json.loads(done.stdout)["checks"]
+    assert [check for check in found if not check["ok"]] == []
+    return {check["name"]: check["detail"] for check in found}
+
+
+@pytest.mark.parametrize("arch", ["ppc64le"])
+def test_a_small_image(
+    world: World, elsewhere: Callable[[Arch], Path], arch: Arch, tmp_path: Path
+) -> None:
+    site = elsewhere(arch)
+    recipe = write_recipe(tmp_path / "small", SMALL, VERIFY)
+    built = build(world, recipe, site, tmp_path / "images")
+    assert sif.arch(built.image) == arch
+    steps = [step["name"] for step in built.recorded()["steps"]]
+    assert steps[:2] == ["base", "shortcuts"]
+    found = checks(world, built.image, site)
+    assert found["runs"].endswith(", emulated by qemu as power9")
+    assert found["machine"] == "ppc64le inside"
+    # Whoever builds it, the text is the same: the native programs are no part of it.
+    text = world.run("render", recipe, "--site", site).stdout
+    assert "native" not in text
+    assert "QEMU" not in text
+    log = built.log.read_text()
+    assert "==> step 1/3 system" in log
+
+
+@pytest.mark.long
+@pytest.mark.timeout(5400)
+def test_training_is_the_same_on_all(
+    world: World, elsewhere: Callable[[Arch], Path], tmp_path: Path
+) -> None:
+    """One script, three processors, two of them emulated: the losses agree to 5 digits."""
+    verify = (Path(__file__).parents[2] / "recipes/pytorch/verify.py").read_text()
+    recipe = write_recipe(tmp_path / "torch", TORCH, verify)
+    losses = {}
+    for arch in ("x86_64", "ppc64le", "aarch64"):
+        site = elsewhere(arch)
+        built = build(world, recipe, site, tmp_path / arch)
+        assert sif.arch(built.image) == arch
+        said = checks(world, built.image, site)["verify"]
+        pairs = dict(part.rsplit(" ", 1) for part in said.split(": ")[1].split(", ")[:2])
+        losses[arch] = [float(pairs[name]) for name in ("loss_first", "loss_last")]
+    for arch in ("ppc64le", "aarch64"):
+        assert losses[arch] == pytest.approx(losses["x86_64"], rel=1e-5)
