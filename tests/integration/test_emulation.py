@@ -10,7 +10,7 @@ import pytest
 
 from dlcontainer import emulation
 from dlcontainer.engines import sif
-from dlcontainer.fields import Arch
+from dlcontainer.fields import ARCHES, Arch
 from dlcontainer.machine import find_program
 from tests.integration.world import Built, World, missing
 
@@ -156,13 +156,13 @@ def test_training_is_the_same_on_all(
     """One script, three processors, two of them emulated: the losses agree to 5 digits."""
     verify = (Path(__file__).parents[2] / "recipes/pytorch/verify.py").read_text()
     recipe = write_recipe(tmp_path / "torch", TORCH, verify)
-    losses = {}
-    for arch in ("x86_64", "ppc64le", "aarch64"):
+    losses: dict[str, list[float]] = {}
+    for arch in ARCHES:
         site = elsewhere(arch)
         built = build(world, recipe, site, tmp_path / arch)
         assert sif.arch(built.image) == arch
         said = checks(world, built.image, site)["verify"]
         pairs = dict(part.rsplit(" ", 1) for part in said.split(": ")[1].split(", ")[:2])
         losses[arch] = [float(pairs[name]) for name in ("loss_first", "loss_last")]
-    for arch in ("ppc64le", "aarch64"):
-        assert losses[arch] == pytest.approx(losses["x86_64"], rel=1e-5)
+    for other in sorted(set(losses) - {"x86_64"}):
+        assert losses[other] == pytest.approx(losses["x86_64"], rel=1e-5)
