@@ -123,6 +123,9 @@ def planned_commands(
         target = work / "rootfs.tar"
         tree = rootfs.root_tree(plan)
         commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, target))
+    if workshop.shortcuts and shortcuts.possible(plan, workshop.host):
+        tree = rootfs.companion_tree(plan, workshop.host)
+        commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, work / "rootfs.tar"))
     binds = (*routed.binds, (work / "inner-tmp", "/tmp"), (work / "inner-var-tmp", "/var/tmp"))  # noqa: S108
     spec = _spec(plan, workshop, _way(plan, routed), binds, output / f"{plan.name}.sif")
     commands.append(workshop.engine.build_argv(spec))

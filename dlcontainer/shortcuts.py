@@ -1,7 +1,7 @@
 """Shortcuts: this host's own programs do what they can for an emulated build.
 
 Unpacking and byte compilation give the same files whatever processor does them, and starting an
-emulated program takes ten times as long. So apt, dpkg's helpers, the tools that maintainer
+emulated program takes 18 times the processor time (docs/measurements.md). So apt, dpkg's helpers, the tools that maintainer
 scripts call, and the Python that py3compile calls are native ones of the same release. dpkg
 itself, which knows its architecture, and all else stays emulated. They come with the routing: the
 text, the digest and the image know nothing of them.
@@ -138,6 +138,8 @@ def _route(target: Path, routing: Path, arch: str) -> None:
         f'APT::Architectures {{ "{arch}"; }};',
         f'Dir::Bin::methods "{_INSIDE}/methods";',
         f'Dir::Bin::dpkg "{_INSIDE}/dpkg";',
+        # The user _apt could not enter the routing folder, where the libraries are.
+        'APT::Sandbox::User "root";',
     ]
     with (routing / aptconfig.FILE).open("a") as file:
         file.write("\n".join(settings) + "\n")

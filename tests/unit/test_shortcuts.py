@@ -92,6 +92,7 @@ def test_only_apt_and_dpkg_see_them(routing: Path) -> None:
         'APT::Architectures { "ppc64el"; };',
         'Dir::Bin::methods "/mnt/native/methods";',
         'Dir::Bin::dpkg "/mnt/native/dpkg";',
+        'APT::Sandbox::User "root";',
     ]
     assert (routing / "native/dpkg").read_text().splitlines()[-1] == 'exec /usr/bin/dpkg "$@"'
 
