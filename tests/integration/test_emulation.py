@@ -40,7 +40,7 @@ steps:
       test "$(uname -m)" = {{ site.arch }}
       mkdir -p "$prefix/bin"
       ln -s /usr/bin/python3 "$prefix/bin/python"
-      printf 'home = /usr/bin\\n' > "$prefix/pyvenv.cfg"
+      printf 'home = /usr/bin\\ninclude-system-site-packages = false\\n' > "$prefix/pyvenv.cfg"
 exposes: [python]
 verify: {script: verify.py}
 """
