@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:1d439873b6e0633057f6cdd73cbdd463d2f9e7ddfd0432e21a98d89d6355c6bc
+# plan: sha256:d709ee1b2026cb51ce00ce33b855dfcbfe919351fab57bf69f35c08499fedaef
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:6403d3086459ea524c1cfe09c325135bee81498f28fa253f511dd0a827983d0e
+# plan: sha256:a06e9ffe7b700ecc339c6bd30732b82cbe2792045b8dc3f10038dd2206cf9be7
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:7d9d431a7b1ef0cbd9d9231f3d006d090460398b5f11e31daeaf1998593676d5
+# plan: sha256:312124a9e91bd2629fd188e4430e500662249db36a6b75ea4ffd65a3890852e0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:bf22ffbd7baee9a68e1c2e16e76225800e958fd3cc81c22efedf21a00b1923f9
+# plan: sha256:c3a63a421006768b7fb5982b5f2e2851eadf54667dfcf26f5c22aebdcb8ea154
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

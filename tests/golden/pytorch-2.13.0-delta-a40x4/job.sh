@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:fff19a28acd7081f2a787da6d3f85ff2cc99fa3ff09285d4499fadc9489dfc6e
+# plan: sha256:02ceb633a779d358fdebb2163a28f30ef41e4ef08d5d902128f12e60d0d7b570
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:0a9fd3392fbd3a43af453def488b0f932536da704524f6ea10b9419c01e5e7fd
+# plan: sha256:29544b00252a76097451043caa8aa6049d5a1c6f95b1f50d47e04a32d1909b20
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

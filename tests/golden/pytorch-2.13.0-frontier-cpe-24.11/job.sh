@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:32f2ec4814e23dd66ba8652390e92782169a69059964c0465e6a5e16561ca3c1
+# plan: sha256:2c4dfabbb3f312d4ef0fad13e6afe091ede626c314b1fe0d9e29710016980de3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:95c7f00108d63faa00ac3d23208ac2fe4a7ab534ba3ef2ad269736abedbf1587
+# plan: sha256:e9f0535973ba33a211ab75a8ec6b00c57d1d24ed210f91b0135da013b4935126
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

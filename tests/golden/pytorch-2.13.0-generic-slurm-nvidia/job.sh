@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:3b9e4299f319aa3136652ee0432323559dab174231e23331a0a9c36ced75b699
+# plan: sha256:5f22c8a3eaa789ab41b83748488e774c9f9016b4a17a8e15a21a9532517e7ddf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:703921247bc93a2df8e8a338bd69a53d01f257cf80371dea85c601cb72548028
+# plan: sha256:54782e84a10f8d9bbe25c87078a4e3ea91b9e1d89fbe4574d788e1ff32d4309d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:9c3a25ee335e52fb5c9b7ce5ae6909d636d8a8592a055ec51b8ed5b0420c99e3
+# plan: sha256:281601e040065ed59fa729157e482ab9516a6eb81d7a14d3bd4eeec50a132abe
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

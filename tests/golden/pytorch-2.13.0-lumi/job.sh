@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.13.0 at site lumi (x86_64)
-# plan: sha256:19514921cb686bbaff34a34e62770478a1af83162e4d8a22f35fd38a0413ba1f
+# plan: sha256:7c12598d38ea470f308a19c01436acb9ca96716ba909ed5224c3b85e312c3575
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

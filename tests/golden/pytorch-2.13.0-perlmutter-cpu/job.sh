@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:5ef5d340459c8cf6d2eb1567302cbd34977a7a0040a0f1cb114459aa92c8764c
+# plan: sha256:a0753f0c4807a78d61339a75cc7feeaffc9a2d6f6302cea889d3d01d6baf5528
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

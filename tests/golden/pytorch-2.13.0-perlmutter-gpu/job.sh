@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:23d20b4e44076f1e9eca48a423fab0331601598868399d0a14f6b926fcc2bd4f
+# plan: sha256:4182313e01bd51da870533b0836fec4d5a2867e1fb09379f706661bb8cef0065
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:cf20b2b4a9ac0434a00074ba31fd694138faf5be535080472624c6b0766844db
+# plan: sha256:bee2102dc63c09f864e1b8bcd30ec96cd5963d44c5a8b3b56313f1cd217a7a78
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

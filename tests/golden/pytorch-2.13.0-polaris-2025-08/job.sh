@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:1e4a8f9e1ad3e246a5fd5a8549dd5e5c42c392e011c139c4391498dca19bc4af
+# plan: sha256:8aadb88810a3527606457c6a53a61df8038c528632db978f1c534dc73735aa73
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:a89a96e47504a34f2f9994daec75b7e1dbaa48d5c85ca70cc56e5feb960c3f12
+# plan: sha256:b0aa6f35331a5749f29557b3bd4989f87dd6443f48dcb12512fcf8fb264e6e7f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

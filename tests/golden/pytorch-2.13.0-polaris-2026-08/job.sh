@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:0f730f20a809fe648d8f055d4ba796f7be03b87015d0b5509932f0a6bc5f5f9d
+# plan: sha256:07b96459994d2836f528e039d1f049b784cc2cb594cffa1af39bcb4ea5e1c1f0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh
