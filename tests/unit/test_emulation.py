@@ -95,4 +95,5 @@ def test_the_name_of_other_distributions(tmp_path: Path) -> None:
 
 def test_the_processor_that_is_shown() -> None:
     assert emulation.environment("ppc64le") == {"QEMU_CPU": "power9"}
-    assert emulation.environment("aarch64") == {}
+    assert emulation.environment("aarch64") == {"QEMU_CPU": "neoverse-n1"}
+    assert emulation.environment("x86_64") == {}
