@@ -1,5 +1,6 @@
 """Variants of a recipe: which of them a site can have, which is meant, and why."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -99,13 +100,22 @@ def _misfit(needs: Needs, site: Site) -> str | None:
         ("arch", needs.arch, site.arch),
         ("accelerator", needs.accelerator, vendor),
         ("cpu.target", needs.cpu, site.cpu.target if site.cpu else None),
+        ("accelerator.target", needs.gpu, site.accelerator.target if site.accelerator else None),
         ("mpi.family", needs.mpi, site.mpi.family if site.mpi else None),
         ("mpi.mode", needs.mpi_mode, site.mpi.mode if site.mpi else None),
     )
     for key, wanted, there in facts:
         if wanted and there not in wanted:
             return f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
+    toolkit = site.accelerator.toolkit if site.accelerator else None
+    if needs.toolkit and (toolkit is None or _numbers(toolkit) < _numbers(needs.toolkit)):
+        there = toolkit or "not known"
+        return f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {there}"
     return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _named(

@@ -8,7 +8,7 @@ from dlcontainer.cli import matrix, options, output
 if TYPE_CHECKING:
     from dlcontainer.engines.trial import Trial
     from dlcontainer.plan import Plan
-    from dlcontainer.recipe import Step
+    from dlcontainer.steps import Step
 
 
 def plan(
