@@ -228,11 +228,6 @@ class Recipe(Strict):
             tool = step.conda_packages.tool if step.conda_packages else None
             if tool and not self.upstreams[tool].sha256:
                 raise ValueError(f"upstreams.{tool}: a program that runs needs its sha256")
-            if step.os_packages and self.base.manager is None:
-                raise ValueError(
-                    f"step {step.name!r} installs OS packages, and nobody said whose: give "
-                    f"base.system with a distribution of {', '.join(sorted(MANAGERS))}"
-                )
         return self
 
 

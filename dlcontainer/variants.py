@@ -1,6 +1,5 @@
 """Variants of a recipe: which of them a site can have, which is meant, and why."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from dlcontainer.document import Document, Origin, Sourced
 from dlcontainer.errors import ConfigError, MisfitError
 from dlcontainer.recipe import Needs, Variant
 from dlcontainer.siteconfig import Site
+from dlcontainer.versions import compare, numbers
 
 KINDS = ("vendor", "distro")
 
@@ -108,14 +108,11 @@ def _misfit(needs: Needs, site: Site) -> str | None:
         if wanted and there not in wanted:
             return f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
     toolkit = site.accelerator.toolkit if site.accelerator else None
-    if needs.toolkit and (toolkit is None or _numbers(toolkit) < _numbers(needs.toolkit)):
+    least = numbers(needs.toolkit or "")
+    if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:
         there = toolkit or "not known"
         return f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {there}"
     return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _named(

@@ -77,6 +77,8 @@ def _work(step: "Step") -> str:
         return "OS packages " + ", ".join(step.os_packages)
     if step.python_packages:
         return "Python packages " + ", ".join(step.python_packages.packages)
+    if step.conda_packages:
+        return "conda packages " + ", ".join(step.conda_packages.packages)
     if step.files:
         return "files " + ", ".join(step.files.values())
     if step.shell:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dlcontainer.distributions import MANAGERS, Manager
+from dlcontainer.errors import ConfigError
 from dlcontainer.formats import conda, packages
 from dlcontainer.formats.upstreams import settings_in, upstream_setting, upstream_variable
 from dlcontainer.plan import Plan
@@ -86,14 +88,25 @@ def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
 
 
 def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
-    if step.os_packages and recipe.base.manager:
-        return packages.install(recipe.base.manager, step.os_packages)
+    if step.os_packages:
+        return packages.install(_manager(recipe, step), step.os_packages)
     if step.python_packages:
         return _pip_commands(recipe, step.python_packages, prefix)
     if step.conda_packages:
         return conda.commands(recipe, step.conda_packages, prefix)
     snippet = (step.shell or "").rstrip("\n")
     return [*settings_in(recipe, snippet), Text(f"prefix={prefix}"), Text(snippet)]
+
+
+def _manager(recipe: Recipe, step: Step) -> Manager:
+    manager = recipe.base.manager
+    if manager is None:
+        raise ConfigError(
+            f"step {step.name!r}: whose OS packages these are is not known",
+            why=f"nobody said which distribution is in {recipe.base.title}",
+            next_step=f"give base.system.distribution: {', '.join(sorted(MANAGERS))}",
+        )
+    return manager
 
 
 def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Text]:

@@ -1,6 +1,7 @@
 """Plan -> Dockerfile (classic builder and BuildKit alike)."""
 
 import json
+import re
 from collections.abc import Mapping
 
 from dlcontainer.formats import commands, labels
@@ -21,6 +22,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "head": [Text(line) for line in labels.head(plan)],
         "source": Text(image.source if image else "scratch"),
         "rootfs": None if image else Text(ROOT_TREE),
+        "arguments": [Text(name) for name in _arguments(plan)],
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
@@ -30,6 +32,18 @@ def values(plan: Plan) -> Mapping[str, object]:
         "path": Text(commands.search_path(plan).replace('"', "")),
         "runs": [(block.name, _run(block)) for block in commands.image_blocks(plan)],
     }
+
+
+def _arguments(plan: Plan) -> list[str]:
+    """Name the variables that say where the host's MPI is bound while the image is built.
+
+    `podman build --volume $MPI_ROOT:$MPI_ROOT --build-arg MPI_ROOT`: a builder gives the steps no
+    variable of the host's but those.
+    """
+    mpi = plan.site.mpi
+    if mpi is None or mpi.mode != "compile" or mpi.root is None or plan.recipe.stack.mpi is None:
+        return []
+    return re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", mpi.root)
 
 
 def _word(value: str) -> Text:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import document
-from dlcontainer.errors import ConfigError, MisfitError
+from dlcontainer import document, recipe
+from dlcontainer.errors import ConfigError, Mark, MisfitError
 from dlcontainer.plan import Plan
-from tests.values import SITE, folder_of, plan_of, site_of
+from tests.values import SITE, folder_of, plan_of, site_of, write_yaml
 
 VARIANTS: dict[str, Any] = {
     "cuda": {
@@ -119,3 +119,61 @@ def test_a_site_s_distribution_does_not_replace_a_variant_s_image(tmp_path: Path
     own = {"distribution": "debian", "release": "trixie"}
     plan = plan_of(folder_of(tmp_path, variants={"x": one}), site=site_of(base=own))
     assert plan.recipe.base.image == image["image"]
+
+
+TURING = {**GPU, "accelerator": {**GPU["accelerator"], "target": "sm_75", "toolkit": "12.4.1"}}
+
+
+@pytest.mark.parametrize(
+    ("needs", "reason"),
+    [
+        ({"gpu": ["sm_75", "sm_70"], "toolkit": "12.4"}, None),
+        ({"gpu": ["sm_80"]}, "needs accelerator.target sm_80, the site's is sm_75"),
+        ({"toolkit": "12.6"}, "needs accelerator.toolkit 12.6 or newer, the site's is 12.4.1"),
+        # as numbers, not as text
+        ({"toolkit": "9.2"}, None),
+    ],
+)
+def test_needs_of_gpus_and_toolkits(tmp_path: Path, needs: Any, reason: str | None) -> None:
+    x = {**VARIANTS["distro"], "needs": needs, "changes": {"version": "0.8"}}
+    only = {"x": x, "distro": VARIANTS["distro"]}
+    plan = plan_of(folder_of(tmp_path, variants=only), site=site_of(TURING))
+    assert plan.choice is not None
+    assert plan.choice.passed_over.get("x") == reason
+    assert plan.recipe.variant == ("distro" if reason else "x")
+
+
+def test_an_unknown_toolkit_is_none(tmp_path: Path) -> None:
+    only = {"x": {**VARIANTS["cuda"], "needs": {"toolkit": "1.0"}}}
+    folder = folder_of(tmp_path, variants=only)
+    for site in (GPU, SITE):
+        with pytest.raises(MisfitError, match=r"toolkit 1.0 or newer, the site's is not known"):
+            plan_of(folder, site=site_of(site))
+
+
+def test_a_variant_in_a_file_of_its_own(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, variants={"far": {"file": "v/far.yaml"}, "near": VARIANTS["cuda"]})
+    write_yaml(folder / "v" / "far.yaml", {**VARIANTS["distro"], "changes": {"license": None}})
+    document = recipe.read(folder / "recipe.yaml", display="r/recipe.yaml")
+    assert list(document.data["variants"]) == ["far", "near"]  # type: ignore[call-overload]
+    assert document.origin(("variants", "far", "summary")).where == Mark(
+        file="r/v/far.yaml", line=2, column=1
+    )
+    plan = plan_of(folder, asked="far")
+    assert (plan.recipe.variant, plan.recipe.license) == ("far", None)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"file": "no.yaml"}, r"recipe.yaml:\d+:\d+: variants.x.file: no file 'no.yaml' beside"),
+        ({"file": "../out.yaml"}, "no file '../out.yaml' beside the recipe"),
+        ({"file": "v.yaml", "kind": "distro"}, "variants.x.file: stands alone"),
+    ],
+)
+def test_files_of_variants_that_are_refused(tmp_path: Path, entry: Any, message: str) -> None:
+    folder = folder_of(tmp_path, variants={"x": entry})
+    for path in (folder / "v.yaml", folder.parent / "out.yaml"):
+        write_yaml(path, VARIANTS["distro"])
+    with pytest.raises(ConfigError, match=message):
+        plan_of(folder)
