@@ -74,6 +74,10 @@ def apply(recipe: Document, choice: Choice | None) -> Document:
                 f"variants.{choice.name}.changes.{key}: is the whole recipe's",
                 where=changes.origin((key,)).where,
             )
+    base = changes.data.get("base") if changes else None
+    if isinstance(base, dict) and ("image" in base or "distribution" in base):
+        # A base is one choice: an image takes a distribution's place and the other way round.
+        plain = document.without(plain, "base")
     chosen = document.from_data({"variant": choice.name}, layer="variant")
     return document.merge(plain, changes or chosen, chosen)
 

@@ -8,7 +8,7 @@ import pytest
 from dlcontainer import document, recipe
 from dlcontainer.errors import ConfigError, Mark, MisfitError
 from dlcontainer.plan import Plan
-from tests.values import SITE, folder_of, plan_of, site_of, write_yaml
+from tests.values import IMAGE_BASE, SITE, folder_of, plan_of, site_of, write_yaml
 
 VARIANTS: dict[str, Any] = {
     "cuda": {
@@ -177,3 +177,12 @@ def test_files_of_variants_that_are_refused(tmp_path: Path, entry: Any, message:
         write_yaml(path, VARIANTS["distro"])
     with pytest.raises(ConfigError, match=message):
         plan_of(folder)
+
+
+def test_a_base_of_a_variant_is_another_base(tmp_path: Path) -> None:
+    near = {**VARIANTS["distro"], "changes": {"base": {"release": "trixie"}}}
+    far = {**VARIANTS["distro"], "changes": {"base": IMAGE_BASE}}
+    folder = folder_of(tmp_path, variants={"far": far, "near": near})
+    assert plan_of(folder, asked="far").recipe.base.image == IMAGE_BASE["image"]
+    base = plan_of(folder, asked="near").recipe.base
+    assert (base.distribution, base.release) == ("debian", "trixie")
