@@ -22,7 +22,9 @@ def commands(recipe: Recipe, step: CondaPackages, prefix: Text) -> list[Text]:
             "curl --fail --silent --show-error --location"
             f' --output {archive} "${upstream_variable(step.tool)}"'
         ),
-        Text(f"printf '%s  %s\\n' {tool.sha256} {archive} | sha256sum --check --strict -"),
+        # Not by a pipe: of that, only the last command counts under `set -e`.
+        Text(f"printf '%s  %s\\n' {tool.sha256} {archive} > \"$dlc_conda/sums\""),
+        Text('sha256sum --check --strict "$dlc_conda/sums"'),
         Text(f'tar -xjf {archive} -C "$dlc_conda" bin/micromamba'),
         Text(
             'MAMBA_ROOT_PREFIX="$dlc_conda/root" "$dlc_conda/bin/micromamba" create --yes --no-rc'

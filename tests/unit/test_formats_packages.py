@@ -140,7 +140,7 @@ def test_the_interpreter_of_the_environment(tmp_path: Path) -> None:
 
 def test_the_path_of_a_base_image_is_kept(tmp_path: Path) -> None:
     plan = steps(tmp_path, {"name": "s", "shell": "true"}, base=IMAGE_BASE)
-    assert "    export PATH=/opt/demo/bin:$PATH\n" in texts.text(plan, "apptainer", [TEMPLATES])
+    assert '    export PATH=/opt/demo/bin:"$PATH"\n' in texts.text(plan, "apptainer", [TEMPLATES])
     assert 'ENV PATH="/opt/demo/bin:$PATH"\n' in texts.text(plan, "dockerfile", [TEMPLATES])
 
 

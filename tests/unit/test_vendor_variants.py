@@ -87,7 +87,7 @@ FOR: dict[tuple[str, str], str] = {
     ("caffe", "wml-ce"): "power-2024",
 }
 # Not the first that fits there, since what replaced it, or what else fits, stands before it.
-SECOND = {("pytorch", "wml-ce"), ("tensorflow", "wml-ce"), ("horovod", "knl-mvapich2")}
+SECOND = {("pytorch", "wml-ce"), ("tensorflow", "wml-ce"), ("horovod", "knl-impi")}
 
 # No other tag was found.
 LATEST = {("horovod", "knl-impi")}

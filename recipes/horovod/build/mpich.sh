@@ -13,7 +13,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 curl --fail --silent --show-error --location --output mpich.tar.gz "$url"
-printf '%s  mpich.tar.gz\n' "$sha256" | sha256sum --check --strict -
+printf '%s  mpich.tar.gz\n' "$sha256" > sums
+sha256sum --check --strict sums
 tar -xzf mpich.tar.gz --strip-components=1
 ./configure --prefix="$prefix" --with-device=ch4:ofi --disable-wrapper-rpath --disable-fortran \
     --disable-static --quiet

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:8c491352e2314a7fd48dcb75aef822508a7f619e58b6799940043408d21d82fa
+# plan: sha256:747d62b7afd3c380fc00e5b79e6b82694bb4db311de777e413bd78077b5e972e
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:14cfc34415b4a7c96a42ce1f8ce3808c1f430a13570a32ddc4ed2f8d6900a739
+# plan: sha256:e5a194fc9a6ca62bb98a94cb2cc863c76941848103cc4f70fc4d8ea9a62bf5fc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

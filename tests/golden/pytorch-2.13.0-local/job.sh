@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:9c3a25ee335e52fb5c9b7ce5ae6909d636d8a8592a055ec51b8ed5b0420c99e3
+# plan: sha256:db59878ce1eddc56806603bc4cb9f509b0ca97df6c23091c122dce9e010ac78b
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
