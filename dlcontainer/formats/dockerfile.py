@@ -1,10 +1,9 @@
 """Plan -> Dockerfile (classic builder and BuildKit alike)."""
 
 import json
-import re
 from collections.abc import Mapping
 
-from dlcontainer.formats import commands, labels
+from dlcontainer.formats import commands, hosttext, labels, surroundings
 from dlcontainer.formats.commands import Block
 from dlcontainer.plan import Plan
 from dlcontainer.render import Text
@@ -22,7 +21,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "head": [Text(line) for line in labels.head(plan)],
         "source": Text(image.source if image else "scratch"),
         "rootfs": None if image else Text(ROOT_TREE),
-        "arguments": [Text(name) for name in _arguments(plan)],
+        "arguments": [Text(name) for name in arguments(plan)],
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
@@ -34,16 +33,13 @@ def values(plan: Plan) -> Mapping[str, object]:
     }
 
 
-def _arguments(plan: Plan) -> list[str]:
+def arguments(plan: Plan) -> list[str]:
     """Name the variables that say where the host's MPI is bound while the image is built.
 
-    `podman build --volume $MPI_ROOT:$MPI_ROOT --build-arg MPI_ROOT`: a builder gives the steps no
-    variable of the host's but those.
+    A builder gives the steps no variable of the host's but those that are arguments.
     """
-    mpi = plan.site.mpi
-    if mpi is None or mpi.mode != "compile" or mpi.root is None or plan.recipe.stack.mpi is None:
-        return []
-    return re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", mpi.root)
+    mpi = surroundings.used_mpi(plan)
+    return hosttext.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
 
 
 def _word(value: str) -> Text:

@@ -10,7 +10,7 @@ from dlcontainer import recipe, variants
 from dlcontainer.formats import texts
 from dlcontainer.formats.texts import Format
 from dlcontainer.plan import Plan
-from tests.values import ROOT, SITE, TEMPLATES, plan_of, site_of
+from tests.values import ROOT, SITE, TEMPLATES, plan_of, shipped_site, site_of
 
 RECIPES = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe")
 FORMS: tuple[Format, ...] = ("apptainer", "dockerfile")
@@ -168,8 +168,19 @@ def test_what_a_swap_needs() -> None:
 def test_spectrum_is_compiled_against_not_carried() -> None:
     text = texts.text(settle("horovod", None, "power-2024"), "dockerfile", [TEMPLATES])
     assert "\nARG MPI_ROOT\n" in text
+    assert "MPI_ROOT=/" not in text
     assert "libmpi_ibm.so.3" in text
     assert " horovod=" not in text
+
+
+def test_a_documented_build_says_where_spectrum_is() -> None:
+    folder = ROOT / "recipes" / "horovod"
+    route = texts.text(plan_of(folder, site=shipped_site("summit")), "route", [TEMPLATES])
+    assert ' -v "${MPI_ROOT}":"${MPI_ROOT}" --build-arg MPI_ROOT="${MPI_ROOT}" ' in route
+    plain = plan_of(folder, site=shipped_site("lassen"))
+    text = texts.text(plain, "dockerfile", [TEMPLATES])
+    assert "MPI_ROOT=/opt/ibm/spectrum_mpi\\n" in text
+    assert "\nARG " not in text
 
 
 @pytest.mark.parametrize(("cores", "threads"), [(64, "62"), (68, "66")])

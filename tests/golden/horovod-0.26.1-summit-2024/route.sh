@@ -30,6 +30,6 @@ set -eu
 [ -n "${MPI_ROOT+set}" ] || dlc_fail "\$MPI_ROOT is not set" "load its module"
 
 # What is compiled in the image is compiled against the bound folder, which the job binds too.
-podman build --net=host -v "${MPI_ROOT}":"${MPI_ROOT}" -f Dockerfile -t horovod:0.26.1-summit-2024 .
+podman build --net=host -v "${MPI_ROOT}":"${MPI_ROOT}" --build-arg MPI_ROOT="${MPI_ROOT}" -f Dockerfile -t horovod:0.26.1-summit-2024 .
 podman save -o horovod-0.26.1-summit-2024.tar localhost/horovod:0.26.1-summit-2024
 apptainer build --disable-cache horovod-0.26.1-summit-2024.sif docker-archive://horovod-0.26.1-summit-2024.tar
