@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import record
+from dlcontainer.bench.words import FRAMEWORKS, Framework
 from dlcontainer.engines import sif
 from dlcontainer.errors import ChecksFailedError
 
@@ -26,6 +27,22 @@ class Subject:
     def python(self) -> str:
         """Path of the image's Python."""
         return f"{self.prefix}/bin/python"
+
+    def trained(self) -> Framework:
+        """Name the framework that the train probe uses: the first of the recipe's imports it knows.
+
+        Raises ChecksFailedError where it knows none of them.
+        """
+        found = [name for name in FRAMEWORKS if name in self.modules]
+        if not found:
+            raise ChecksFailedError(
+                f"nothing to train with in {self.image.name}",
+                why=f"the probe trains with {', '.join(FRAMEWORKS)}; the recipe {self.recipe} "
+                f"verifies {', '.join(self.modules) or 'no module'}",
+                next_step="name the framework in the recipe's verify.imports and build again, or "
+                "measure `bench import`",
+            )
+        return min(found, key=self.modules.index)
 
 
 def read(image: Path, arch: str) -> Subject:

@@ -124,6 +124,8 @@ def bench(
     _check(probe, question, (pairs, controls), steps, native)
     world = here()
     measured = subject.read(image.absolute(), world.host.arch)
+    if probe == "train":
+        measured.trained()  # before a twin is made for nothing
     console = output.Console(verbose=verbose, quiet=as_json)
     if pairs < _FEWEST:
         console.note(f"{pairs} pairs: a verdict takes at least {_FEWEST}, this will have none")

@@ -35,7 +35,7 @@ def image_blocks(plan: Plan) -> list[Block]:
     """Give the work of all steps inside the image, with the cleaning up as the last block."""
     prefix = Text(quote(plan.recipe.prefix))
     work = [
-        (step.name, _step_commands(plan.recipe, step, prefix), step.shell is not None)
+        (step.name, _image_commands(plan.recipe, step, prefix), step.shell is not None)
         for step in plan.recipe.steps
         if step.os_packages or step.python_packages or step.shell
     ]
@@ -63,8 +63,10 @@ def native_left_out(plan: Plan) -> list[str]:
 
 
 def os_packages(plan: Plan) -> list[str]:
-    """Name all OS packages of the recipe, without versions."""
-    names = (name for step in plan.recipe.steps for name in step.os_packages)
+    """Name all OS packages that the native twin needs, without versions."""
+    steps = plan.recipe.steps
+    names = [name for step in steps for name in step.os_packages]
+    names += [name for step in steps if step.native for name in step.build_packages]
     return sorted({name.split("=")[0].split(":")[0] for name in names})
 
 
@@ -75,16 +77,38 @@ def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
     ]
 
 
+def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
+    """Give a step's commands inside the image: what it needs to build comes and goes with it."""
+    commands = _step_commands(recipe, step, prefix)
+    if not step.build_packages:
+        return commands
+    listed = "dpkg-query -W -f '${binary:Package}\\n'"
+    return [
+        # By name, not with --auto-remove: the base's own packages are none of this step's business.
+        Text(f"dlc_before=$({listed})"),
+        *_apt_commands(step.build_packages),
+        # A shell of its own, so that the snippet can't change what is removed.
+        Text("("),
+        *commands,
+        Text(")"),
+        Text(f'apt-get purge --yes $({listed} | grep -vxF "$dlc_before")'),
+    ]
+
+
+def _apt_commands(packages: Sequence[str]) -> list[Text]:
+    return [
+        Text("apt-get update"),
+        Text(
+            "apt-get install --yes --no-install-recommends "
+            + " ".join(quote(name) for name in packages)
+        ),
+        Text("rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb"),
+    ]
+
+
 def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
     if step.os_packages:
-        return [
-            Text("apt-get update"),
-            Text(
-                "apt-get install --yes --no-install-recommends "
-                + " ".join(quote(name) for name in step.os_packages)
-            ),
-            Text("rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb"),
-        ]
+        return _apt_commands(step.os_packages)
     if step.python_packages:
         return _pip_commands(recipe, step.python_packages, prefix)
     return [Text(f"prefix={prefix}"), Text((step.shell or "").rstrip("\n"))]
