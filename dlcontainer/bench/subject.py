@@ -22,6 +22,7 @@ class Subject:
     prefix: str
     modules: tuple[str, ...]
     environment: Mapping[str, str]
+    variant: str | None = None
 
     @property
     def python(self) -> str:
@@ -69,6 +70,7 @@ def read(image: Path, arch: str) -> Subject:
             prefix=str(recipe["prefix"]),
             modules=tuple(str(name) for name in recipe["verify"]["imports"]),
             environment={str(k): str(v) for k, v in content["environment"].items()},
+            variant=recipe.get("variant"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ChecksFailedError(

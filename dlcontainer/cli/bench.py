@@ -200,7 +200,8 @@ def _measure(
     world, console = around
     # Site and recipe are read even where --native makes the twin needless: names must be right.
     recipe, settings = chosen
-    plan = world.plan(recipe or measured.recipe, wanted.site, settings)
+    name = recipe or measured.recipe
+    plan = world.plan(name, wanted.site, settings, variant=measured.variant)
     runner = console.runner(world.environ)
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)

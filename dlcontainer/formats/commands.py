@@ -80,6 +80,8 @@ def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
 def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
     """Give a step's commands inside the image: what it needs to build comes and goes with it."""
     commands = _step_commands(recipe, step, prefix)
+    if step.shell:
+        commands = [Text(f"prefix={prefix}"), *commands]  # the native script has it already
     if not step.build_packages:
         return commands
     listed = "dpkg-query -W -f '${binary:Package}\\n'"
@@ -91,7 +93,7 @@ def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
         Text("("),
         *commands,
         Text(")"),
-        Text(f'apt-get purge --yes $({listed} | grep -vxF "$dlc_before")'),
+        Text(f'{listed} | grep -vxF "$dlc_before" | xargs apt-get purge --yes'),
     ]
 
 
@@ -111,7 +113,7 @@ def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
         return _apt_commands(step.os_packages)
     if step.python_packages:
         return _pip_commands(recipe, step.python_packages, prefix)
-    return [Text(f"prefix={prefix}"), Text((step.shell or "").rstrip("\n"))]
+    return [Text((step.shell or "").rstrip("\n"))]
 
 
 def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Text]:

@@ -17,9 +17,8 @@ from tests.integration.world import Built, World
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(5400)]
 
-# recipe -> the module that it trains with
-PLAIN = {"tensorflow": "tensorflow", "mxnet": "mxnet"}
-HOROVOD = {"horovod": "torch", "horovod-tensorflow": "tensorflow"}
+PLAIN = ("tensorflow", "mxnet")  # recipe, and the module that it trains with
+HOROVOD = ("pytorch", "tensorflow")  # its variants
 
 # As if Horovod had been loaded and nothing came of it: what TensorFlow with Keras 3 does for real.
 NO_OPERATION = """\
@@ -43,15 +42,16 @@ def patient(world: World) -> World:
 
 @pytest.fixture(scope="module", params=PLAIN)
 def plain(request: pytest.FixtureRequest, patient: World) -> tuple[str, Built]:
-    recipe = str(request.param)
-    return PLAIN[recipe], patient.build(recipe, patient.folder / f"{recipe} image")
+    name = str(request.param)
+    return name, patient.build(name, patient.folder / f"{name} image")
 
 
 @pytest.fixture(scope="module", params=HOROVOD)
 def horovod(request: pytest.FixtureRequest, patient: World) -> Built:
     """Build, with a compiler: some ten minutes on two cores."""
-    recipe = str(request.param)
-    return patient.build(recipe, patient.folder / f"{recipe} image")
+    variant = str(request.param)
+    output = patient.folder / f"horovod image over {variant}"
+    return patient.build("horovod", output, "--variant", variant)
 
 
 @pytest.fixture(scope="module")

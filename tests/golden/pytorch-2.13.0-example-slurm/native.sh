@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:5d75585ca8a590dd4a5b91f6ad78a62b59f4cb05a8d0d3e7faceb0b943e9588f
+# plan: sha256:2c5057d7d90b6c21d0b9d4cb3995f7ed882c86e26ae330b94fe832e664ae4d6f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:1ca011c54e04a65bd4b5ba7380e7e2072b41052df8ba8eaf10700d25c9919874
+# plan: sha256:9f38f39c602c5ff121340a5aa016c9857d643c959ed9bcf43438493c67ead0e4
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
