@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:9a2d13e31be1d600e374e0fcd2f1e61d66d11bc360b7acfce39a260d01c3dd90
+# plan: sha256:29869a30342d6e804ad4cbadb27bf80758c9ab539830686b5f10e4cfa878befc
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -44,7 +44,7 @@ version=0.28.1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-export HOME="$work"  # Keras writes a file there when it is imported
+export KERAS_HOME="$work"  # Keras leaves a file in the home when it is imported
 pip() { "$prefix/bin/python" -m pip "$@"; }
 # The record's list of wheels is that of the step before; what is made here has no published hash.
 unset PIP_REPORT

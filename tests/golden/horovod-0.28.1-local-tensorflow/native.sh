@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:30aaa964b79ca5356b7badbdba4a2af42b749afbb9b018402429f40de9ac4c53
+# plan: sha256:885179a89f7b428a942db96daf0d553c687c4c04b47a6c7456e25b1f3595dffe
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -41,7 +41,7 @@ version=0.28.1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-export HOME="$work"  # Keras writes a file there when it is imported
+export KERAS_HOME="$work"  # Keras leaves a file in the home when it is imported
 pip() { "$prefix/bin/python" -m pip "$@"; }
 # The record's list of wheels is that of the step before; what is made here has no published hash.
 unset PIP_REPORT

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:58fd837c19b26c92ea9d164698879664d48a4fddb6f834aec96aff0aa3f46601
+# plan: sha256:1dbb903d9109bb6ba57c547c0b268f47254370b556ce32cf6efbce5585c4cf24
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -43,7 +43,7 @@ version=0.28.1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-export HOME="$work"  # Keras writes a file there when it is imported
+export KERAS_HOME="$work"  # Keras leaves a file in the home when it is imported
 pip() { "$prefix/bin/python" -m pip "$@"; }
 # The record's list of wheels is that of the step before; what is made here has no published hash.
 unset PIP_REPORT
