@@ -47,7 +47,7 @@ def image_blocks(plan: Plan) -> list[Block]:
     """Give the work of all steps inside the image, with the cleaning up as the last block."""
     prefix = Text(quote(plan.recipe.prefix))
     work = [
-        (step.name, _step_commands(plan.recipe, step, prefix), step.shell is not None)
+        (step.name, _image_commands(plan.recipe, step, prefix), step.shell is not None)
         for step in plan.recipe.steps
         if step.os_packages or step.python_packages or step.conda_packages or step.shell
     ]
@@ -75,8 +75,10 @@ def native_left_out(plan: Plan) -> list[str]:
 
 
 def os_packages(plan: Plan) -> list[str]:
-    """Name all OS packages of the recipe, without versions."""
-    names = (name for step in plan.recipe.steps for name in step.os_packages)
+    """Name all OS packages that the native twin needs, without versions."""
+    steps = plan.recipe.steps
+    names = [name for step in steps for name in step.os_packages]
+    names += [name for step in steps if step.native for name in step.build_packages]
     return sorted({name.split("=")[0].split(":")[0] for name in names})
 
 
@@ -84,6 +86,31 @@ def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
     return [
         Block(name=name, number=i, total=len(work), commands=tuple(commands), is_script=is_script)
         for i, (name, commands, is_script) in enumerate(work, start=1)
+    ]
+
+
+def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
+    """Give a step's commands inside the image: what it needs to build comes and goes with it."""
+    commands = _step_commands(recipe, step, prefix)
+    if step.shell:
+        commands = [Text(f"prefix={prefix}"), *commands]  # the native script has it already
+    if not step.build_packages:
+        return commands
+    if _manager(recipe, step) != "apt":
+        raise ConfigError(
+            f"step {step.name!r}: build_packages come and go with apt alone",
+            next_step="name them in os_packages, on a base that keeps them",
+        )
+    listed = "dpkg-query -W -f '${binary:Package}\\n'"
+    return [
+        # By name, not with --auto-remove: the base's own packages are none of this step's business.
+        Text(f"dlc_before=$({listed})"),
+        *packages.install("apt", step.build_packages),
+        # A shell of its own, so that the snippet can't change what is removed.
+        Text("("),
+        *commands,
+        Text(")"),
+        Text(f'{listed} | grep -vxF "$dlc_before" | xargs apt-get purge --yes'),
     ]
 
 
@@ -95,7 +122,7 @@ def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
     if step.conda_packages:
         return conda.commands(recipe, step.conda_packages, prefix)
     snippet = (step.shell or "").rstrip("\n")
-    return [*settings_in(recipe, snippet), Text(f"prefix={prefix}"), Text(snippet)]
+    return [*settings_in(recipe, snippet), Text(snippet)]
 
 
 def _manager(recipe: Recipe, step: Step) -> Manager:

@@ -92,6 +92,8 @@ class World:
     folder: Path
     # How the command line is called; a test may give another interpreter.
     program: tuple[str, ...] = (str(Path(sys.executable).with_name("dlcontainer")),)
+    # How long a command may take, s; what compiles takes longer.
+    patience_s: float = 600
 
     def having(self, **variables: str | Path) -> "World":
         """Give the same world with other variables."""
@@ -109,7 +111,7 @@ class World:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=self.patience_s,
             check=False,
         )
         assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -113,7 +113,7 @@ def test_blocks_of_the_native_twin(tmp_path: Path) -> None:
     )
     blocks = commands.native_blocks(plan)
     assert [(block.name, block.total) for block in blocks] == [("both", 2), ("pip", 2)]
-    assert blocks[0].commands == ('prefix="$prefix"', "echo $prefix")
+    assert blocks[0].commands == ("echo $prefix",)
     assert commands.native_left_out(plan) == ["system"]
     text = render(plan, "native")
     assert "# Left out, since they change a system: system\n" in text

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 0.17.3 at site frontera-rtx (x86_64)
-# plan: sha256:c7db04adbf019b24f10d54002840c7b6f5fbe95b84c050e8632aaab91c778ee9
+# plan: sha256:879173ae164533fbd6d3618e5f6f3569d7c28b7cea5f19bbe361d06cbc838471
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # caffe 1.0 at site alps (aarch64)
-# plan: sha256:6be10f3bcc73460e69f3c26f11579858ff49df7f32a2b7fd87e07635684ebc23
+# plan: sha256:eb1eb95f72d67e5ac08ccdc745bbe6d77ea26cbade6f74324f3f725e32f0f2f3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:940b832fcf620fbe57fea8dfa0a46d1cfd8f19279e76c2e8ed62d47b3f4bc445
+# plan: sha256:572e5cee50bd8ee243d5f77567229ba34c38d1fca475208fab5da60c4996ad0b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # caffe 1.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:8c204ca8267e52d61d8cf92cb6497ca6fd769bc8d316870c8cd1399852638583
+# plan: sha256:fb63e41880bf5a8519d69b235b7b2c27667749410e71249961bb591fa9daf77c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

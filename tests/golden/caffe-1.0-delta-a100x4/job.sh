@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x4 (x86_64)
-# plan: sha256:c74e449aec6f4d63c5c28630434ba91f6ad8881c3c95f2dfcd579e47214cff6b
+# plan: sha256:6fbbd7d80be194105e0d65e7be06a2f91e3902c2f2079b82651eba088e3de037
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x8 (x86_64)
-# plan: sha256:fcdb1b845c050fcf9c70162f89ce438f5f799f0faed331959b796c428ec4bbb1
+# plan: sha256:454ad711de1f90284a69f8039ef9ea9902fd70b05b083e3e4175776e6072398a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a40x4 (x86_64)
-# plan: sha256:dccf88f590809070b14c194ed5ab67adacb811cdd48fef6f769099a6afb7d97d
+# plan: sha256:992e589e400fac7b9b2ba1aaf1146c570051fe130c57ce098d3162f48a99226e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # caffe 1.0 at site delta-cpu (x86_64)
-# plan: sha256:b1b55e6300bbe3085f6fd6876132d7d3c345e7b3772f5daebb7bf9b364b3c8db
+# plan: sha256:152580ba36c8b631d1e2da5e4272d2ab0d6c2b1e5034ec6c60813ffad0411a54
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

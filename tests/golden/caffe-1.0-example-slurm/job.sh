@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # caffe 1.0 at site example-slurm (x86_64)
-# plan: sha256:5591ae5c1eb145103a7331f2c31d5c62a5e3f8b80c4b3d31d4857ba0f2997528
+# plan: sha256:f05bce94feb498c5e164dd2a3cc9e6d504678696d5829a180eb93f59f50e1a8d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-clx (x86_64)
-# plan: sha256:5fee6af76fca12ca0d360bff8e1188aa2df1cf49b3cae7798e95adadbdb0a13c
+# plan: sha256:0ca56aa281d9481077ea01f3d75cfff210a38e3fcd78e74ad491f61875965ad9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-rtx (x86_64)
-# plan: sha256:4c9ef127977a0655a13fd726706cc905a3798ac6805880f279b62d412d172b98
+# plan: sha256:610a411e63de13b28f32e6c0b1425c11139d40f375e7afa17814ce0a00be372d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

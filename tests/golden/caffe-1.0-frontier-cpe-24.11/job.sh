@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:87a8d183af49c65c63a45cc3bf77c87a65b1bb4689af369a8da5c402955d2d5e
+# plan: sha256:73af3e1dae32ce7098d68f443dc5bd95eec1ba45146f483fca890538a7c21d83
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

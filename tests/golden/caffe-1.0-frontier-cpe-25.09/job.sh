@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:f55317d1b3499f3bad6280febf178427e82f2ffac89d3a230df5a843f6e11bc6
+# plan: sha256:ef3da891f1f130988900d49f9e9ce97d5c666c0924017bf313eae5c80a69a947
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

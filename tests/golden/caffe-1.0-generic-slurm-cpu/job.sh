@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:553763ddd727ec340a03e7f521cb0ecff049b71f9c5485ff7c950c9efae79ee0
+# plan: sha256:e2f68aee7baf4c03a5f9fb5c84e63bce57518f102b1667011c832098a5cc8fa2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

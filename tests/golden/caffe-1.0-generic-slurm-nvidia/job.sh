@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:b795fd3c1e174e27f5bc3d891e284d889c91dffdbbcb3c4a49066822dd24c625
+# plan: sha256:96598ece7058116378b37ca94f71a10785436aa49144ff533d71490ba336e6bb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # caffe 1.0 at site jupiter (aarch64)
-# plan: sha256:6540cca343e744b87661230a7ec00c4b1e2ebf253275f869e2e2ada5c6cf46ff
+# plan: sha256:564bb8866e8d478529c7d7742fb98004a5ce9e507967cffb0089a44928c80cff
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # caffe 1.0 at site leonardo-booster (x86_64)
-# plan: sha256:501f634b477b58a71a260549921db485926adb63db79636de61fdcca70a16a80
+# plan: sha256:2fa912e055ed41f296055008d28d21d3378a6c4b84b102a2af408ac8032bf266
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

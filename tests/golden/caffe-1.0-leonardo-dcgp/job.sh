@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # caffe 1.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:6584a6b88d6271099e399ec8891491aa25bddbae91b4a4aa738f3296782e3481
+# plan: sha256:46b0b6c14ef9bc29d989e89c7690351166749652367a2b1e76b0e38b52101aeb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # caffe 1.0 at site local (x86_64)
-# plan: sha256:3fc6c042ad212c29632f357f74645a84fca9206438aa13fd3252d823daa558c2
+# plan: sha256:ad8338b19767b22ffa529de70621a3834eb9240e80e688051eb9fb252f8ea298
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

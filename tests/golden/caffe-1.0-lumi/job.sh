@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # caffe 1.0 at site lumi (x86_64)
-# plan: sha256:5c3220309c20cd1ed739b64fa34e7ad0ee521e6bad3d224981387a699fb52d72
+# plan: sha256:bf07c8f43d6ce480de71010d724a73547aaa793d973be9814e86a980b0481395
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

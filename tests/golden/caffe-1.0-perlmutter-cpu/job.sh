@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:9d18bf0132c29288c3792afdbc07dae75c9bf46105bca832a6c4f246945615b6
+# plan: sha256:6d81210d5778a639c6e8feca0f360e7aaa7e7319e5a2c663cfdff66a1d595e8a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:4fc4a7984bdd19c36f00cb10b2e7b99663eea60da7a2015a9cb5cebff3f7cbb7
+# plan: sha256:7d16e0834516782b38be6a822bfd3ceb1145f71d5689d60f36669790ff0e4599
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

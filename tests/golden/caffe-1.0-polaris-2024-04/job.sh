@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:824f652613274cc06de485b7c1fadc153c31e353b0c39b47bd34231fbaf3919a
+# plan: sha256:6eea3b3caa28dd7016a69b52bddcba3094337feda616118f465465e95070c5ff
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:606ac8b439814831a00a8177f6aff72fc2186becf146bf814fceface46b008a5
+# plan: sha256:8b4663db4e830e47b846d6f063b91d92b00c341fc263d8868e60960a3ab7922a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:1c599512d1e36e2c05912523a0802c3bfd468199095a892ba73133a4c02a674b
+# plan: sha256:24f0156c99b1b7ce89659d56adf862ad06f3549ed2a425f0aaa18d5b8cbef935
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:5635770d5f4c6c32c6fe2b7027624da8e6294a35104dba5fb92b574713b8650a
+# plan: sha256:b62d67e7366f415d7772f25fddcc291c8af962f9e6a38ff710791f987a39fa7d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

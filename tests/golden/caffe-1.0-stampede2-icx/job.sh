@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-icx (x86_64)
-# plan: sha256:8bbe85f06eec24c2cff93c3df100e50c1107546b9353f203c3b32340fda77caf
+# plan: sha256:63a03bf8282ede07289172ff3e92630368a0e0a4c6f3ea976e69987013eb9989
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

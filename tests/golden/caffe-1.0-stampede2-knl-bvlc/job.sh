@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl (x86_64)
-# plan: sha256:5df536358988f259fc90397529ec63f88a9a30614cbd807d5cb50436eaa709f7
+# plan: sha256:76bc954d0d910b3f73d39feb07cf301f29f70f4b07db83a4b2cb17842bdc933d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:7b422f7bc0ff9b9009e03025b90eda29a9e86f9d4cb1f6d970e0cbe906c26fec
+# plan: sha256:3e4759006b74acee511e0c6cd17b07503c008ed785f7ea7bfaa7d3abd44554d8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

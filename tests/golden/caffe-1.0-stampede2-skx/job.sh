@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-skx (x86_64)
-# plan: sha256:115240129dc292311d942de53ede3074745f327f81fabae1ce36b3e7ed8048c9
+# plan: sha256:7d65f50fe2c67b029661257c399ca5bd5df289c0d02063a7c2529526d2275124
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

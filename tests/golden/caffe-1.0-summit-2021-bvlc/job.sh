@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2021 (ppc64le)
-# plan: sha256:490ecd7fb2aaca037ef577992a4764c277564693ddb96979b833359c84a32271
+# plan: sha256:7fcd2919d68d1fe184b3046a5ba12a15a4a187da138c55a2b6aeee100e5bddf7
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

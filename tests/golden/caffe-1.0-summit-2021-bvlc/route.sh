@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:490ecd7fb2aaca037ef577992a4764c277564693ddb96979b833359c84a32271
+# plan: sha256:7fcd2919d68d1fe184b3046a5ba12a15a4a187da138c55a2b6aeee100e5bddf7
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

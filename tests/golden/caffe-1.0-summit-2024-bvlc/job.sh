@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2024 (ppc64le)
-# plan: sha256:2c93d18b71c5d345b2162996bfef515bf92c780ec4dd862fe37eeadeaedbbd2b
+# plan: sha256:4b0f053467942268caa479252e35fdfdecda155257760ef39e25abae81a77b7c
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

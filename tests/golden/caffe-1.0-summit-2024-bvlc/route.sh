@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2024 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:2c93d18b71c5d345b2162996bfef515bf92c780ec4dd862fe37eeadeaedbbd2b
+# plan: sha256:4b0f053467942268caa479252e35fdfdecda155257760ef39e25abae81a77b7c
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

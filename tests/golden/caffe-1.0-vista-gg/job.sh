@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gg (aarch64)
-# plan: sha256:99875ec3b2b8928a382d03e951f8cae572713733e9c88bd0b11b3892c3008fe6
+# plan: sha256:559ed9b593ccac05e004710c0d2bf2e450c827911f0838a512689ae8654c9695
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gh (aarch64)
-# plan: sha256:2ca7365762dcdb521c3bc1cb35c7cdc971fec5f0d93b88ee44f87622ee7a72e5
+# plan: sha256:e4924d278e9a5d43105decf7223e7d50d6816081d14515179b37d2e0bd4258bd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

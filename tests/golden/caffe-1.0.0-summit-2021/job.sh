@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2021 (ppc64le)
-# plan: sha256:dd0c9e9309a35806108137c61909da5bb9589c54beb913a78a1235887c5fffee
+# plan: sha256:19ab120d2640bfc9573ed32a7b6529c7d7926e006cd6fb671477b632fb427600
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2021 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:dd0c9e9309a35806108137c61909da5bb9589c54beb913a78a1235887c5fffee
+# plan: sha256:19ab120d2640bfc9573ed32a7b6529c7d7926e006cd6fb671477b632fb427600
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

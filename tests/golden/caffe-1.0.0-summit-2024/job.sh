@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2024 (ppc64le)
-# plan: sha256:4750b766c16d0529e54909f178e24c515b65f35fc60a17b3174284471c5d3a63
+# plan: sha256:b415bc1f1fc405991bd3d29ebb97b742e537778cc67a10f0bee8d176c85484d1
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2024 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:4750b766c16d0529e54909f178e24c515b65f35fc60a17b3174284471c5d3a63
+# plan: sha256:b415bc1f1fc405991bd3d29ebb97b742e537778cc67a10f0bee8d176c85484d1
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl-flat (x86_64)
-# plan: sha256:74c962510da09878d0822d8c44650fc1b34efb1a5bf94d7c16593f6414547231
+# plan: sha256:83970acba4f4e925454fcd9e27ae11507c04a725db405774be19f8383f0a5edc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:e5f80d003235801c8f8c83568e56d8a117df4815de967ec44db4110a9425b7c9
+# plan: sha256:e2de18f1fb4b40f57d9e1ed821c68b17c80602ad93751024a4285cc54a23f8ef
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

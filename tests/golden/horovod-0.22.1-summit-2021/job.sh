@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.22.1 at site summit-2021 (ppc64le)
-# plan: sha256:142be8eda93468533f7504d3741e4d686dec8076aaa53692e9e40714910fb13e
+# plan: sha256:5212633cfae0ebdd361dc933dbdd438d4152210ef8ab7bb9ee36d986024801a8
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # horovod 0.22.1 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:142be8eda93468533f7504d3741e4d686dec8076aaa53692e9e40714910fb13e
+# plan: sha256:5212633cfae0ebdd361dc933dbdd438d4152210ef8ab7bb9ee36d986024801a8
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:da10d0c5705a3b1d180323e1d5b505b857ac881378af7286a27c1b789facacbb
+# plan: sha256:657a86fb5baaf5dc8d036b20cc44dc593efbef7ac93a1a9ac3e432597e4bbc56
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl (x86_64)
-# plan: sha256:de5e6891cd6d4a712353ca9339f1dd522cbb74cc4ce353138f92cf4582209bbe
+# plan: sha256:92bc12fb94b4dc415db1e92915a21d472718c100ebd385c14cf9b9a38e043a99
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:2cba242c8c9b568cc5f65d0d04d63b42c14fdfd083d6437983748d1919fe47d7
+# plan: sha256:85c3c51d6ee7540d9def70620ed9af1ef611dfeab184ee05b9295a1782fa7764
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

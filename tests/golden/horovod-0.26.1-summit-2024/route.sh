@@ -2,7 +2,7 @@
 # horovod 0.26.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:2cba242c8c9b568cc5f65d0d04d63b42c14fdfd083d6437983748d1919fe47d7
+# plan: sha256:85c3c51d6ee7540d9def70620ed9af1ef611dfeab184ee05b9295a1782fa7764
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:810287efcfe4d7414ca6966417991ac4875ace4b2e51f6f8525ade5de04830f0
+# plan: sha256:3c5cadb01eaf72d1bfd4169f00b396a759ee4f8dc12daff686c61ba499a1ae10
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:a4ae686a4815ff4417dfd4ee319ccff906d6059cc9940d986f88a21c9e935079
+# plan: sha256:9c3de4d87230d0ff7291056dacfb6963e4439b6fee85d2b6a9debe99ebf7d235
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

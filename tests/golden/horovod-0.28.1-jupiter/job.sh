@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # horovod 0.28.1 at site jupiter (aarch64)
-# plan: sha256:1400cf2692c3baca04dbc08f0df8b4dd8ffa75c4ace245cc7f6ae7f289103484
+# plan: sha256:83cdecd31ee54b369f676ae0e7a0ac329a47cf627979f6b2d37d38fe5b118f8f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

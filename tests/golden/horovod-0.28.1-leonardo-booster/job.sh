@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:d1e374529b860168da7f24c95d75c0656462c504ea5e13dd7a8dd09c647a90e4
+# plan: sha256:9e2cd2377498ae670ae9fb12314964f604ec1fb7a844e8e3ac2b9347ddf0cdd7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

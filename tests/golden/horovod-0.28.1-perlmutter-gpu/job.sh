@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:8f91a9bf675787cbb7211848fb9fa8080b65304c5957986b31c0cc9bbb0b450c
+# plan: sha256:20015e3e3f89b78810c59f80b795944b1202c78ca3eea6f3db83257da4741b93
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:420c6760544436d915ff799fec2e3667d9c95e6c897305ff172aaaf557869f49
+# plan: sha256:18aaa70aa2bceda5ad0564b7fc6ef0824d54d68a0059b8705ce348c7c59aa4af
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:0ce4800c7452f7533bf20d888c5dd3ec8d8771376c66d4ca41f5713fa4cc13bb
+# plan: sha256:8343cf5cd9327ebcc2a971e78ac8d16813d176929d6cea8ba367a689688a9f55
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

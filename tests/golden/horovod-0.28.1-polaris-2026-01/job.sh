@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:f3abe99659cd6af687bf789507115172111ec59e681e19bd26f8d04923d66c7f
+# plan: sha256:4a3d751852b5bd51e03582c9754eb32944989d19afbf0edfe88b9d2e648df59e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:ab3131c9f2266112ce74f092e1691505a07ffeb4d2ec20a8e797ba66bc8d73b1
+# plan: sha256:b3aa4a5ccc554acc3ddd847c92a457eda3e8877a998f3ab75544ab8b9d3f9f9b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

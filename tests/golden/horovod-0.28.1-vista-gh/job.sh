@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site vista-gh (aarch64)
-# plan: sha256:0a755442c3c4857d975333c1bfe29640081c3fc5d7dfeda1ff3208a9c0a5dff2
+# plan: sha256:81bc40ae53f1577d323f08de30aa0eab4b24b1d99287672cf661341632d06aa2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:f65de74a9a628dfc00f50d68cd1fc76c9cd7dce393965e9868ab3d22953f5374
+# plan: sha256:917e34a2febbb39a2da762e788bcbce67380baf0d87b9fb93e900c0978d326ce
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

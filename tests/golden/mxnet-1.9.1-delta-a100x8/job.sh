@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:c1dc978c80a7827df95af131e7c96892863054fd322a81b450c3be9776e6b62d
+# plan: sha256:26bf779e58b18e80ace0a4310c32040501bdc0a1168c271c5449bf20b4992439
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:0497b4341c8f38a3fb0c521abc3c6d06631768fd62d216896a039a6e0df92be5
+# plan: sha256:5ab848c71235f1975b84818f123aee4faca7d5c8838c5df51d0db567187e4213
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:d3424774750f73950da142f7646b06ce7b7b9bcab9784035edd9d5186117d735
+# plan: sha256:25a9e9ed708f23e053eef718e0e22b805e10f1c38cc1eb58f80208882380cf58
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:362ab9a70b4ae7746ddfa58155ef08ad59d79303462660c1cb29e7075f729a1e
+# plan: sha256:52b276c37952078ba19a6679e3970018b82902b3cc6647fe9591ca58b778f018
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:eefba386fa318e95845c2b929dbc9769b559c2a7a92e0cab346415772c981515
+# plan: sha256:dbac54736932a50926d6daae4bef15f8edb147754c8b291b456d8bb6ea077a7e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

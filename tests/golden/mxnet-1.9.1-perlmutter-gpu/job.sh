@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:d0dfef1302ec871868663bac34b4ee81bc0759c11b880ea05292ac2ed9b00cdf
+# plan: sha256:31c38885658fd20b1839d08d569a36accba1daf31e137ca0b1d8ed1502604f00
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:810925021471da7c5191ca2507970f3d8c6a51afee39b88550adef42f5810a4f
+# plan: sha256:cd55bea470e501eefd578d9ff907ae7838087e15688e072bc75ccf3bffe869fb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

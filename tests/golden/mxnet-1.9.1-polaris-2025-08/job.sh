@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:8380e2485850fce29d81ca39c686f89f2943cb889ae349b0c5a22f9cf2529756
+# plan: sha256:729db90aa5cb50675918bb2a04778ae618e49fe23b1478cff8dd403608699ef0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:99e0d7a69aa72d999de597a0cdc4f2f3466bc8fc58acc9084b8533c2eb18343f
+# plan: sha256:fa6dd27c83389cfb2681376bb8f23f48dab88e2d7103c062617930cbb05e3e7d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

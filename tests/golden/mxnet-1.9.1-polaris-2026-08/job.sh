@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:119f5c8f4756ecbf66c30a7ac1953789119c794c414a4df3077abb0df96dda9c
+# plan: sha256:1c43c5779d064223200cdbeb17866aebffe00e3c705c729225f4cb36b8703267
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

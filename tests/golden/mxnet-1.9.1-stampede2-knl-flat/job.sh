@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:32f65f78f4787424d5b1b3c703b24057efad2cfbcb294dbea6e3bf274515dabc
+# plan: sha256:55950e9809d1515edcb645f9eead009ff4356db4d391ee06580f238295cc9f27
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

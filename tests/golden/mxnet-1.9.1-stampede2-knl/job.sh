@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:08a789d994ba778484f4256fd3c6a56b4c4a7d761c8d742307b2fb4bb12648e2
+# plan: sha256:f60fe37964ed41dc34d8dcad7a0ada90a1c5d8a057a47be06dbd2baa07f5a4fd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2021 (ppc64le)
-# plan: sha256:897ca683ad1551bdf864bb6fed5f66c91515f8b4a54e0e3a9d03cdb0e56ea786
+# plan: sha256:1c3106ae1c3f0ad981832ec58f013d21b97490bfbb662a62c26d434e4d877f02
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

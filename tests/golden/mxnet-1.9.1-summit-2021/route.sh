@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2021 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:897ca683ad1551bdf864bb6fed5f66c91515f8b4a54e0e3a9d03cdb0e56ea786
+# plan: sha256:1c3106ae1c3f0ad981832ec58f013d21b97490bfbb662a62c26d434e4d877f02
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:cedbfe04ab6946a351ef876b407669b5514055e82eef917b6f0217b98e42787e
+# plan: sha256:fcd76c6f8ae807947083ac7a5160820112cb902106e471aa3d28704f8f32d727
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

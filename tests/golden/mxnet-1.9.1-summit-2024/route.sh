@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2024 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:cedbfe04ab6946a351ef876b407669b5514055e82eef917b6f0217b98e42787e
+# plan: sha256:fcd76c6f8ae807947083ac7a5160820112cb902106e471aa3d28704f8f32d727
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:147fe91f3fb418cf5eb5dcb0e88332f42f82d073e396b299cdc375c4a02002cb
+# plan: sha256:dac0db02981578041f58e0b5847994a93e80d37edce8b66406233db629cd9aff
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

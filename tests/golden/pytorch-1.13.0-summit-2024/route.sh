@@ -2,7 +2,7 @@
 # pytorch 1.13.0 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:147fe91f3fb418cf5eb5dcb0e88332f42f82d073e396b299cdc375c4a02002cb
+# plan: sha256:dac0db02981578041f58e0b5847994a93e80d37edce8b66406233db629cd9aff
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:1eeeb1e51e6d311f844a3b22633cf83ec0cb0d8f629e657e6da40d021d017b9b
+# plan: sha256:25e570fc542713e9f66fd35efc7bc242d1c27d35aa9a1fb3f9b293b4900c1470
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # pytorch 1.9.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:1eeeb1e51e6d311f844a3b22633cf83ec0cb0d8f629e657e6da40d021d017b9b
+# plan: sha256:25e570fc542713e9f66fd35efc7bc242d1c27d35aa9a1fb3f9b293b4900c1470
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

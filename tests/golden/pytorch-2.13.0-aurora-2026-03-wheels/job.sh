@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:b8be77b39aceea0fd93e96dcf24970ffdf20f7f54b7c1f6dfdfa18f30e4f0f1b
+# plan: sha256:2aada62fd5ef66a749cf85b1dac3dc241ab79ecbed2b65cd50bd3c1ea36291e7
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

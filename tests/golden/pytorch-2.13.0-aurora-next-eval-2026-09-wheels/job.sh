@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:3d8a30fa80f89299123901f018d5aeb1af8e98ae6a3d8155deaaac24dd6dc229
+# plan: sha256:a5f1e5be1647fe4d785b94f4c0be903c5d7f2de7048a3da7bfee6221e9d2c840
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

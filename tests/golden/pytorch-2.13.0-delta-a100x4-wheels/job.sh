@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:58fb0455b817ec3e947799cd8808ba80add6fe8fdf4ba44ffa9b5060d6d0750e
+# plan: sha256:88a7389e89504a22143ae0198dc16aa26b5cea7aa1b6e1de46dd25cdc416f706
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

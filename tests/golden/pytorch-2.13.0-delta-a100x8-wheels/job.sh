@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:cd2d3dc16140951c9f5625fbec7bd7bb48bc4835639227d0a686a00f8f101c91
+# plan: sha256:50f0e0f51873b89bf2ac6162ef94aa52f7996f219bd54c8e4da590ae9dee19fd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:b8e7ef20e37f002bda0bbf0a7c0ced06c3589712e92f51855611cf047b4c7295
+# plan: sha256:898195e94af42e49d092d1d4afeb2655df5cfdab4c1fd0388628a2a6389e0fd5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

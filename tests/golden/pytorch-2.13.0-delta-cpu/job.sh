@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:7c1d5361f878b0a6af9216ce2f0fc34367e6f44bb64cdac358a26c6577f3cd26
+# plan: sha256:caafaa21d9b4b69fbb633f4df34ad462b2dfe3aa7b4fb98f6c08593530527c4f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

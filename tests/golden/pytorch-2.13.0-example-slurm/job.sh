@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:747d62b7afd3c380fc00e5b79e6b82694bb4db311de777e413bd78077b5e972e
+# plan: sha256:4430874da3d1f781b57e913db520f74e0b02fc65a509091b4d091eaf2b7da7fa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:747d62b7afd3c380fc00e5b79e6b82694bb4db311de777e413bd78077b5e972e
+# plan: sha256:4430874da3d1f781b57e913db520f74e0b02fc65a509091b4d091eaf2b7da7fa
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

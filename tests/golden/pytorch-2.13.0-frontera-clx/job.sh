@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-clx (x86_64)
-# plan: sha256:57e7d926494ddcf7dfb9d261ea3153ac47930003fd8cf06159480d88d373a386
+# plan: sha256:03183445a926d0f87fbdfc692e560bb8b24630984aba0d39b8390a1ae3aeac1b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

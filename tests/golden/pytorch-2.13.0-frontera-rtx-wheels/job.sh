@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:98c1c685952d07304a644fdcf7ce3f6cf96868a752fe389fff39dab1d7b9ed93
+# plan: sha256:867c73e7e925e78fc639c68ad2d2e8a8f20c37683abd21c8a9b8f99bbd568028
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:2791342e1901a34aa3470749739df015dd6433cf65cd0293fefddf0222fe435c
+# plan: sha256:29f507819abe73fdbd7f8da346a74449cdbe99fc383e4199e9245ae3966a495c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:45be16b9317a41bc813b9da4aa829dc686417dd2aa7f84f9f77b4d1be07f598a
+# plan: sha256:62eb850a637f73db9767614adb9fae347d2b5677e15d380e3504295427f59e4e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:e5a194fc9a6ca62bb98a94cb2cc863c76941848103cc4f70fc4d8ea9a62bf5fc
+# plan: sha256:eadcdd7868ba4bd0fc4431e0c789912d3ef8df9b2f893f305612053f7e61fa71
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

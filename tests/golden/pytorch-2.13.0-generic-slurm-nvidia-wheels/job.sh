@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:d49e35ff7bb0c28183dfea2e475f6a692fc7acd4cde30a848a61ed710de64cf4
+# plan: sha256:edbbc5943e6834964f56b4836858fb283bdc061c0f24d773af3803e085ee65c0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

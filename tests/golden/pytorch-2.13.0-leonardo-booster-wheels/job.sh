@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:179ffcef0250a37e54639a7b3b0414a30b81e17a54156dec3aa5bd0df600a1e3
+# plan: sha256:ecc2c64b1f4393b061d998aeca843e3fb549184f5067e2cb4e7bf2e916f375e6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:db59878ce1eddc56806603bc4cb9f509b0ca97df6c23091c122dce9e010ac78b
+# plan: sha256:79692577bdcc0b67a362767a717128ef501c3f1ed9ab51478fddf7469f5de82d
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

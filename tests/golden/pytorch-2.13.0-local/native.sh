@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:db59878ce1eddc56806603bc4cb9f509b0ca97df6c23091c122dce9e010ac78b
+# plan: sha256:79692577bdcc0b67a362767a717128ef501c3f1ed9ab51478fddf7469f5de82d
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

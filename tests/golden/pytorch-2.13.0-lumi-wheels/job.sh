@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.13.0 at site lumi (x86_64)
-# plan: sha256:a20f663bf9f0a4a4b35ac6e0a5183431455c28436d4bfdece3162e8f510e3cb6
+# plan: sha256:1362b2f0f691b049fa75ade067bdef1c8b0eb873d4a00f08cda7fc978c694875
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

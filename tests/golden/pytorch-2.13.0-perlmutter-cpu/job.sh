@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:cf6e9208680e484c3fe4468d959154822fad5a1e3d10de7a86807c3467d686b6
+# plan: sha256:a52a81f5b1e9ea7f9ba533752de6dcd8bb7696e731fe5e18fb9a36293c586e46
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:8ebc70f1402b0f2dc3915edf7e5731720fc2e1de960b2bb31037855b05d49ef5
+# plan: sha256:117f4fdff91d403f1f2492ad7e5de7fbb8a6a18bd69a5c50fb72b2601d331e07
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

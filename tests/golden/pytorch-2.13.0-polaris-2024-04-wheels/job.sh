@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:4a99552ad2bcc3e5f4ca4edda3233075f2730f70f26434b7009b8b408079404a
+# plan: sha256:c25f833822b30fabcccf7ef60eb499e4267b086ddf6b5f3bb87d2ce18b177975
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

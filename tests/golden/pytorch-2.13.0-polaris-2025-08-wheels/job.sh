@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:17fe0feb5ac584b86b6a45b9f017be69727a0d8c6f2ecc4dd0aa9dc409f7656a
+# plan: sha256:09cba60bd4e942949f279d289fc2eed186b4d7babc99682ff3954f6f32e98b5b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

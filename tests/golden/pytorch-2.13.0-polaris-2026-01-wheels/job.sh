@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:905bca2fbab3c997e4f00f6cdd38499a2180c6273b0a2867f0523816cd63d308
+# plan: sha256:a1c0f9e8e246f406db72bd1d7227d3416842115e36dacc485eb84730893f6721
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:465f6add80c62ad66bfb1999a4f36b19af79817d2353c0e3cde42ea63b226b38
+# plan: sha256:1b5e8803a07e267506eb8910623c24e7b030e9e2aa432b74279627e968049102
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:869e29bdacf518528e410a1c29c355134c6a4ad7305cd840c583d2f8da8eb6b5
+# plan: sha256:ff01b95ad67b2ae2af7c5012a6ff8b99fff153012de39d219a831d0880433895
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

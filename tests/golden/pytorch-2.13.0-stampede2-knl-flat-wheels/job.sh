@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:184478b2083c4f9529e46b416c3189cb73bf4e84f54792761a53c4b00963ab90
+# plan: sha256:560afb12f3d8a892650e6202148d9a33d5e1608b9098c2a6d090e75b85b2bf8c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

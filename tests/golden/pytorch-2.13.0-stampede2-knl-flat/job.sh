@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:fc3c98ebf50a0a8beead0f93908a123f0683d1835209ec813380b3b3e8894ee5
+# plan: sha256:7b0d99a17e75a7e19871ab29a75d14dcd6272b96521604f6942e36e0673324b4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:7d9cb1c0faf9ad739aa832255ebf0f9fa49fd87e7c22c8abeb640c81f97e0afe
+# plan: sha256:329300c52bff043d68614fa8a85fa427193073a2ce4b88f04f95243c89f5dab6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:0fad7b5de1ff53f30f28c7ac32317e5f2154eee02c6ed0cbe8d2a6bdb0985a50
+# plan: sha256:a10f032fdc6130ca79d97987070ebdacd2941540e65fbbe73c36562a317d5213
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-skx (x86_64)
-# plan: sha256:0a55702b46c2c051cd460f58653d27343c47b5365ef47c5b0f0b81965d3dd6e8
+# plan: sha256:50284bc875f6d78032183008e1077c34a6d93b922ffd7f2a58dae92e158abb40
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

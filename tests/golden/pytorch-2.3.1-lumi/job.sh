@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.3.1 at site lumi (x86_64)
-# plan: sha256:99cf6519653430f8e2ae474d2becefc22daceb4689247864ac70fb131a08d6ec
+# plan: sha256:a940cf01f741b90a82035f70be5cb4714a2854ef391f89bc2da86e1bd4220c5d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

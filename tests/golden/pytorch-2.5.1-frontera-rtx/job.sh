@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.5.1 at site frontera-rtx (x86_64)
-# plan: sha256:d2f2608f9cb12a321fd025f8f07d2ab3c3fb5cee1ad5c6744153332d17abba90
+# plan: sha256:d72bdb31329620731cf460e862ada759e8b20bed3e9523ce75541718ad9544a5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

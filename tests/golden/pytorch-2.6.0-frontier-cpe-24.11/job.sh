@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.6.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:658650762885270c85aeeb469a01430fd78bbf81ed79124a6c0b29cf4e0a4945
+# plan: sha256:1389c298b3314728725683a44c045c30e0aeb2dcca1d4a70103d692868e77be4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:7b52a8ab00404f55e5ef88614d2450afa37857de9086ffade3f613b5fceef475
+# plan: sha256:3b8d097a780dfa4b63aa65885a9e5957e491173b15bc4b5e30ac15958f5430fd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

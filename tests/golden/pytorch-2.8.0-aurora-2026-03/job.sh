@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:193934c547b9097da62df2f1927be7db481c99bcc6078ebdb6778e8ed756d375
+# plan: sha256:05927100300ea6deaf776149f38b44956fc2032650d1a0ea74de5a9fdc2b35d0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:01a00c93e45b5938329f61c55fce3123edd475fa3b8f0246cc332c738d9a5ee6
+# plan: sha256:e84187f9d83485b385d19c6663a8473b42b20b777998691c51deff49238176eb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

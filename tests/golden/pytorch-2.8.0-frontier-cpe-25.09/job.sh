@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.8.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:dac504bf8fec7ea90ac2fb3d5b67a860fb6122b8b74a067e9b80e2fba63ab832
+# plan: sha256:c2db698ed4a7df63e221dc58b547058b68cc3bb4b9593d46e2a797e6a76aafc6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.8.0 at site jupiter (aarch64)
-# plan: sha256:6782be8656794c5ff60a9f9dcb7fbae367fc67138222dc2c6d1b268036c78d17
+# plan: sha256:286b194d3d3c528f349bc3b538083cfc13af431b214d2633f5a7fc9c7301b693
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

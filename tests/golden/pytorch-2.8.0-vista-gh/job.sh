@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:d88ff2a59cf804e3fe3cd7106f12ca27fbabe538be6561ce82d575a45c68a597
+# plan: sha256:255bd0abfeb7bf694a3b2390bd857a57b04a3aaecba387524cad8ed4b178bd8d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

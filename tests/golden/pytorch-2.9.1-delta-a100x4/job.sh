@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:d69c7daa9ec678d1a001007d197a234f729965a40534a9458e147202c9f38ce8
+# plan: sha256:fd53709f65a21b070fdaa7dbcbfa01f8872d70d8d199ecf447b5241cce889575
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

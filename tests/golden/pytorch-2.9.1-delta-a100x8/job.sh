@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:6abcdbf090acf4e78b023c5c0153219d43b07193639672aaadee4a90166194f4
+# plan: sha256:a49539a468a86720272bb164c5d6b72377d1ea4d8d8df5c8063e27a4c79c731b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

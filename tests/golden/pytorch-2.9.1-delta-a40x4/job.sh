@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:46f17e05932058144a3f2152633167f99400a12ff6b76011bb324c48e9b92695
+# plan: sha256:b360cee2abc83fdacd0d572322b19231a1475ed967e5ce9792271efeb390142d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:0471d3e8c5c3ab4af04b7968e4a720fb38f661fde6658c9a7697454af8c1653c
+# plan: sha256:7177c437d4f0befffd1734d48bd4fc48a511adb379ac4e91aaa46aa4403b7369
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

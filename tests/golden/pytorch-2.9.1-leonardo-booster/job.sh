@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:fcbea08152fc05c4965f77df060f8ca8c46014f251c914a8df9d0edd02c9a912
+# plan: sha256:6298c4b043e2d0ffc3f6d3711284194faf34749d84d29d4fb2149ab0b6f2921f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:de069464624091df2aa37d18f8f55de0a23ef9cff3c2467416560dc0c433eea4
+# plan: sha256:e7cb3a9c657dfd35ee94fdf565ac8b7655595b6481db6d8d8a6738bd3038ef23
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

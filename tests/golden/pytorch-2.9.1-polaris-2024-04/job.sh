@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:e90b8c615ceb0cda9caa5fa36a877eabc7a22cde54d826cd6698373cbfcba62f
+# plan: sha256:5fcb88b75929e212aea7e009aa3a76046d042a3d86a2dfa4fb3e2cbb88942829
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:e9425ebee3c2b8a19e0891df997a999543e45407cf9b90b6340d2eff5f3b9dd1
+# plan: sha256:0de8b49c6b8cd7666715192f4eb1d0e77799e42793b7dd6f801e3b941b4ce11d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:74bfa83392a11ac9336b8db7cb58704b753552a339ebc1de5127b9e3fe1d85ca
+# plan: sha256:082fd1b6e6fc38a2f385b555915e3aca5f25b89e9226e35bc45405c024856c66
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

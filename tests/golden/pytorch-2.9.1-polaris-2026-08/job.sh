@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:96d300d126a514225a0a7b426a600e434c0787134c18383045852978ae27afb3
+# plan: sha256:b4a9640498c28583f54d604cca3f7696a6464ba231d841d3ff0e0bcad3775b14
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

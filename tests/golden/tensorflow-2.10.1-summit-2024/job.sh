@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.10.1 at site summit-2024 (ppc64le)
-# plan: sha256:21b05b395513a8ec165425c4b50dd9ad46d0ea6d5581fe1c4f10815132ada2a8
+# plan: sha256:a9842132f1603dcf0ba335d0e597a6a52080113a3493766120061f1e4c7fb98b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # tensorflow 2.10.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:21b05b395513a8ec165425c4b50dd9ad46d0ea6d5581fe1c4f10815132ada2a8
+# plan: sha256:a9842132f1603dcf0ba335d0e597a6a52080113a3493766120061f1e4c7fb98b
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

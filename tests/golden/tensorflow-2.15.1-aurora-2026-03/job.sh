@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:ce1707b3039c8c95d62edce7dae364bf205f2546b4389f0186a136a558cb663d
+# plan: sha256:ae6c03229c3c88827be36497df667db00cc4ffff1a71dedf6a331477444447c3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

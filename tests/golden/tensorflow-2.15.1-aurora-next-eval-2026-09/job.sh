@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:ea8abadf7255bb710466a43bfa435672592c886b9768cae5925746b80ac3ccd5
+# plan: sha256:27b2a48f6f1ab15e9d9a984dfd4796ad7b79e3b1530ae936034d7ba2ae5eece3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # tensorflow 2.17.0 at site alps (aarch64)
-# plan: sha256:52cf0ca7ce65cc525d4d294e43860bc60b02869d3d60272bed8243860cf2a335
+# plan: sha256:ecaaaec43058ffa9002cf6afe528d28dab12a8efbd79928c4041861e5b02d901
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # tensorflow 2.17.0 at site jupiter (aarch64)
-# plan: sha256:66a505e9c33cec9928ca38b4a3f8e8f44cd6a60cff98f0d2339abd11b7f2b402
+# plan: sha256:44c06990c1a8f5f6a59facd31494f4471a4bbb6b4e4d0c57cdd941a388426770
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

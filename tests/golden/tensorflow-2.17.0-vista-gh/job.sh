@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.0 at site vista-gh (aarch64)
-# plan: sha256:88cd39776cd1608ae81e5702261f88d97e9794a185a7e855ad241113161852ab
+# plan: sha256:134ee33e7c0b463e4141e8998c2b6b2af686082bac710b7d6209767dd965e8f1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

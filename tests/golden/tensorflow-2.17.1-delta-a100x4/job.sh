@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x4 (x86_64)
-# plan: sha256:34d574cfb897e87c6bab639fa09cd9d89e6289901319fa2c9bd91833ff3bfddf
+# plan: sha256:77ce53d925ff6d4703e435d0ebf55ce5f97e607e9f6dcb9e0cd0ec05dd9d1a88
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x8 (x86_64)
-# plan: sha256:4c3607fff0d502be4925e061342a7cffd15c59e2349330628579c2e4971a7a69
+# plan: sha256:c1f30d984a3c116ffbb153747108cb07ae3afac04bb08542a8c1eefdbd4af625
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a40x4 (x86_64)
-# plan: sha256:675a950508abbd1ad5196913a287be320b53ce560896feeac809c31c901a1d1e
+# plan: sha256:d757a86018b313ce22118f57aac64bf34ab72d4175ab802a56975f5aa2b1cd48
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.1 at site frontera-rtx (x86_64)
-# plan: sha256:9932667b9caa3f1b013f8e78e5f0338d633601332a29c76a245147ed83f2fea0
+# plan: sha256:a117ce79bd9b0d50bb89fae32f9403c60826df274e0cf0efa5996193b48ea10e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.17.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:a3062abf87900080fcfdb6b7c647f8a5e887b108d18cfa9b315f08a8b8815467
+# plan: sha256:e27f185a0deef5fc47f61d5cb1f3c8f1eae402b1a0c69ced0e86f91b718d71c7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

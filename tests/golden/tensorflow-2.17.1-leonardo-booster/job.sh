@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.17.1 at site leonardo-booster (x86_64)
-# plan: sha256:cfbc441097607e968e89c8b6632893aa0c7ddd216d4672679eedd85b7e3957c6
+# plan: sha256:6670cc657294b2ee493637d934a3824aec398635c4206ed65c72dc4a1225a992
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.17.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:32911c0e6a975bb2b86d6efe83a0d8e013cc700d248f26ade562165df04e4819
+# plan: sha256:324707d4034114ebb4c9a382e48c3f9ea3c3e004c0e8568fcd9f79090030701c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:ebc98da7ceb7a1ebf8523dbbd562efe5ac99dd23b5636126ad9c4dedc0f6d0c5
+# plan: sha256:2f86d6c038a4509f430fd52efce1aa1ba182ae62d9a3393c6207297c3839dd59
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

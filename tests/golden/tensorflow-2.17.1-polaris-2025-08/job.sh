@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:17f78cba32abb058679e1db351c97350edd9cfe174eda77645ce680566737836
+# plan: sha256:846aa17f37b7cb8cc80b5a8bf1c102a1b19b38d9eb217eab0ffac900ce5f1859
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:6b7acb6490d4f9449fad69d0b4bdc1e65ef562c87c32fbf85d6e03f136b5cff2
+# plan: sha256:0699836d0e8b8b71879161f247f90d57964368036dd70174be2153ac59a15bf8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

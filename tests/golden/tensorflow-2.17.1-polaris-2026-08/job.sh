@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:5fd6aaddc97759cc0a4aa161b1dca741344a635f24097c5e02bd6386a44fd588
+# plan: sha256:348a6e21394f17215179d1204a9a352b9d907f5c5cb392d05841e62abaa6e144
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

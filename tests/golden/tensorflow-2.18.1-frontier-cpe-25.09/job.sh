@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.18.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:d124ca6c99b0a4ecc8d86566d0d3ebc53cfad52d6cb4ecc66edff0a6a3abe2e9
+# plan: sha256:bf65c9e0447c15793353c7d183623293052ffdd11912ebcd030ec20f04b580b2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

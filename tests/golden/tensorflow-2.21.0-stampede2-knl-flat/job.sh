@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:8def9d8e07ced41cc146498af1e099ae41e0799686c4c771b93a1729f8856594
+# plan: sha256:c5c93de6732486416614b4f6092cb62d0cac329bc7482e39107c032bf7fc9b11
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

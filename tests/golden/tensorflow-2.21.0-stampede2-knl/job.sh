@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:e89ad95b082adf0d4cfc4b2e689d57f2496d9c39329bbd23dd88d7e91f1699ef
+# plan: sha256:422270315db4716655867d3524cee9eae71db3632748e2076e39ba8c58d2511f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

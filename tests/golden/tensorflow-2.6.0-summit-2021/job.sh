@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:9e54c861e8161857050a5d6d8da7ac1a4827c3ccff1d009beae623cace245074
+# plan: sha256:178e358c17154a14605adbd959f8d011c08320052e13e10cb19106031c95f209
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # tensorflow 2.6.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:9e54c861e8161857050a5d6d8da7ac1a4827c3ccff1d009beae623cace245074
+# plan: sha256:178e358c17154a14605adbd959f8d011c08320052e13e10cb19106031c95f209
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
