@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 from dlcontainer import aptconfig, emulation, pipconfig
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats.commands import ROUTING_FOLDER, ROUTING_SCRIPT, upstream_variable
+from dlcontainer.formats.commands import ROUTING_FOLDER, ROUTING_SCRIPT
+from dlcontainer.formats.upstreams import upstream_variable
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:7aef41d3f264a0f7a55b6ddd7870c15a56a5d6162f224b5b753acf88a8ac009a
+# plan: sha256:ebe52345e71e1fc6f102e408db8c3c87e4a84176e2df52c11bbcc715307da382
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

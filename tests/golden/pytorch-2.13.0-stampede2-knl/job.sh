@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:92ab5b2746b5af9e87cb462e3ff04d27fea098859d9b36367b1ff9406969a5e5
+# plan: sha256:fb8cfe0656490a349d1bdc9b896b5db0d7e7494a1e40fe19bffedfef95f477da
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
