@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dlcontainer import aptconfig, pipconfig
+from dlcontainer import aptconfig, emulation, pipconfig
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats.commands import ROUTING_FOLDER, upstream_variable
+from dlcontainer.formats.commands import ROUTING_FOLDER, ROUTING_SCRIPT
+from dlcontainer.formats.upstreams import upstream_variable
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan
@@ -34,6 +35,7 @@ CA_VARIABLES = (
 )
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 PIP_REPORT = "pip-report.json"
+SCRIPT = ROUTING_SCRIPT.removeprefix(f"{ROUTING_FOLDER}/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +113,9 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
     """
     routing = plan.site.routing
     lines: list[str] = [f"export PIP_REPORT={ROUTING_FOLDER}/{PIP_REPORT}"]
+    if plan.site.arch != host.arch:
+        emulated = emulation.environment(plan.site.arch)
+        lines += [f"export {name}={quote(value)}" for name, value in emulated.items()]
     proxies = _proxies(routing, host)
     for name, value in proxies.items():
         lines.append(f"export {name}={quote(value)} {name.upper()}={quote(value)}")
@@ -119,8 +124,8 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
         shutil.copyfile(ca, folder / "ca.crt")
         lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
     sources, settings = aptconfig.read(plan, host, runner, proxies)
-    if plan.site.routing.apt == "auto" and sources:
-        lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/apt.conf")
+    if sources:
+        lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/{aptconfig.FILE}")
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
     pip = _pip(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
@@ -130,7 +135,7 @@ def prepare(plan: Plan, host: Host, runner: Runner, folder: Path) -> Routed:
         url, note = _upstream(routing, str(upstream.url), proxies, ca)
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
         notes += [note] if note else []
-    (folder / "routing.sh").write_text("\n".join(lines) + "\n")
+    (folder / SCRIPT).write_text("\n".join(lines) + "\n")
     return Routed(
         folder=folder,
         binds=tuple(binds),
