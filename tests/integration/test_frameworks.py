@@ -148,7 +148,7 @@ def test_horovod_leaves_no_compiler_and_no_debugging_names(horovod: Built, insid
     tools = "for tool in g++ gcc cmake make ld; do command -v $tool; done; true"
     done = inside.run(horovod, "/bin/sh", "-c", tools)
     assert (done.returncode, done.stdout) == (0, "")
-    libraries = "find /opt/horovod/lib -path '*/horovod/*' -name '*.so' -size +8M"
+    libraries = "find /opt/horovod/lib -path '*/site-packages/horovod/*' -name '*.so' -size +8M"
     assert inside.run(horovod, "/bin/sh", "-c", libraries).stdout == ""
     needed = "command -v mpirun && command -v horovodrun && command -v ssh"
     assert inside.run(horovod, "/bin/sh", "-c", needed).returncode == 0
