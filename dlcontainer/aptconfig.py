@@ -11,6 +11,9 @@ from dlcontainer.machine import Host, find_program
 from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError, Runner
 
+# The configuration for the inside of a build, in the routing folder.
+FILE = "apt.conf"
+
 # Settings of the host's apt that reach the build's: how it gets out, and which dates it accepts.
 _APT_KEPT = re.compile(
     r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
@@ -50,11 +53,13 @@ def read(
 
     Both are empty where the host has no apt, or is of another distribution than the base.
     """
-    base = plan.recipe.base.facts
-    get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
-    if not (get and config and base and base.distribution == host.distribution):
+    base, choice = plan.recipe.base.facts, plan.site.routing.apt
+    if base is None or choice == "default":
         return (), ()
-    if plan.site.routing.apt == "default":
+    if choice != "auto":
+        return parse_lines(choice), _proxy_settings((), proxies)
+    get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
+    if not (get and config and base.distribution == host.distribution):
         return (), ()
     # apt itself reads its two formats of sources; it needs no list on disk for that.
     form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
@@ -63,13 +68,33 @@ def read(
         dump = runner([str(config), "dump", "Acquire"]).stdout
     except CommandFailedError:
         return (), ()
-    settings = [line for line in dump.splitlines() if _APT_KEPT.match(line)]
-    for scheme in ("http", "https"):
-        if f"{scheme}_proxy" in proxies and not any(
-            f"{scheme}::Proxy" in line for line in settings
-        ):
-            settings.append(f'Acquire::{scheme}::Proxy "{proxies[f"{scheme}_proxy"]}";')
-    return parse_targets(listed, base.release), tuple(settings)
+    settings = tuple(line for line in dump.splitlines() if _APT_KEPT.match(line))
+    return parse_targets(listed, base.release), _proxy_settings(settings, proxies)
+
+
+def _proxy_settings(settings: tuple[str, ...], proxies: Mapping[str, str]) -> tuple[str, ...]:
+    added = [
+        f'Acquire::{scheme}::Proxy "{proxies[f"{scheme}_proxy"]}";'
+        for scheme in ("http", "https")
+        if f"{scheme}_proxy" in proxies and not any(f"{scheme}::Proxy" in line for line in settings)
+    ]
+    return (*settings, *added)
+
+
+def parse_lines(lines: tuple[str, ...]) -> tuple[AptSource, ...]:
+    """Read the deb lines of a site config; their form is checked there."""
+    sources = []
+    for line in lines:
+        words = line.split()
+        option = words.pop(1) if words[1].startswith("[") else ""
+        keyring = Path(option.removeprefix("[signed-by=").removesuffix("]")) if option else None
+        _, uri, suite, *components = words
+        sources.append(
+            AptSource(
+                uri=uri.rstrip("/"), suite=suite, components=tuple(components), keyring=keyring
+            )
+        )
+    return tuple(sources)
 
 
 def parse_targets(text: str, release: str) -> tuple[AptSource, ...]:
@@ -110,7 +135,7 @@ def write(
     config = [*settings, *_INSIDE]
     if has_ca:
         config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
-    (folder / "apt.conf").write_text("\n".join(config) + "\n")
+    (folder / FILE).write_text("\n".join(config) + "\n")
 
 
 def write_local(folder: Path) -> None:
@@ -120,4 +145,4 @@ def write_local(folder: Path) -> None:
     """
     line = f"deb [trusted=yes] file:{ROUTING_FOLDER} ./\n"
     (folder / "sources.list").write_text(line)
-    (folder / "apt.conf").write_text("\n".join(_INSIDE) + "\n")
+    (folder / FILE).write_text("\n".join(_INSIDE) + "\n")

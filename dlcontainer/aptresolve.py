@@ -76,8 +76,10 @@ class Apt:
                 "routing.ca of the site say how it is reached",
             ) from None
 
-    def install(self, names: Sequence[str]) -> tuple[OsPin, ...]:
+    def install(self, names: Sequence[str], *, stay: bool = True) -> tuple[OsPin, ...]:
         """Resolve what installing these would bring, sorted by name.
+
+        Unless they `stay`, the next question is asked as if they had gone again.
 
         Raises MisfitError for a package that the mirrors have not for this architecture,
         BuildError for what apt can't resolve.
@@ -91,7 +93,7 @@ class Apt:
         if not files:
             return ()
         stanzas = self._exact(files)
-        for stanza in stanzas:
+        for stanza in stanzas if stay else ():
             text = stanza[""].replace("\n", "\nStatus: install ok installed\n", 1)
             self._installed[(stanza["Package"], stanza["Architecture"])] = text
         self._note_installed()

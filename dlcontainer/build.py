@@ -16,7 +16,8 @@ from dlcontainer import (
     record,
     rootfs,
     routing,
-    steps,
+    shortcuts,
+    stepwork,
 )
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
@@ -33,7 +34,7 @@ from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.sandbox import Sandbox
 from dlcontainer.shell import CommandFailedError
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workshop import Workshop
 from dlcontainer.workspace import settle, settling, workspace
 
@@ -92,6 +93,7 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
         with _log_kept(log, output / f"{plan.name}.failed.log"):
             routed = shop.route(plan, workshop, work)
             base = shop.base(plan, workshop, routed, (work, log), progress)
+            shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
             todo = _todo(plan, workshop, work, base, wishes.until)
             bench = shop.bench(plan, workshop, (routed, base), (work, log), progress)
             done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
@@ -123,7 +125,7 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
         root["base"] = "made anew: none of today is kept"
     with workspace(scratch, workshop.runner) as work:
         context.stage(plan, work / "context")
-        todo = steps.work(plan, work / "context", root, workshop.pins)
+        todo = stepwork.work(plan, work / "context", root, workshop.pins)
     cache = shop.step_cache(plan, workshop)
     kept = [cache.recall(step.key) for step in todo]
     return explaining.explain(todo, kept, root, earlier.inputs(plan, workshop))
@@ -138,13 +140,16 @@ def planned_commands(
     commands = []
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
-        commands.append(rootfs.mmdebstrap_argv(plan, routed, workshop.host, target))
+        trees = [rootfs.root_tree(plan)]
+        if workshop.shortcuts and shortcuts.possible(plan, workshop.host):
+            trees.append(rootfs.companion_tree(plan, workshop.host))
+        for tree in trees:
+            commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, target))
     engine = workshop.engine
     commands.append(engine.unpack_base_argv("setup.def", work / "tree", workshop.mode))
-    for step in steps.work(plan, work / "context", {}):
+    for step in stepwork.work(plan, work / "context", {}):
         argv = ("/bin/sh", f"{step.name}.sh")
-        tree = work / "tree"
-        spec = StepSpec(tree=tree, argv=argv, mode=workshop.mode, binds=routed.binds)
+        spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.mode, binds=routed.binds)
         commands.append(engine.step_argv(spec))
     commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands
@@ -175,7 +180,7 @@ def _todo(
 ) -> list[StepWork]:
     context.stage(plan, work / "context")
     root = shop.root(plan, base if isinstance(base, BaseTree) else None)
-    todo = steps.work(plan, work / "context", root, workshop.pins)
+    todo = stepwork.work(plan, work / "context", root, workshop.pins)
     earlier.note_inputs(plan, workshop, explaining.inputs_of(todo, root))
     if until is None:
         return todo

@@ -4,6 +4,7 @@ lock.json           what is in it, with checksums
 debs/*.deb          the OS packages
 Packages, Release   apt's lists of them: the folder is a repository that apt accepts
 wheels/*.whl        the Python packages
+sources/NAME        the archives of a recipe's upstreams
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from dlcontainer import lock as locks
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.fields import DEBIAN_ARCH
 from dlcontainer.formats.commands import ROUTING_FOLDER
+from dlcontainer.formats.upstreams import upstream_variable
 from dlcontainer.lock import Lock, OsPin
 from dlcontainer.machine import find_program
 from dlcontainer.shell import CommandFailedError, Runner
@@ -23,6 +25,7 @@ from dlcontainer.shell import CommandFailedError, Runner
 LOCK_FILE = "lock.json"
 DEBS = "debs"
 WHEELS = "wheels"
+SOURCES = "sources"
 LISTS = ("Packages", "Release")
 
 # Prints the control fields of each package, in their order, an empty line after each.
@@ -68,8 +71,10 @@ def opened(folder: Path) -> Bundle:
 
 def named_files(lock: Lock) -> list[tuple[str, str]]:
     """List the files that a bundle of this lock has: path in it, SHA-256."""
-    debs = {f"{DEBS}/{pin.file}": pin.sha256 for pin in lock.os_pins}
-    return sorted({**debs, **{f"{WHEELS}/{pin.file}": pin.sha256 for pin in lock.wheels}}.items())
+    files = {f"{DEBS}/{pin.file}": pin.sha256 for pin in lock.os_pins}
+    files |= {f"{WHEELS}/{pin.file}": pin.sha256 for pin in lock.wheels}
+    files |= {f"{SOURCES}/{pin.name}": pin.sha256 for pin in lock.sources}
+    return sorted(files.items())
 
 
 def sha256_of(path: Path) -> str | None:
@@ -126,6 +131,11 @@ def route(bundle: Bundle, folder: Path, runner: Runner) -> tuple[list[tuple[Path
         config.append(f"find-links = {ROUTING_FOLDER}/{WHEELS}")
         binds.append((bundle.folder / WHEELS, f"{ROUTING_FOLDER}/{WHEELS}"))
     (folder / "pip.conf").write_text("\n".join(config) + "\n")
+    if bundle.lock.sources:
+        binds.append((bundle.folder / SOURCES, f"{ROUTING_FOLDER}/{SOURCES}"))
+    for pin in bundle.lock.sources:
+        place = f"file://{ROUTING_FOLDER}/{SOURCES}/{pin.name}"
+        lines.append(f"export {upstream_variable(pin.name)}={place}")
     for _, target in binds:
         (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir()
     return binds, lines

@@ -1,6 +1,9 @@
 """What the distributions that serve as a base are: facts with their sources."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Manager = Literal["apt", "dnf", "yum", "zypper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,3 +35,24 @@ _KNOWN = (
     ),
 )
 DISTRIBUTIONS: dict[tuple[str, str], Distribution] = {(d.name, d.release): d for d in _KNOWN}
+
+# Names as in ID of /etc/os-release.
+MANAGERS: dict[str, Manager] = {
+    "almalinux": "dnf",
+    "centos": "dnf",
+    "debian": "apt",
+    "fedora": "dnf",
+    "opensuse-leap": "zypper",
+    "rhel": "dnf",
+    "rocky": "dnf",
+    "sles": "zypper",
+    "ubuntu": "apt",
+}
+
+
+def manager_of(distribution: str, release: str) -> Manager:
+    """Name a distribution's package manager; raises KeyError for one that is not known."""
+    # Red Hat's releases before 8 have no dnf.
+    if distribution in ("centos", "rhel") and release.split(".", maxsplit=1)[0] in ("6", "7"):
+        return "yum"
+    return MANAGERS[distribution]

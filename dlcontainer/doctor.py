@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dlcontainer import machine
+from dlcontainer import emulation, machine
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.errors import EngineError
+from dlcontainer.fields import ARCHES
 from dlcontainer.machine import Host, find_program
 from dlcontainer.shell import Runner
 
@@ -39,7 +40,7 @@ def examine(host: Host, runner: Runner, cache: Path) -> list[Finding]:
     """Look at all that building and running needs; the engine is really tried."""
     findings = [_host(host), *_engine(host, runner, cache), *_helpers(host)]
     findings += [_namespaces(host), _subordinate_ids(host), _fuse(host), *_space(host)]
-    findings += [_memory(), _way_out(host)]
+    findings += [_memory(), _way_out(host), _emulation(host)]
     return findings
 
 
@@ -184,6 +185,23 @@ def _way_out(host: Host) -> Finding:
         f"through a proxy ({', '.join(names)})" if names else "direct, no proxy variable is set"
     )
     return Finding(name="network", state="ok", detail=detail)
+
+
+def _emulation(host: Host) -> Finding:
+    others = [arch for arch in ARCHES if arch != host.arch]
+    obstacles = {arch: emulation.obstacle(arch) for arch in others}
+    runs = [arch for arch in others if obstacles[arch] is None]
+    if runs == others:
+        detail = f"programs for {' and '.join(others)} run here"
+        return Finding(name="emulation", state="ok", detail=detail)
+    why, cure = next(found for found in obstacles.values() if found is not None)
+    return Finding(
+        name="emulation",
+        # Not poor: who builds for this architecture never needs it.
+        state="ok",
+        detail=f"{', '.join(runs) or 'no other architecture'} can be built for here: {why}",
+        mend=f"only for sites of another architecture; root types once: {cure}",
+    )
 
 
 def is_fit(findings: list[Finding]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Kept
 
 # What a build notes of its steps, for the next one to compare with: name -> inputs.

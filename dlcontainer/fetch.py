@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import archives, locking, machine
 from dlcontainer import bundle as bundles
 from dlcontainer import lock as locks
-from dlcontainer import locking, machine
 from dlcontainer.aptresolve import Apt
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError, ConfigError
@@ -21,7 +21,8 @@ from dlcontainer.shell import Runner
 from dlcontainer.workspace import settle, settling, workspace
 
 _PART = ".part"
-_OWN = {bundles.LOCK_FILE, bundles.DEBS, bundles.WHEELS, *bundles.LISTS, _PART}
+_PLACES = (bundles.DEBS, bundles.WHEELS, bundles.SOURCES)
+_OWN = {bundles.LOCK_FILE, *_PLACES, *bundles.LISTS, _PART}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +70,7 @@ def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
     _make_folder(folder)
     with _disk(folder), settling(folder), _parted(folder) as part:
         (folder / bundles.LOCK_FILE).unlink(missing_ok=True)
-        for name in (bundles.DEBS, bundles.WHEELS):
+        for name in _PLACES:
             (folder / name).mkdir(exist_ok=True)
         _share(lock, fetcher.others, folder)
         missing = [name for name, sha in bundles.named_files(lock) if not _right(folder, name, sha)]
@@ -105,6 +106,13 @@ def _fetch_missing(
                 raise
             for pin in debs:
                 _take(part / pin.file, folder / bundles.DEBS / pin.file, pin.sha256)
+        for source in lock.sources:
+            if f"{bundles.SOURCES}/{source.name}" in missing:
+                fetcher.progress.step(f"source archive {source.name}")
+                url = str(plan.recipe.upstreams[source.name].url)
+                archives.download(url, part / source.name, resolver.way)
+                target = folder / bundles.SOURCES / source.name
+                _take(part / source.name, target, source.sha256)
         wheels = [pin for pin in lock.wheels if f"{bundles.WHEELS}/{pin.file}" in missing]
         if wheels and resolver.pip is not None:
             fetcher.progress.step(f"Python packages: {len(wheels)} to fetch")
@@ -183,7 +191,7 @@ def _share(lock: Lock, others: Iterable[Path], folder: Path) -> None:
 
 def _remove_strays(lock: Lock, folder: Path) -> None:
     named = {name for name, _ in bundles.named_files(lock)}
-    for place in (bundles.DEBS, bundles.WHEELS):
+    for place in _PLACES:
         for path in (folder / place).iterdir():
             if f"{place}/{path.name}" not in named:
                 path.unlink()

@@ -89,9 +89,25 @@ PythonPackage = Annotated[
         "a pinned Python package (NAME==VERSION)",
     ),
 ]
+CondaPackage = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9_][a-z0-9._-]*=[0-9A-Za-z.+!_]+(=[0-9A-Za-z._*]+)?",
+        "a pinned conda package (NAME=VERSION or NAME=VERSION=BUILD)",
+    ),
+]
+Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "a SHA-256 (64 hex digits)")]
 Url = Annotated[str, _matching(r"https://[^\s'\"\\<>^`{|}$]+", "an https:// address")]
 Digest = Annotated[str, _checked(is_digest, "a digest (sha256: and 64 hex digits)")]
 RegistryHost = Annotated[str, _checked(is_registry, "a registry (HOST or HOST:PORT)")]
+AptLine = Annotated[
+    str,
+    _matching(
+        r"deb (\[signed-by=/[A-Za-z0-9._/+-]+\] )?(https?|file)://[^\s'\"\\<>^`{|}$]+"
+        r"( [a-z0-9][A-Za-z0-9./_-]*)+ [a-z][a-z0-9-]*",
+        "a source of apt (deb [signed-by=/FILE] URL SUITE COMPONENT…)",
+    ),
+]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 # Sources and targets of files stand in %files and COPY lines, whose quoting differs by engine and
 # version: names that need none are the only ones that work everywhere.

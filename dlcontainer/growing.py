@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dlcontainer.errors import BuildError
 from dlcontainer.progress import Steps
 from dlcontainer.shell import CommandFailedError
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept, Packages, Workbench
 
 # What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.

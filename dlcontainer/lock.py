@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError, model_validator
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.fields import Arch, Line, Name, Strict
+from dlcontainer.fields import Arch, Identifier, Line, Name, Strict
 from dlcontainer.plan import Plan
 
 SCHEMA = "dlcontainer/lock/1"
@@ -45,6 +45,13 @@ class WheelPin(Strict):
     name: Word
     version: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-]*$")]
     file: WheelFile
+    sha256: Sha256
+
+
+class SourcePin(Strict):
+    """An archive that a recipe names as an upstream, with its checksum."""
+
+    name: Identifier
     sha256: Sha256
 
 
@@ -100,6 +107,7 @@ class Lock(Strict):
     made: Line
     base: LockedBase
     steps: tuple[LockedStep, ...] = ()
+    sources: tuple[SourcePin, ...] = ()
     host: HostParts = HostParts()
 
     @model_validator(mode="after")

@@ -30,6 +30,8 @@ def compare(old: Lock, new: Lock) -> list[Change]:
                 getattr(one, kind) if one else (),
                 getattr(other, kind) if other else (),
             )
+    sums = ({pin.name: pin.sha256[:12] for pin in lock.sources} for lock in (old, new))
+    changes += _facts("sources", *sums)
     changes += _facts("host", old.host.model_dump(), new.host.model_dump())
     return changes
 
@@ -48,9 +50,9 @@ def _head(lock: Lock) -> Mapping[str, str | None]:
 def _facts(
     part: str, old: Mapping[str, str | None], new: Mapping[str, str | None]
 ) -> Iterator[Change]:
-    for name in old:
-        if old[name] != new[name]:
-            yield Change(part=part, name=name, old=old[name], new=new[name])
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            yield Change(part=part, name=name, old=old.get(name), new=new.get(name))
 
 
 def _packages(

@@ -16,6 +16,7 @@ from dlcontainer.lock import (
     LockedBase,
     LockedStep,
     OsPin,
+    SourcePin,
     WheelPin,
 )
 from dlcontainer.machine import Host
@@ -23,8 +24,8 @@ from dlcontainer.outside import Outside
 from dlcontainer.pipresolve import Pip
 from dlcontainer.plan import Plan, base_python
 from dlcontainer.progress import Progress
-from dlcontainer.recipe import Step
 from dlcontainer.shell import Runner
+from dlcontainer.steps import Step
 from dlcontainer.versions import numbers, written
 from dlcontainer.workspace import workspace
 
@@ -45,12 +46,19 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
     Raises MisfitError for a package that is not built for the architecture, ConfigError for what
     can't be locked, BuildError where a mirror or an index fails.
     """
+    for step in plan.recipe.steps:
+        if step.conda_packages:
+            raise ConfigError(
+                f"step {step.name!r}: conda packages can't be locked",
+                why="conda finds what they need while it builds",
+                next_step="build without --locked",
+            )
     with workspace(scratch, runner) as work:
         resolver = resolver_of(plan, host, runner, work, progress)
         base = _base(plan, resolver, progress)
         steps = []
         for number, step in enumerate(plan.recipe.steps):
-            if step.os_packages or step.python_packages:
+            if step.os_packages or step.python_packages or step.build_packages:
                 progress.step(f"step {step.name}: what its packages bring along")
                 folder = work / f"pip-{number}"
                 folder.mkdir()
@@ -68,6 +76,11 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
         made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         base=base,
         steps=tuple(steps),
+        sources=tuple(
+            SourcePin(name=name, sha256=upstream.sha256)
+            for name, upstream in plan.recipe.upstreams.items()
+            if upstream.sha256
+        ),
         host=_host(plan),
     )
 
@@ -146,14 +159,16 @@ def _base(plan: Plan, resolver: Resolver, progress: Progress) -> LockedBase:
 def _step(plan: Plan, step: Step, resolver: Resolver, folder: Path) -> LockedStep:
     os_pins: tuple[OsPin, ...] = ()
     wheels: tuple[WheelPin, ...] = ()
-    if step.os_packages:
+    if step.os_packages or step.build_packages:
         if plan.recipe.base.image:
             raise ConfigError(
                 f"step {step.name!r}: OS packages on an image can't be locked",
                 why="what they bring along depends on what the image holds",
                 next_step="take them from a distribution's base, or an image that has them",
             )
-        os_pins = resolver.apt.install(step.os_packages)
+        # Those that a snippet is built with are gone after it: the next step starts without.
+        stay = bool(step.os_packages)
+        os_pins = resolver.apt.install(step.os_packages or step.build_packages, stay=stay)
     if step.python_packages:
         if resolver.pip is None:
             raise ConfigError(

@@ -21,6 +21,8 @@ class Outside:
     # name of a recipe's upstream -> address; empty: not to be had
     upstreams: Mapping[str, str]
     notes: tuple[str, ...]
+    # an upstream's address -> the mirror that the site names for it
+    places: Mapping[str, str]
 
 
 def find(plan: Plan, host: Host, runner: Runner) -> Outside:
@@ -47,4 +49,5 @@ def find(plan: Plan, host: Host, runner: Runner) -> Outside:
         pip_arguments=tuple(pipconfig.arguments(routing.pip_of(given, host))),
         upstreams=upstreams,
         notes=tuple(notes),
+        places={str(u): str(p) for u, p in given.upstreams.items() if p not in {"auto", "none"}},
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dlcontainer import machine
+from dlcontainer import emulation, machine
 from dlcontainer.errors import BuildError
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
@@ -17,14 +17,10 @@ _MEMORY_SHARE = 4
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a private folder is made in it
 
 
-def check_architecture(plan: Plan, host: Host) -> None:
-    """Refuse an image whose programs this host can't run; raises BuildError."""
+def check_architecture(plan: Plan, host: Host, root: Path = Path("/")) -> None:
+    """Refuse an image whose programs this host can't run, emulated or not; raises BuildError."""
     if plan.site.arch != host.arch:
-        raise BuildError(
-            f"site {plan.site.name} is {plan.site.arch}, this host is {host.arch}",
-            why="the steps of a recipe run programs of the image",
-            next_step=f"build on a machine with {plan.site.arch}, a login node of the site",
-        )
+        emulation.require(plan.site.arch, plan.site.name, root)
 
 
 def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:

@@ -45,7 +45,7 @@ class Steps:
     def line(self, text: str) -> None:
         """Take a line of the engine's output; some begin a step."""
         marker = _MARKER.match(text)
-        if marker:
+        if marker and marker[3] != self.current:
             self.begin(marker[3], f"step {marker[1]}/{marker[2]}: {marker[3]}")
         elif text.startswith("INFO:") and "Creating SIF" in text:
             self.begin("pack", "pack the image")

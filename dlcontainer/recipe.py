@@ -1,14 +1,15 @@
 """The recipe: what is in an image, step by step, and how to prove that it works."""
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from dlcontainer import document
-from dlcontainer.distributions import DISTRIBUTIONS
+from dlcontainer.distributions import DISTRIBUTIONS, MANAGERS, Manager, manager_of
 from dlcontainer.document import Document
+from dlcontainer.errors import ConfigError
 from dlcontainer.fields import (
     AbsolutePath,
     Arch,
@@ -19,8 +20,6 @@ from dlcontainer.fields import (
     ImagePath,
     Line,
     Name,
-    OsPackage,
-    PythonPackage,
     RelativePath,
     Strict,
     Url,
@@ -28,6 +27,7 @@ from dlcontainer.fields import (
 )
 from dlcontainer.reference import FORM, Reference, parse_image
 from dlcontainer.sitefacts import Fabric, MpiFamily, MpiMode, Vendor
+from dlcontainer.steps import Step, Upstream
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
 OVERRIDABLE = ("base", "environment", "mount_points", "variant", "versions")
@@ -121,60 +121,13 @@ class Base(Strict):
             return f"{image}, not pinned"
         return f"{image} (tag {image.tag})" if image.tag else str(image)
 
-
-class Upstream(Strict):
-    """A public place that the recipe's packages come from; a site can route it elsewhere."""
-
-    url: Url
-    source: Line = Field(description="the page that documents it")
-
-
-class PythonPackages(Strict):
-    """Pinned wheels for the image's Python; pip resolves nothing: the list is the closure."""
-
-    packages: tuple[PythonPackage, ...] = Field(min_length=1)
-    upstream: Identifier | None = Field(default=None, description="an extra index, from upstreams")
-
-
-class Step(Strict):
-    """One named step; exactly one of the four kinds of work, or environment beside it."""
-
-    name: Name
-    when: Line | None = Field(
-        default=None, description="a Jinja expression on site, base, versions"
-    )
-    os_packages: tuple[OsPackage, ...] = ()
-    python_packages: PythonPackages | None = None
-    files: dict[RelativePath, ImagePath] = Field(default_factory=dict)
-    shell: str | None = None
-    native: bool = Field(default=False, description="a shell step the native twin runs too")
-    environment: dict[EnvName, Line] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        work = [
-            key
-            for key in ("os_packages", "python_packages", "files", "shell")
-            if getattr(self, key)
-        ]
-        if len(work) > 1:
-            raise ValueError(
-                f"one kind of work a step: {' and '.join(work)} want steps of their own"
-            )
-        if not work and not self.environment:
-            raise ValueError(
-                "does nothing: give os_packages, python_packages, files, shell or environment"
-            )
-        if self.native and not self.shell:
-            raise ValueError("'native' belongs to a shell step")
-        return self
-
-    @field_validator("shell")
-    @classmethod
-    def _plain_shell(cls, value: str | None) -> str | None:
-        if value is not None and any(not (c.isprintable() or c in "\n\t") for c in value):
-            raise ValueError("control characters in the snippet")
-        return value
+    @property
+    def manager(self) -> Manager | None:
+        """The package manager of the base; None where its distribution is not known."""
+        facts = self.facts
+        if facts is None or facts.distribution not in MANAGERS:
+            return None
+        return manager_of(facts.distribution, facts.release)
 
 
 class Verify(Strict):
@@ -217,6 +170,10 @@ class Needs(Strict):
     arch: tuple[Arch, ...] = ()
     accelerator: tuple[Literal[Vendor, "none"], ...] = ()
     cpu: tuple[Name, ...] = Field(default=(), description="cpu.target is one of these")
+    gpu: tuple[Line, ...] = Field(default=(), description="accelerator.target is one of these")
+    toolkit: Version | None = Field(
+        default=None, description="the site's CUDA, ROCm or oneAPI is this or newer"
+    )
     mpi: tuple[MpiFamily, ...] = Field(default=(), description="the family of the site's MPI")
     mpi_mode: tuple[MpiMode, ...] = ()
 
@@ -245,6 +202,10 @@ class Recipe(Strict):
     upstreams: dict[Identifier, Upstream] = Field(default_factory=dict)
     base: Base
     prefix: ImagePath = Field(description="the image's Python environment stands here")
+    interpreter: ImagePath = Field(
+        default="/usr/bin/python3",
+        description="makes the environment at prefix, unless the base or a step put one there",
+    )
     versions: dict[Identifier, Version] = Field(default_factory=dict)
     steps: tuple[Step, ...] = Field(min_length=1)
     environment: dict[EnvName, Line] = Field(default_factory=dict)
@@ -259,14 +220,40 @@ class Recipe(Strict):
             if names.count(name) > 1:
                 raise ValueError(f"two steps are named {name!r}")
         for step in self.steps:
-            upstream = step.python_packages.upstream if step.python_packages else None
-            if upstream and upstream not in self.upstreams:
-                raise ValueError(
-                    f"step {step.name!r} takes from {upstream!r}, which is not in 'upstreams'"
-                )
+            for upstream in step.upstreams:
+                if upstream not in self.upstreams:
+                    raise ValueError(
+                        f"step {step.name!r} takes from {upstream!r}, which is not in 'upstreams'"
+                    )
+            tool = step.conda_packages.tool if step.conda_packages else None
+            if tool and not self.upstreams[tool].sha256:
+                raise ValueError(f"upstreams.{tool}: a program that runs needs its sha256")
         return self
 
 
 def read(path: Path, *, display: str) -> Document:
-    """Read a recipe file as written; raises ConfigError with the place of what is not YAML."""
-    return document.load(path, layer="recipe", display=display)
+    """Read a recipe file as written, with the variants that stand in files of their own.
+
+    Raises ConfigError with the place of what is not YAML, or not there.
+    """
+    written = document.load(path, layer="recipe", display=display)
+    entries = document.subtree(written, ("variants",))
+    for name in entries.data if entries else ():
+        entry = document.subtree(written, ("variants", name))
+        if entry and "file" in entry.data:
+            variant = _variant_file(path, display, name, entry)
+            written = document.replaced(written, ("variants", name), variant)
+    return written
+
+
+def _variant_file(path: Path, display: str, name: str, entry: Document) -> Document:
+    file, where = str(entry.data["file"]), entry.origin(("file",)).where
+    if len(entry.data) > 1:
+        raise ConfigError(
+            f"variants.{name}.file: stands alone: what else there is to say is in that file",
+            where=where,
+        )
+    place = (path.parent / file).resolve()
+    if not place.is_relative_to(path.parent.resolve()) or not place.is_file():
+        raise ConfigError(f"variants.{name}.file: no file {file!r} beside the recipe", where=where)
+    return document.load(place, layer="recipe", display=str(PurePath(display).parent / file))

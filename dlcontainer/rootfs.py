@@ -8,14 +8,14 @@ import os
 import shutil
 import tarfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import lockedbase
+from dlcontainer import emulation, lockedbase
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
-from dlcontainer.fields import DEBIAN_ARCH
+from dlcontainer.fields import ARCHES, DEBIAN_ARCH, Arch
 from dlcontainer.formats.apptainer import BASE_FILE
 from dlcontainer.machine import Host, find_program
 from dlcontainer.plan import Plan
@@ -28,8 +28,13 @@ from dlcontainer.workspace import settle
 MAX_AGE_S = 24 * 3600.0
 
 # Raise it when the way a base is made changes: older ones in caches are then not used.
-_MAKER = 2
+_MAKER = 3
 _EPOCH = "1577836800"  # 2020-01-01
+
+# What nobody reads in an image: dpkg leaves it out in the base and in all that comes later.
+# Copyright files stay, as their licenses ask. docs/measurements.md has what it saves.
+_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
+_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +45,24 @@ class BaseTree:
     sha256: str
     made: str
     cached: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RootTree:
+    """Which root tree: a distribution's release for an architecture, with further packages."""
+
+    distribution: str
+    release: str
+    arch: Arch
+    packages: tuple[str, ...] = ()
+    # key of the locked packages that it is made of, and of nothing else
+    locked: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of its folder in the cache."""
+        parts = [self.distribution, self.release, DEBIAN_ARCH[self.arch], *self.packages]
+        return "-".join([*parts, self.locked[:16]] if self.locked else parts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,44 +81,78 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
 
     `work` is a private folder. Raises BuildError with the last lines of what failed.
     """
-    folder = _folder(plan, maker.cache, routed.bundle)
+    return _prepare(root_tree(plan, routed.bundle), routed, maker, (work, log))
+
+
+def prepare_companion(
+    plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path
+) -> BaseTree:
+    """Give the root tree of the same release for this host's own architecture, with tools.
+
+    As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
+    """
+    return _prepare(companion_tree(plan, maker.host), routed, maker, (work, log))
+
+
+def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
+    """Say which root tree a plan's image starts from."""
+    base = plan.recipe.base
+    return RootTree(
+        distribution=str(base.distribution),
+        release=str(base.release),
+        arch=plan.site.arch,
+        locked=bundle.lock.base_key if bundle else None,
+    )
+
+
+def companion_tree(plan: Plan, host: Host) -> RootTree:
+    """Say which root tree has this host's own programs of the release."""
+    arch = next(arch for arch in ARCHES if arch == host.arch)
+    return replace(root_tree(plan), arch=arch, packages=("openssl", "python3-minimal"))
+
+
+def _prepare(
+    wanted: RootTree, routed: Routed, maker: BaseMaker, places: tuple[Path, Path]
+) -> BaseTree:
+    folder = _folder(wanted, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(folder, maker.on_wait):
-        kept = recall(plan, maker.cache, routed.bundle)
+        kept = _recall(wanted, maker.cache)
         if kept is not None:
             return kept
-        return _make(plan, routed, maker, (work, folder, log))
+        work, log = places
+        return _make(wanted, routed, maker, (work, folder, log))
 
 
 def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
     """Give the base of a plan if a fresh enough one is in the cache; of a lock: the locked one."""
-    # A locked one holds the packages of its lock: it does not age.
-    return _recall(_folder(plan, cache, bundle), MAX_AGE_S if bundle is None else None)
+    return _recall(root_tree(plan, bundle), cache)
 
 
-def _folder(plan: Plan, cache: Path, bundle: Bundle | None) -> Path:
-    base = plan.recipe.base
-    name = f"{base.distribution}-{base.release}-{DEBIAN_ARCH[plan.site.arch]}"
-    return cache / "bases" / (f"{name}-{bundle.lock.base_key[:16]}" if bundle else name)
+def _folder(wanted: RootTree, cache: Path) -> Path:
+    return cache / "bases" / wanted.name
 
 
 def _make(
-    plan: Plan, routed: Routed, maker: BaseMaker, places: tuple[Path, Path, Path]
+    wanted: RootTree, routed: Routed, maker: BaseMaker, places: tuple[Path, Path, Path]
 ) -> BaseTree:
     work, folder, log = places
     for left in folder.glob(".*"):
         left.unlink()  # of a killed maker: this one holds the lock
     tar = work / "rootfs.tar"
-    if routed.bundle is not None:
-        lockedbase.stage(routed.bundle, work, maker.runner)
-    _run(maker, mmdebstrap_argv(plan, routed, maker.host, tar), routed, (work, log))
-    if routed.bundle is not None:
-        lockedbase.check(routed.bundle.lock, tar)
+    bundle = routed.bundle if wanted.locked else None
+    if bundle is not None:
+        lockedbase.stage(bundle, work, maker.runner)
+    env = emulation.environment(wanted.arch) if wanted.arch != maker.host.arch else {}
+    argv = mmdebstrap_argv(wanted, routed, maker.host, tar)
+    _run(maker, argv, {**env, **routed.environment}, (work, log))
+    if bundle is not None:
+        lockedbase.check(bundle.lock, tar)
     clean = work / "clean.tar"
     _without_devices(tar, clean)
     tar.unlink()
     squash = work / BASE_FILE
-    _run(maker, _squash_argv(maker.host, clean, squash), routed, (work, log))
+    _run(maker, _squash_argv(maker.host, clean, squash), {}, (work, log))
     clean.unlink()
     sha256, made = _sha256(squash), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     # The cache may lie on another file system: copy beside the target, then rename.
@@ -110,14 +167,14 @@ def _make(
     return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
 
 
-def _recall(folder: Path, max_age: float | None) -> BaseTree | None:
+def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
+    folder = _folder(wanted, cache)
     path = folder / BASE_FILE
     try:
         record = json.loads((folder / "base.json").read_text())
         age = time.time() - path.stat().st_mtime
-        if max_age is not None and not 0 <= age < max_age:
-            return None
-        if _sha256(path) != record["sha256"]:
+        # A locked one holds the packages of its lock: it does not age.
+        if not (wanted.locked or 0 <= age < MAX_AGE_S) or _sha256(path) != record["sha256"]:
             return None
         if record["maker"] != _MAKER:
             return None
@@ -126,8 +183,8 @@ def _recall(folder: Path, max_age: float | None) -> BaseTree | None:
         return None
 
 
-def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, target: Path) -> list[str]:
-    """Give the command that makes the root tree through the host's mirrors.
+def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) -> list[str]:
+    """Give the command that makes a root tree through the host's mirrors.
 
     The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
     mirrors are in use.
@@ -140,11 +197,17 @@ def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, target: Path) -> lis
             next_step="type `make setup` in dlcontainer's checkout, or: "
             "sudo apt-get install mmdebstrap",
         )
-    base = plan.recipe.base
     argv = [str(program), "--variant=minbase", "--format=tar"]
-    argv.append(f"--architectures={DEBIAN_ARCH[plan.site.arch]}")
+    argv.append(f"--architectures={DEBIAN_ARCH[wanted.arch]}")
+    if wanted.arch != host.arch:
+        # Looked at before, without the further program that mmdebstrap wants for it.
+        argv.append("--skip=check/qemu")
+    if wanted.packages:
+        argv.append(f"--include={','.join(wanted.packages)}")
+    argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
+    argv += [f"--dpkgopt=path-include={pattern}" for pattern in _KEPT]
     argv += [f"--aptopt={setting.rstrip(';')}" for setting in routed.apt_settings]
-    if routed.bundle is not None:
+    if routed.bundle is not None and wanted.locked:
         argv += lockedbase.options(routed.bundle.lock, target.parent)
     elif routed.apt_sources:
         lines = [
@@ -164,7 +227,7 @@ def mmdebstrap_argv(plan: Plan, routed: Routed, host: Host, target: Path) -> lis
         '--customize-hook=echo localhost > "$1"/etc/hostname',
         '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
     ]
-    return [*argv, str(base.release), str(target)]
+    return [*argv, wanted.release, str(target)]
 
 
 def _squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
@@ -186,7 +249,9 @@ def _squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
 
 
-def _run(maker: BaseMaker, argv: list[str], routed: Routed, places: tuple[Path, Path]) -> None:
+def _run(
+    maker: BaseMaker, argv: list[str], more: Mapping[str, str], places: tuple[Path, Path]
+) -> None:
     work, log = places
     env = {
         name: value
@@ -194,19 +259,20 @@ def _run(maker: BaseMaker, argv: list[str], routed: Routed, places: tuple[Path, 
         if name in {"PATH", "HOME", "USER", "LANG", "TMPDIR", "PERL5LIB"}
     }
     # Files of the archive's packages keep their times; those made now get this one.
-    env |= {"SOURCE_DATE_EPOCH": _EPOCH, **routed.environment}
+    env |= {"SOURCE_DATE_EPOCH": _EPOCH, **more}
     if maker.host.uid == 0:
         # Others' mmdebstrap works as a subordinate user, who can't enter a private folder.
         env["TMPDIR"] = str(work)
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:
-        last = "\n".join(error.completed.stdout.splitlines()[-8:])
-        raise BuildError(
-            "the base could not be made",
-            why=last,
-            next_step="read the log; `dlcontainer doctor` tells what mmdebstrap lacks here",
-        ) from None
+        said = error.completed.stdout
+        step = "read the log; `dlcontainer doctor` tells what mmdebstrap lacks here"
+        if "E: Failed to fetch" in said:
+            # Mirrors may lag, more often for the rarer architectures.
+            step = "try later, or name suites that your mirror has whole: routing.apt of the site"
+        last = "\n".join(said.splitlines()[-8:])
+        raise BuildError("the base could not be made", why=last, next_step=step) from None
 
 
 def _without_devices(source: Path, target: Path) -> None:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dlcontainer import aptconfig, pipconfig
+from dlcontainer import aptconfig, emulation, pipconfig
 from dlcontainer import bundle as bundles
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats.commands import ROUTING_FOLDER, upstream_variable
+from dlcontainer.formats.commands import ROUTING_FOLDER, ROUTING_SCRIPT
+from dlcontainer.formats.upstreams import upstream_variable
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan
@@ -36,6 +37,7 @@ CA_VARIABLES = (
 )
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 PIP_REPORT = "pip-report.json"
+SCRIPT = ROUTING_SCRIPT.removeprefix(f"{ROUTING_FOLDER}/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +119,9 @@ def prepare(
     """
     routing = plan.site.routing
     lines: list[str] = [f"export PIP_REPORT={ROUTING_FOLDER}/{PIP_REPORT}"]
+    if plan.site.arch != host.arch:
+        emulated = emulation.environment(plan.site.arch)
+        lines += [f"export {name}={quote(value)}" for name, value in emulated.items()]
     proxies = proxies_of(routing, host)
     for name, value in proxies.items():
         lines.append(f"export {name}={quote(value)} {name.upper()}={quote(value)}")
@@ -127,8 +132,8 @@ def prepare(
     if bundle is not None:
         return _from_bundle(plan, host, (folder, bundle, runner), lines, (proxies, ca))
     sources, settings = aptconfig.read(plan, host, runner, proxies)
-    if plan.site.routing.apt == "auto" and sources:
-        lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/apt.conf")
+    if sources:
+        lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/{aptconfig.FILE}")
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
     pip = pip_of(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
@@ -138,7 +143,7 @@ def prepare(
         url, note = upstream_of(routing, str(upstream.url), proxies, ca)
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
         notes += [note] if note else []
-    (folder / "routing.sh").write_text("\n".join(lines) + "\n")
+    (folder / SCRIPT).write_text("\n".join(lines) + "\n")
     return Routed(
         folder=folder,
         binds=tuple(binds),
@@ -161,9 +166,18 @@ def _from_bundle(
     folder, bundle, runner = places
     proxies, ca = outside
     binds, more = bundles.route(bundle, folder, runner)
-    # Empty: a recipe's upstream is no place to look into either.
-    more += [f"export {upstream_variable(name)}=''" for name in plan.recipe.upstreams]
-    (folder / "routing.sh").write_text("\n".join([*lines, *more]) + "\n")
+    # An index of wheels is empty: it is no place to look into either. Snippets have theirs.
+    indexes = {name for step in plan.recipe.steps for name in step.upstreams}
+    carried = {pin.name for pin in bundle.lock.sources}
+    notes = []
+    for name, upstream in plan.recipe.upstreams.items():
+        if name not in carried:
+            url, note = "", None
+            if name not in indexes:
+                url, note = upstream_of(plan.site.routing, str(upstream.url), proxies, ca)
+            more.append(f"export {upstream_variable(name)}={quote(url)}")
+            notes += [note] if note else []
+    (folder / SCRIPT).write_text("\n".join([*lines, *more]) + "\n")
     traces = _traces(plan, host, (), PipSettings(), proxies, folder)
     return Routed(
         folder=folder,
@@ -173,7 +187,7 @@ def _from_bundle(
         environment=proxies,
         ca=ca,
         traces=tuple(sorted({*traces, str(bundle.folder)})),
-        notes=(),
+        notes=tuple(notes),
         bundle=bundle,
     )
 

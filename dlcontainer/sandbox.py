@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import steps
+from dlcontainer import stepwork
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Binds, StepSpec
@@ -13,7 +13,7 @@ from dlcontainer.formats import metadata
 from dlcontainer.plan import Plan
 from dlcontainer.shell import Runner
 from dlcontainer.stepcache import StepCache
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept, Packages
 
 # Between steps: quick to write and to read, thrown away some day.
@@ -65,6 +65,8 @@ class Sandbox:
     squash: Sequence[str]
     # the base's registry speaks http, not https
     plain_http: bool = False
+    # as OCI names it, where it is not the host's
+    arch: str | None = None
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -96,7 +98,7 @@ class Sandbox:
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script as the tree's root."""
         folder = self.routing[0][0]
-        with steps.laid_out(step, folder) as script:
+        with stepwork.laid_out(step, folder) as script:
             self._run(self._inside("dumb", "/bin/sh", script), {})
 
     def keep(self, step: StepWork, packages: Packages) -> Kept:
@@ -155,7 +157,7 @@ class Sandbox:
         path = self.work / "setup.def"
         path.write_text(definition)
         argv = self.tools.engine.unpack_base_argv(
-            path.name, tree, self.tools.mode, plain_http=self.plain_http
+            path.name, tree, self.tools.mode, plain_http=self.plain_http, arch=self.arch
         )
         self._run(argv, values)
 

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from dlcontainer.engines.base import EngineKind
 from dlcontainer.fields import (
     AbsolutePath,
+    AptLine,
     EnvName,
     EnvPattern,
     GroupName,
@@ -240,8 +241,8 @@ class PipRouting(Strict):
 class Routing(Strict):
     """The way to the outside during a build: never content, so never in a text or a digest."""
 
-    apt: Literal["auto", "default"] = Field(
-        default="auto", description="auto: the build host's mirrors"
+    apt: Literal["auto", "default"] | tuple[AptLine, ...] = Field(
+        default="auto", description="auto: the build host's mirrors; or a list of deb lines"
     )
     pip: Literal["auto", "default"] | PipRouting = "auto"
     ca: Literal["auto", "default"] | AbsolutePath = "auto"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.errors import BuildError
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Kept, Packages
 from dlcontainer.workspace import settle
 

@@ -1,145 +1,103 @@
-"""The steps of a plan as work: what each runs and takes, and the key of its result."""
+"""The steps of a recipe: what each does, and where its packages come from."""
 
-import contextlib
-import hashlib
-import json
-import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Self
 
-from dlcontainer.formats import commands, labels
-from dlcontainer.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
-from dlcontainer.render import quote
+from pydantic import Field, field_validator, model_validator
 
-VERIFY = f"{IMAGE_FOLDER}/verify.py"
-
-# Raise it when the same work comes to another result: what caches hold is then not used.
-_MAKER = 1
-
-# In the routing's folder, while a step runs.
-_SCRIPT = "step.sh"
-_FILES = "step-files"
-
-# What every script begins with: the umask of the files that it makes, no questions, the way out.
-HEAD = (
-    "set -eu\n"
-    "umask 022\n"
-    "export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root\n"
-    f"if [ -r {commands.ROUTING_SCRIPT} ]; then . {commands.ROUTING_SCRIPT}; fi\n"
+from dlcontainer.fields import (
+    CondaPackage,
+    EnvName,
+    Identifier,
+    ImagePath,
+    Line,
+    Name,
+    OsPackage,
+    PythonPackage,
+    RelativePath,
+    Sha256,
+    Strict,
+    Url,
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepWork:
-    """One step: files that go in first, then a script for `/bin/sh`, run as the image's root.
+class Upstream(Strict):
+    """A public place that the recipe's packages come from; a site can route it elsewhere."""
 
-    `key` names the result: the same key, the same tree. It comes of the script, the content of
-    the files, and the parent's key, down to the base, the architecture and the engine.
-    """
-
-    name: str
-    number: int
-    total: int
-    script: str
-    # (file or folder of the host, path in the image)
-    files: tuple[tuple[Path, str], ...]
-    # what the key is made of beside the parent's: the script's and each file's SHA-256
-    inputs: Mapping[str, str]
-    key: str
+    url: Url
+    source: Line = Field(description="the page that documents it")
+    sha256: Sha256 | None = Field(default=None, description="where url is one file")
 
 
-def root(base: str, arch: str, engine: str) -> dict[str, str]:
-    """Name what the first step starts from: the base's digest, the architecture, the engine."""
-    return {"base": base, "architecture": arch, "engine": engine, "maker of steps": str(_MAKER)}
+class PythonPackages(Strict):
+    """Pinned wheels for the image's Python; pip resolves nothing: the list is the closure."""
+
+    packages: tuple[PythonPackage, ...] = Field(min_length=1)
+    upstream: Identifier | None = Field(default=None, description="an extra index, from upstreams")
 
 
-def work(
-    plan: Plan,
-    staged: Path,
-    root: Mapping[str, str],
-    locked: Mapping[str, str] | None = None,
-) -> list[StepWork]:
-    """List the steps of a plan in their order; `root` is what the first starts from.
+class CondaPackages(Strict):
+    """Conda packages, pinned; conda finds what they need, in these channels and no others."""
 
-    `locked` names what a lock gives each step: step -> digest (`Lock.step_keys`).
-    `staged` is the folder that `formats.context.stage` filled. The last step puts in what
-    describes the image to itself: it changes with every plan, and is quick.
-    """
-    blocks = {block.name: block for block in commands.image_blocks(plan)}
-    digests = _digests(plan)
-    own = dict(labels.image_files(plan))
-    later = {labels.MANIFEST: "manifest.json"} | {
-        target: name for name, target in own.items() if target in (VERIFY, PROBE_FOLDER)
-    }
-    names = {target: name for name, target in own.items() if target not in later}
-    parts: list[tuple[str, str, Mapping[str, str]]] = []
-    for step in plan.recipe.steps:
-        block = blocks.pop(step.name, None)
-        files = {target: names[target] for target in sorted(step.files.values())}
-        if block or files:
-            parts.append((step.name, _script(block), files))
-    clean = blocks.pop("clean")
-    parts += [(name, _script(block), {}) for name, block in blocks.items()]
-    parts.append(("image", _script(clean), dict(sorted(later.items()))))
-    steps: list[StepWork] = []
-    key = _digest(root)
-    for number, (name, script, taken) in enumerate(parts, start=1):
-        inputs = {"script": hashlib.sha256(script.encode()).hexdigest()}
-        inputs |= {target: digests[target] for target in taken}
-        inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
-        key = _digest({"parent": key, **inputs})
-        steps.append(
-            StepWork(
-                name=name,
-                number=number,
-                total=len(parts),
-                script=script,
-                files=tuple((staged / "files" / source, to) for to, source in taken.items()),
-                inputs=inputs,
-                key=key,
+    channels: tuple[Identifier, ...] = Field(
+        min_length=1, description="from upstreams; the first that has a package wins"
+    )
+    packages: tuple[CondaPackage, ...] = Field(min_length=1)
+    tool: Identifier = Field(
+        description="of upstreams: micromamba's own conda package (.tar.bz2), with its sha256"
+    )
+
+
+class Step(Strict):
+    """One named step; exactly one of the five kinds of work, or environment beside it."""
+
+    name: Name
+    when: Line | None = Field(
+        default=None, description="a Jinja expression on site, base, versions"
+    )
+    os_packages: tuple[OsPackage, ...] = ()
+    python_packages: PythonPackages | None = None
+    conda_packages: CondaPackages | None = None
+    files: dict[RelativePath, ImagePath] = Field(default_factory=dict)
+    shell: str | None = None
+    native: bool = Field(default=False, description="a shell step the native twin runs too")
+    build_packages: tuple[OsPackage, ...] = Field(
+        default=(), description="OS packages there while the snippet runs, and not in the image"
+    )
+    environment: dict[EnvName, Line] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        work = [
+            key
+            for key in ("os_packages", "python_packages", "conda_packages", "files", "shell")
+            if getattr(self, key)
+        ]
+        if len(work) > 1:
+            raise ValueError(
+                f"one kind of work a step: {' and '.join(work)} want steps of their own"
             )
-        )
-    return steps
+        if not work and not self.environment:
+            raise ValueError(
+                "does nothing: give os_packages, python_packages, conda_packages, files, shell "
+                "or environment"
+            )
+        if self.native and not self.shell:
+            raise ValueError("'native' belongs to a shell step")
+        if self.build_packages and not self.shell:
+            raise ValueError("'build_packages' belongs to a shell step; others: os_packages")
+        return self
 
+    @property
+    def upstreams(self) -> tuple[str, ...]:
+        """Name the upstreams that the step's packages come from."""
+        if self.conda_packages:
+            return (*self.conda_packages.channels, self.conda_packages.tool)
+        named = self.python_packages.upstream if self.python_packages else None
+        return (named,) if named else ()
 
-@contextlib.contextmanager
-def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
-    """Lay a step's files and script out in a folder that is bound at the routing's place.
-
-    Gives the script's path in the image. The files are copied inside the image, where a link of
-    the tree leads nowhere else.
-    """
-    script, files = folder / _SCRIPT, folder / _FILES
-    files.mkdir()
-    lines = []
-    for number, (source, target) in enumerate(step.files):
-        copy = shutil.copytree if source.is_dir() else shutil.copyfile
-        copy(source, files / str(number))
-        there = f"{commands.ROUTING_FOLDER}/{_FILES}/{number}"
-        lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
-        lines.append(f"rm -rf {quote(target)}")
-        lines.append(f"cp -R {there} {quote(target)}")
-    head = f"echo {quote(f'--- step {step.number}/{step.total} {step.name}')}"
-    script.write_text("\n".join(["set -eu", "umask 022", head, *lines, step.script]))
-    try:
-        yield f"{commands.ROUTING_FOLDER}/{_SCRIPT}"
-    finally:
-        script.unlink(missing_ok=True)
-        shutil.rmtree(files, ignore_errors=True)
-
-
-def _script(block: commands.Block | None) -> str:
-    return HEAD + "\n".join(block.commands if block else ()) + "\n"
-
-
-def _digests(plan: Plan) -> dict[str, str]:
-    manifest = hashlib.sha256(labels.manifest(plan).encode()).hexdigest()
-    probe = _digest({entry.target: entry.sha256 for entry in plan.probe})
-    files = {entry.target: entry.sha256 for entry in plan.files}
-    return {**files, labels.MANIFEST: manifest, PROBE_FOLDER: probe}
-
-
-def _digest(value: Mapping[str, object]) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    @field_validator("shell")
+    @classmethod
+    def _plain_shell(cls, value: str | None) -> str | None:
+        if value is not None and any(not (c.isprintable() or c in "\n\t") for c in value):
+            raise ValueError("control characters in the snippet")
+        return value

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import record
+from dlcontainer import emulation, record
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
@@ -25,6 +25,8 @@ ENVIRONMENT: Mapping[str, str] = {
 PROBE = Path(__file__).resolve().parent / "probe" / "inside.py"
 _INSIDE = "dlcontainer/inside/1"
 _TIMEOUT_S = 600.0
+# Emulated training is about 100 times as slow (docs/measurements.md).
+_EMULATED_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +49,38 @@ class Inspector:
     on_check: Callable[[Check], None]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Inside:
+    """How the image's programs are run: by whom, with what further variables, how long."""
+
+    image: Path
+    inspector: Inspector
+    # Variables of the emulator; None where the image is for this host's own processor.
+    emulated: Mapping[str, str] | None
+
+    @property
+    def remark(self) -> str:
+        """What is said of it beside a check."""
+        if self.emulated is None:
+            return ""
+        return "".join([", emulated by qemu", *(f" as {cpu}" for cpu in self.emulated.values())])
+
+    def __call__(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
+        inspector = self.inspector
+        spec = RunSpec(
+            image=self.image,
+            argv=argv,
+            mode=inspector.trial.run_mode or "plain",
+            environment={**ENVIRONMENT, **(self.emulated or {})},
+        )
+        return inspector.runner(
+            inspector.engine.run_argv(spec),
+            env=apptainer.environment(inspector.host.environ),
+            stdin=stdin,
+            timeout=_TIMEOUT_S if self.emulated is None else _EMULATED_TIMEOUT_S,
+        ).stdout
+
+
 def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check]:
     """Check an image; every check is reported as it is made.
 
@@ -61,19 +95,35 @@ def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check
 
     arch = sif.arch(image)
     wanted = site.arch if site else inspector.host.arch
-    if not add("architecture", arch == wanted, f"{arch}, wanted {wanted}"):
+    hint = "" if site or arch == wanted else "; for another site's image name it: --site"
+    if not add("architecture", arch == wanted, f"{arch}, wanted {wanted}{hint}"):
         return checks
     written = record.read(record.beside(image))
     _check_file(image, written, add)
     _check_labels(image, written, inspector, add)
-    seen = _look_inside(image, inspector, add)
+    inside = _inside(image, site, inspector, add)
+    if inside is None:
+        return checks
+    seen = _look_inside(inside, add)
     if seen is not None:
         _check_inside(seen, written, arch, add)
-        _run_verify(image, seen, inspector, add)
+        _run_verify(inside, seen, add)
     return checks
 
 
 _Add = Callable[[str, bool, str], bool]
+
+
+def _inside(image: Path, site: Site | None, inspector: Inspector, add: _Add) -> _Inside | None:
+    if site is None or site.arch == inspector.host.arch:
+        return _Inside(image=image, inspector=inspector, emulated=None)
+    missing = emulation.obstacle(site.arch)
+    if missing is not None:
+        why, cure = missing
+        add("runs", False, f"no {site.arch} program runs here: {why}; root types once: {cure}")
+        return None
+    emulated = emulation.environment(site.arch)
+    return _Inside(image=image, inspector=inspector, emulated=emulated)
 
 
 def _check_file(image: Path, written: Written | None, add: _Add) -> None:
@@ -109,26 +159,15 @@ def _check_labels(image: Path, written: Written | None, inspector: Inspector, ad
         add("labels", True, f"{title} {version}, plan {digest[7:19]}…")
 
 
-def _exec(image: Path, argv: tuple[str, ...], inspector: Inspector, stdin: str | None) -> str:
-    spec = RunSpec(
-        image=image,
-        argv=argv,
-        mode=inspector.trial.run_mode or "plain",
-        environment=ENVIRONMENT,
-    )
-    env = apptainer.environment(inspector.host.environ)
-    argv_out = inspector.engine.run_argv(spec)
-    return inspector.runner(argv_out, env=env, stdin=stdin, timeout=_TIMEOUT_S).stdout
-
-
-def _look_inside(image: Path, inspector: Inspector, add: _Add) -> dict[str, object] | None:
+def _look_inside(inside: _Inside, add: _Add) -> dict[str, object] | None:
     # The shell finds the image's own Python through the manifest: the image may hold no other.
     find = (
         f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {labels.MANIFEST}) && '
-        'exec "$python" - '
+        'exec "$python" - "$@"'
     )
+    argv = ("/bin/sh", "-c", find, "sh", *sorted(inside.emulated or {}))
     try:
-        answer = _exec(image, ("/bin/sh", "-c", find), inspector, PROBE.read_text())
+        answer = inside(argv, PROBE.read_text())
         seen = json.loads(answer)
         if not isinstance(seen, dict) or seen.get("schema") != _INSIDE:
             raise ValueError("the image's Python did not answer as the probe does")
@@ -139,7 +178,7 @@ def _look_inside(image: Path, inspector: Inspector, add: _Add) -> dict[str, obje
     except (CommandTimeoutError, ValueError) as error:
         add("runs", False, str(error))
         return None
-    add("runs", True, f"engine mode {inspector.trial.run_mode}")
+    add("runs", True, f"engine mode {inside.inspector.trial.run_mode}{inside.remark}")
     return seen
 
 
@@ -153,8 +192,11 @@ def _check_inside(
         same = seen["digest"] == written.digest
         add("manifest", same, f"plan {str(seen['digest'])[:12]}…")
     imports = seen["imports"]
+    # A recipe may put the distribution's packages on its environment's path; what else is on it
+    # shows in "host stays out".
+    places = (f"{prefix}/", f"{seen['packages']}/")
     for entry in imports if isinstance(imports, list) else []:
-        ok = entry["version"] == entry["wanted"] and str(entry["file"]).startswith(prefix)
+        ok = entry["version"] == entry["wanted"] and str(entry["file"]).startswith(places)
         detail = entry["error"] or f"{entry['version']} from {entry['file']}"
         if entry["version"] != entry["wanted"]:
             detail += f", wanted {entry['wanted']}"
@@ -171,10 +213,10 @@ def _listed(found: object) -> str:
     return ", ".join(str(item) for item in found) if isinstance(found, list) else ""
 
 
-def _run_verify(image: Path, seen: Mapping[str, object], inspector: Inspector, add: _Add) -> None:
+def _run_verify(inside: _Inside, seen: Mapping[str, object], add: _Add) -> None:
     argv = (str(seen["interpreter"]), str(seen["verify"]))
     try:
-        answer = _exec(image, argv, inspector, None)
+        answer = inside(argv)
     except CommandFailedError as error:
         text = error.completed.stdout + error.completed.stderr
         lines = [line for line in text.splitlines() if line.strip()]
@@ -189,7 +231,7 @@ def _run_verify(image: Path, seen: Mapping[str, object], inspector: Inspector, a
         ok = said.pop("ok") is True
         what = said.pop("what")
         rest = ", ".join(f"{key} {value}" for key, value in sorted(said.items()))
-        add("verify", ok, f"{what}: {rest}")
+        add("verify", ok, f"{what}: {rest}{inside.remark}")
     except (ValueError, KeyError, IndexError, AttributeError, TypeError):
         add("verify", False, "the script printed no JSON object with 'ok' and 'what'")
 

@@ -8,6 +8,7 @@ from dlcontainer.document import Document, Origin, Sourced
 from dlcontainer.errors import ConfigError, MisfitError
 from dlcontainer.recipe import Needs, Variant
 from dlcontainer.siteconfig import Site
+from dlcontainer.versions import compare, numbers
 
 KINDS = ("vendor", "distro")
 
@@ -73,6 +74,10 @@ def apply(recipe: Document, choice: Choice | None) -> Document:
                 f"variants.{choice.name}.changes.{key}: is the whole recipe's",
                 where=changes.origin((key,)).where,
             )
+    base = changes.data.get("base") if changes else None
+    if isinstance(base, dict) and ("image" in base or "distribution" in base):
+        # A base is one choice: an image takes a distribution's place and the other way round.
+        plain = document.without(plain, "base")
     chosen = document.from_data({"variant": choice.name}, layer="variant")
     return document.merge(plain, changes or chosen, chosen)
 
@@ -84,6 +89,12 @@ def _read(recipe: Document) -> dict[str, Variant]:
     parts = {name: document.subtree(written, (name,)) for name in written.data}
     found = {}
     for name, part in parts.items():
+        if name in KINDS:
+            raise ConfigError(
+                f"variants.{name}: a kind's name, which --variant takes for the first of the kind",
+                where=written.origin((name,)).where,
+                next_step="name it by what it is: wheels, cuda, debian …",
+            )
         if part is None:
             raise ConfigError(
                 f"variants.{name}: expected a mapping", where=written.origin((name,)).where
@@ -99,12 +110,18 @@ def _misfit(needs: Needs, site: Site) -> str | None:
         ("arch", needs.arch, site.arch),
         ("accelerator", needs.accelerator, vendor),
         ("cpu.target", needs.cpu, site.cpu.target if site.cpu else None),
+        ("accelerator.target", needs.gpu, site.accelerator.target if site.accelerator else None),
         ("mpi.family", needs.mpi, site.mpi.family if site.mpi else None),
         ("mpi.mode", needs.mpi_mode, site.mpi.mode if site.mpi else None),
     )
     for key, wanted, there in facts:
         if wanted and there not in wanted:
             return f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
+    toolkit = site.accelerator.toolkit if site.accelerator else None
+    least = numbers(needs.toolkit or "")
+    if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:
+        there = toolkit or "not known"
+        return f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {there}"
     return None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 
 Packages = tuple[Mapping[str, str], ...]
 

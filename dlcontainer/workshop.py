@@ -1,13 +1,15 @@
 """Who builds, with what: routing, base and bench of a build, made ready."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import growing, pinning, rootfs, routing, steps
+from dlcontainer import growing, pinning, rootfs, routing, shortcuts, stepwork
 from dlcontainer.bundle import Bundle
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.trial import Trial
+from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import apptainer, texts
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
@@ -34,6 +36,8 @@ class Workshop:
     cache: Path
     templates: tuple[Path, ...]
     progress: Progress
+    # Native programs help an emulated build; without them the image is the same, later.
+    shortcuts: bool = True
     worth_keeping_s: float = growing.WORTH_KEEPING_S
     # Where all packages come from, and nowhere else (--locked, --offline).
     bundle: Bundle | None = None
@@ -75,17 +79,37 @@ def base(
     if image is not None:
         return _base_image(plan, image, way(plan, routed), workshop.progress)
     work, log = places
-    maker = BaseMaker(
+    tree = rootfs.prepare(plan, routed, _maker(workshop), work, log)
+    if tree.cached:
+        workshop.progress.note(f"base of {tree.made} taken from the cache")
+    return tree
+
+
+def _maker(workshop: Workshop) -> BaseMaker:
+    return BaseMaker(
         host=workshop.host,
         runner=workshop.runner,
         cache=workshop.cache,
         on_line=workshop.progress.line,
         on_wait=workshop.progress.note,
     )
-    tree = rootfs.prepare(plan, routed, maker, work, log)
-    if tree.cached:
-        workshop.progress.note(f"base of {tree.made} taken from the cache")
-    return tree
+
+
+def add_shortcuts(
+    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
+) -> None:
+    """Lay native programs beside the routing, where they help an emulated build."""
+    host = workshop.host
+    # A lock has no packages for this host's architecture: a locked build takes its time.
+    wanted = workshop.shortcuts and workshop.bundle is None
+    if not (wanted and shortcuts.possible(plan, host)):
+        return
+    progress.begin("shortcuts", f"{host.arch} programs that help the emulated build")
+    work, log = places
+    tree = rootfs.prepare_companion(plan, routed, _maker(workshop), work, log)
+    shortcuts.unpack(tree.path, work / "companion", host, workshop.runner)
+    shortcuts.add(plan, host, work / "companion", routed.folder)
+    shutil.rmtree(work / "companion")
 
 
 def way(plan: Plan, routed: Routed) -> Way:
@@ -106,7 +130,7 @@ def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> B
 def root(plan: Plan, tree: BaseTree | None) -> dict[str, str]:
     """Name what the first step starts from, for the steps' keys."""
     digest = tree.sha256 if tree else str(plan.recipe.base.reference)
-    return steps.root(digest, plan.site.arch, "apptainer")
+    return stepwork.root(digest, plan.site.arch, "apptainer")
 
 
 def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
@@ -152,6 +176,7 @@ def bench(
         cache=step_cache(plan, workshop),
         work=work,
         origin=apptainer.origin(plan),
+        arch=None if plan.site.arch == workshop.host.arch else OCI_ARCH[plan.site.arch],
         plain_http=image is not None and way(plan, routed).is_plain(image.address),
         routing=routed.binds,
         text=workshop.text(plan),

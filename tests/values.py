@@ -142,9 +142,11 @@ def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourc
     )
 
 
-def shipped_plan(site: str, recipe: str | None = None, *, on: Host = HOST) -> Plan:
+def shipped_plan(
+    site: str, recipe: str | None = None, variant: str | None = None, *, on: Host = HOST
+) -> Plan:
     """Settle a shipped recipe for a shipped site, as the command line would."""
-    return _world(on).plan(recipe, site)
+    return _world(on).plan(recipe, site, variant=variant)
 
 
 def shipped_matrix(*, on: Host = HOST) -> list[Combination]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Install what the tests and the demo use beside the engine: MPI, module systems, a browser.
+"""Install what the tests and the demo use beside the engine: MPI, module systems, qemu, a browser.
 
 As root or with passwordless sudo; else it names the line to type: what needs it is then skipped.
 A registry is only unpacked, for which nobody need be root. Names of packages: only these.
@@ -14,18 +14,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import aptget
+from tools import aptget, binfmt
 from tools.console import SetupError, note, report_error, say
 from tools.packages import unpack
 from tools.processes import root_argv
 from tools.programs import search_path
 from tools.trees import check_prefix, link_into, locked, publish
 
+QEMU = "qemu-user-static"
 # what shows that it is there (a program, or a file) -> Debian's package
 WANTED = {
     "chromium": "chromium",
     "mpirun": "openmpi-bin",
+    "qemu-ppc64le-static": QEMU,
     "tclsh": "tcl",
+    "update-binfmts": "binfmt-support",
     "/usr/share/lmod/lmod/init/sh": "lmod",
 }
 # One program is all of it. Installed, it would be a service on port 5000 of every address.
@@ -66,21 +69,32 @@ def _fetch_registry(tree: Path) -> None:
         unpack(apt.download([REGISTRY]), tree)
 
 
-def install(packages: Collection[str]) -> int:
-    """Install packages and return the exit code."""
+def install(packages: Collection[str], *, wants_qemu: bool) -> int:
+    """Install packages, let qemu be registered, and return the exit code."""
     root = root_argv() if aptget.available() else None
     if root is None:
-        note(
-            f"what needs {', '.join(packages)} will be skipped; to have it: "
-            f"sudo apt-get install {' '.join(packages)}"
-        )
+        _tell(packages, wants_qemu=wants_qemu)
         return 0
-    say(f"installing {', '.join(packages)}")
-    try:
-        aptget.install(root, list(packages))
-    except SetupError as error:
-        return report_error(error)
+    if packages:
+        say(f"installing {', '.join(packages)}")
+        try:
+            aptget.install(root, list(packages))
+        except SetupError as error:
+            return report_error(error)
+    refused = binfmt.register(root) if wants_qemu else None
+    if refused is not None:
+        note(f"images of other architectures can't be tested here: {refused}")
     return 0
+
+
+def _tell(packages: Collection[str], *, wants_qemu: bool) -> None:
+    lines = [f"apt-get install {' '.join(packages)}"] if packages else []
+    if wants_qemu:
+        lines += [" ".join(command) for command in binfmt.missing()]
+    what = ", ".join(packages) or "images of other architectures"
+    note(f"what needs {what} will be skipped; to have it:")
+    for line in lines:
+        say(f"  sudo {line}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -98,8 +112,9 @@ def main(arguments: list[str] | None = None) -> int:
             note(f"what needs {REGISTRY} will be skipped: {error}")
     only = [name for name in only if name != REGISTRY]
     packages = missing(only) if only or not options.packages else []
-    if packages:
-        return install(packages)
+    wants_qemu = not options.packages or QEMU in only
+    if packages or (wants_qemu and binfmt.missing()):
+        return install(packages, wants_qemu=wants_qemu)
     say(f"found: {', '.join(options.packages) or 'all that the integration tests use'}")
     return 0
 

@@ -115,6 +115,9 @@ def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
         "--threads": wanted.threads,
         "--device": wanted.device,
     }
+    framework = subject.trained()
+    if framework != "torch":  # the probe's default, and all that those of older images know
+        options |= {"--framework": framework}
     arguments = [word for name, value in options.items() for word in (name, str(value))]
     return Workload(flags=(), arguments=("train", *arguments), environment=environment)
 
@@ -142,6 +145,7 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
         work |= {"module": wanted.module}
     else:
         work |= {
+            "framework": subject.trained(),
             "device": wanted.device,
             "warmup_steps": _WARMUP_STEPS,
             "seed": _WORKLOAD_SEED,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import record
+from dlcontainer.bench.words import FRAMEWORKS, Framework
 from dlcontainer.engines import sif
 from dlcontainer.errors import ChecksFailedError
 
@@ -21,18 +22,39 @@ class Subject:
     prefix: str
     modules: tuple[str, ...]
     environment: Mapping[str, str]
+    variant: str | None = None
 
     @property
     def python(self) -> str:
         """Path of the image's Python."""
         return f"{self.prefix}/bin/python"
 
+    def trained(self) -> Framework:
+        """Name the framework that the train probe uses: the first of the recipe's imports it knows.
+
+        Raises ChecksFailedError where it knows none of them.
+        """
+        found = [name for name in FRAMEWORKS if name in self.modules]
+        if not found:
+            raise ChecksFailedError(
+                f"nothing to train with in {self.image.name}",
+                why=f"the probe trains with {', '.join(FRAMEWORKS)}; the recipe {self.recipe} "
+                f"verifies {', '.join(self.modules) or 'no module'}",
+                next_step="name the framework in the recipe's verify.imports and build again, or "
+                "measure `bench import`",
+            )
+        return min(found, key=self.modules.index)
+
 
 def read(image: Path, arch: str) -> Subject:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
     found = sif.arch(image)
     if found != arch:
-        raise ChecksFailedError(f"{image} is for {found}, this machine is {arch}")
+        raise ChecksFailedError(
+            f"{image} is for {found}, this machine is {arch}",
+            why="emulated times say nothing about a container's cost",
+            next_step=f"measure on a machine with {found}",
+        )
     beside = record.beside(image)
     written = record.read(beside)
     if written is None:
@@ -52,6 +74,7 @@ def read(image: Path, arch: str) -> Subject:
             prefix=str(recipe["prefix"]),
             modules=tuple(str(name) for name in recipe["verify"]["imports"]),
             environment={str(k): str(v) for k, v in content["environment"].items()},
+            variant=recipe.get("variant"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ChecksFailedError(

@@ -1,6 +1,9 @@
 """The closed sets of a benchmark's command line, where importing them costs nothing."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 Probe = Literal["import", "train"]
 Question = Literal["overhead", "deployment"]
+# What the train probe knows, by the module's name.
+Framework = Literal["torch", "tensorflow", "mxnet"]
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)

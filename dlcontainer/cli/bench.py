@@ -124,6 +124,8 @@ def bench(
     _check(probe, question, (pairs, controls), steps, native)
     world = here()
     measured = subject.read(image.absolute(), world.host.arch)
+    if probe == "train":
+        measured.trained()  # before a twin is made for nothing
     console = output.Console(verbose=verbose, quiet=as_json)
     if pairs < _FEWEST:
         console.note(f"{pairs} pairs: a verdict takes at least {_FEWEST}, this will have none")
@@ -198,7 +200,8 @@ def _measure(
     world, console = around
     # Site and recipe are read even where --native makes the twin needless: names must be right.
     recipe, settings = chosen
-    plan = world.plan(recipe or measured.recipe, wanted.site, settings)
+    name = recipe or measured.recipe
+    plan = world.plan(name, wanted.site, settings, variant=measured.variant)
     runner = console.runner(world.environ)
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)

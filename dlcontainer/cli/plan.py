@@ -8,7 +8,7 @@ from dlcontainer.cli import matrix, options, output
 if TYPE_CHECKING:
     from dlcontainer.engines.trial import Trial
     from dlcontainer.plan import Plan
-    from dlcontainer.recipe import Step
+    from dlcontainer.steps import Step
 
 
 def plan(
@@ -77,6 +77,8 @@ def _work(step: "Step") -> str:
         return "OS packages " + ", ".join(step.os_packages)
     if step.python_packages:
         return "Python packages " + ", ".join(step.python_packages.packages)
+    if step.conda_packages:
+        return "conda packages " + ", ".join(step.conda_packages.packages)
     if step.files:
         return "files " + ", ".join(step.files.values())
     if step.shell:

@@ -41,29 +41,33 @@ def without_phi(site: Site, recipe: Recipe) -> Iterator[Finding]:
 
 def _installed(recipe: Recipe) -> Iterator[Finding]:
     known = distribution_of(recipe.base)
-    for index, step in enumerate(recipe.steps):
-        where = ("steps", index, "os_packages")
-        for package in step.os_packages:
-            gcc, clang = _GCC.fullmatch(package), _CLANG.fullmatch(package)
-            said = gcc or clang
-            version = said[1] or said[2] if said else None
-            if gcc and version:
-                yield from _judge("GCC", version, LAST_GCC_FOR_PHI, where)
-            elif gcc or package.partition("=")[0] == "build-essential":
-                if known is None:
-                    yield Doubt(
-                        text=f"which GCC {package} of the base is, is unknown: 15 or newer "
-                        "makes no code for Xeon Phi"
-                    )
-                else:
-                    yield from _judge("GCC", known.gcc, LAST_GCC_FOR_PHI, base_path(recipe.base))
-            elif clang and version:
-                yield from _judge("LLVM", version, LAST_LLVM_FOR_PHI, where)
-            elif clang:
+    packages = [
+        (("steps", index, key), package)
+        for index, step in enumerate(recipe.steps)
+        for key in ("os_packages", "build_packages")
+        for package in getattr(step, key)
+    ]
+    for where, package in packages:
+        gcc, clang = _GCC.fullmatch(package), _CLANG.fullmatch(package)
+        said = gcc or clang
+        version = said[1] or said[2] if said else None
+        if gcc and version:
+            yield from _judge("GCC", version, LAST_GCC_FOR_PHI, where)
+        elif gcc or package.partition("=")[0] == "build-essential":
+            if known is None:
                 yield Doubt(
-                    text=f"which LLVM {package} of the base is, is unknown: 19 or newer "
+                    text=f"which GCC {package} of the base is, is unknown: 15 or newer "
                     "makes no code for Xeon Phi"
                 )
+            else:
+                yield from _judge("GCC", known.gcc, LAST_GCC_FOR_PHI, base_path(recipe.base))
+        elif clang and version:
+            yield from _judge("LLVM", version, LAST_LLVM_FOR_PHI, where)
+        elif clang:
+            yield Doubt(
+                text=f"which LLVM {package} of the base is, is unknown: 19 or newer "
+                "makes no code for Xeon Phi"
+            )
 
 
 def _judge(name: str, text: str, last: Last, in_recipe: KeyPath) -> Iterator[Finding]:

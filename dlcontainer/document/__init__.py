@@ -3,7 +3,15 @@
 from dlcontainer.document.base import Document, KeyPath, Origin, dotted, flatten
 from dlcontainer.document.check import validate
 from dlcontainer.document.layers import merge
-from dlcontainer.document.parts import Sourced, from_data, map_text, nest, subtree, without
+from dlcontainer.document.parts import (
+    Sourced,
+    from_data,
+    map_text,
+    nest,
+    replaced,
+    subtree,
+    without,
+)
 from dlcontainer.document.settings import from_settings
 from dlcontainer.document.source import load, parse
 from dlcontainer.hints import suggest
@@ -22,6 +30,7 @@ __all__ = [
     "merge",
     "nest",
     "parse",
+    "replaced",
     "subtree",
     "suggest",
     "validate",

@@ -58,6 +58,21 @@ def without(document: Document, key: str) -> Document:
     )
 
 
+def replaced(document: Document, path: KeyPath, part: Document) -> Document:
+    """Put a document in the place of the mapping at a path."""
+
+    def put(value: object, rest: KeyPath) -> object:
+        if not rest:
+            return part.data
+        mapping = dict(value) if isinstance(value, dict) else {}
+        return {**mapping, str(rest[0]): put(mapping.get(rest[0]), rest[1:])}
+
+    kept = {key: origin for key, origin in document.origins.items() if key[: len(path)] != path}
+    moved = {(*path, *key): origin for key, origin in part.origins.items()}
+    data = put(document.data, path)
+    return Document(data=data if isinstance(data, dict) else {}, origins={**kept, **moved})
+
+
 def map_text(document: Document, change: Callable[[KeyPath, str, Origin], str]) -> Document:
     """Replace each text of a document by what `change` makes of it."""
 

@@ -59,13 +59,21 @@ class Apptainer:
         argv += BUILD_MODES[spec.mode]
         if spec.plain_http:
             argv.append("--no-https")
+        if spec.arch is not None:
+            argv += ["--arch", spec.arch]
         if spec.squash:
             argv += ["--mksquashfs-args", " ".join(spec.squash)]
         argv += _binds(spec.binds)
         return [*argv, str(spec.image), spec.definition]
 
     def unpack_base_argv(
-        self, definition: str, tree: Path, mode: str, *, plain_http: bool = False
+        self,
+        definition: str,
+        tree: Path,
+        mode: str,
+        *,
+        plain_http: bool = False,
+        arch: str | None = None,
     ) -> list[str]:
         """Give the command that makes a tree of a definition's base; its %setup runs beside it.
 
@@ -74,7 +82,9 @@ class Apptainer:
         """
         argv = [str(self.program), "--nocolor", "build", "--sandbox", "--force", "--notest"]
         argv += ["--disable-cache", *BUILD_MODES[mode]]
-        return [*argv, *(["--no-https"] if plain_http else []), str(tree), definition]
+        argv += ["--no-https"] if plain_http else []
+        argv += ["--arch", arch] if arch else []
+        return [*argv, str(tree), definition]
 
     def step_argv(self, spec: StepSpec) -> list[str]:
         """Give the command that runs something as root of a tree, which it may change."""

@@ -23,6 +23,8 @@ class BuildSpec:
     squash: tuple[str, ...] = ()
     # The base's registry speaks http, not https.
     plain_http: bool = False
+    # What OCI calls the image's architecture, where it is another than this host's.
+    arch: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

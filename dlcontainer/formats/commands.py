@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dlcontainer.distributions import MANAGERS, Manager
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import conda, packages
+from dlcontainer.formats.upstreams import settings_in, upstream_setting, upstream_variable
 from dlcontainer.plan import Plan
-from dlcontainer.recipe import PythonPackages, Recipe, Step
+from dlcontainer.recipe import Recipe
 from dlcontainer.render import Text, quote
+from dlcontainer.steps import PythonPackages, Step
 
 # A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The
 # folder exists in every FHS root tree and is empty in the finished image; without the file the
@@ -38,23 +43,18 @@ def search_path(plan: Plan) -> Text:
     return Text(f"{quote(f'{plan.recipe.prefix}/bin')}:{rest}")
 
 
-def upstream_variable(name: str) -> str:
-    """Name the variable through which a build routes a recipe's upstream elsewhere."""
-    return f"DLC_UPSTREAM_{name.upper()}"
-
-
 def image_blocks(plan: Plan) -> list[Block]:
     """Give the work of all steps inside the image, with the cleaning up as the last block."""
     prefix = Text(quote(plan.recipe.prefix))
     work = [
-        (step.name, _step_commands(plan.recipe, step, prefix), step.shell is not None)
+        (step.name, _image_commands(plan.recipe, step, prefix), step.shell is not None)
         for step in plan.recipe.steps
-        if step.os_packages or step.python_packages or step.shell
+        if step.os_packages or step.python_packages or step.conda_packages or step.shell
     ]
     if plan.recipe.mount_points:
         points = " ".join(quote(point) for point in plan.recipe.mount_points)
         work.append(("mount-points", [Text(f"mkdir -p {points}")], False))
-    work.append(("clean", cleaning(), False))
+    work.append(("clean", packages.cleaning(plan.recipe.base.manager), False))
     return _numbered(work)
 
 
@@ -63,7 +63,7 @@ def native_blocks(plan: Plan) -> list[Block]:
     prefix = Text('"$prefix"')
     work = []
     for step in plan.recipe.steps:
-        if step.python_packages or (step.shell and step.native):
+        if step.python_packages or step.conda_packages or (step.shell and step.native):
             commands = _step_commands(plan.recipe, step, prefix)
             work.append((step.name, commands, step.shell is not None))
     return _numbered(work)
@@ -75,8 +75,10 @@ def native_left_out(plan: Plan) -> list[str]:
 
 
 def os_packages(plan: Plan) -> list[str]:
-    """Name all OS packages of the recipe, without versions."""
-    names = (name for step in plan.recipe.steps for name in step.os_packages)
+    """Name all OS packages that the native twin needs, without versions."""
+    steps = plan.recipe.steps
+    names = [name for step in steps for name in step.os_packages]
+    names += [name for step in steps if step.native for name in step.build_packages]
     return sorted({name.split("=")[0].split(":")[0] for name in names})
 
 
@@ -87,35 +89,66 @@ def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
     ]
 
 
+def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
+    """Give a step's commands inside the image: what it needs to build comes and goes with it."""
+    commands = _step_commands(recipe, step, prefix)
+    if step.shell:
+        commands = [Text(f"prefix={prefix}"), *commands]  # the native script has it already
+    if not step.build_packages:
+        return commands
+    if _manager(recipe, step) != "apt":
+        raise ConfigError(
+            f"step {step.name!r}: build_packages come and go with apt alone",
+            next_step="name them in os_packages, on a base that keeps them",
+        )
+    listed = "dpkg-query -W -f '${binary:Package}\\n'"
+    return [
+        # By name, not with --auto-remove: the base's own packages are none of this step's business.
+        Text(f"dlc_before=$({listed})"),
+        *packages.install("apt", step.build_packages),
+        # A shell of its own, so that the snippet can't change what is removed.
+        Text("("),
+        *commands,
+        Text(")"),
+        Text(f'{listed} | grep -vxF "$dlc_before" | xargs apt-get purge --yes'),
+    ]
+
+
 def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
     if step.os_packages:
-        return [
-            Text("apt-get update"),
-            Text(
-                "apt-get install --yes --no-install-recommends "
-                + " ".join(quote(name) for name in step.os_packages)
-            ),
-            Text("rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb"),
-        ]
+        return packages.install(_manager(recipe, step), step.os_packages)
     if step.python_packages:
         return _pip_commands(recipe, step.python_packages, prefix)
-    return [Text(f"prefix={prefix}"), Text((step.shell or "").rstrip("\n"))]
+    if step.conda_packages:
+        return conda.commands(recipe, step.conda_packages, prefix)
+    snippet = (step.shell or "").rstrip("\n")
+    return [*settings_in(recipe, snippet), Text(snippet)]
+
+
+def _manager(recipe: Recipe, step: Step) -> Manager:
+    manager = recipe.base.manager
+    if manager is None:
+        raise ConfigError(
+            f"step {step.name!r}: whose OS packages these are is not known",
+            why=f"nobody said which distribution is in {recipe.base.title}",
+            next_step=f"give base.system.distribution: {', '.join(sorted(MANAGERS))}",
+        )
+    return manager
 
 
 def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Text]:
     python = Text(f"{prefix}/bin/python")
-    lines = [Text(f"[ -x {python} ] || /usr/bin/python3 -m venv {prefix}")]
+    lines = [Text(f"[ -x {python} ] || {quote(recipe.interpreter)} -m venv {prefix}")]
     extra = ""
     if step.upstream:
         variable = upstream_variable(step.upstream)
-        url = quote(recipe.upstreams[step.upstream].url)
-        lines.append(Text(f': "${{{variable}={url}}}"'))
+        lines.append(upstream_setting(recipe, step.upstream))
         extra = f' ${{{variable}:+--extra-index-url "${variable}"}}'
-    packages = " ".join(quote(package) for package in step.packages)
+    pinned = " ".join(quote(package) for package in step.packages)
     lines += [
         Text(
             f"{python} -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all:"
-            f"{extra} {packages}"
+            f"{extra} {pinned}"
         ),
         Text(f"{python} -m pip check"),
         # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
@@ -126,15 +159,3 @@ def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Te
         ),
     ]
     return lines
-
-
-def cleaning() -> list[Text]:
-    """Give the commands that leave nothing of the build behind: caches and logs.
-
-    Nothing under /tmp, /var/tmp or a home: engines bind the host's there while they build, so a
-    line that empties them would empty the host's.
-    """
-    return [
-        Text("rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/ldconfig/aux-cache"),
-        Text("rm -rf /var/log/apt /var/log/dpkg.log /var/log/alternatives.log"),
-    ]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from dlcontainer.formats import commands, labels
+from dlcontainer.formats import commands, hosttext, labels, surroundings
 from dlcontainer.formats.commands import Block
 from dlcontainer.plan import Plan
 from dlcontainer.render import Text
@@ -21,6 +21,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "head": [Text(line) for line in labels.head(plan)],
         "source": Text(image.source if image else "scratch"),
         "rootfs": None if image else Text(ROOT_TREE),
+        "arguments": [Text(name) for name in arguments(plan)],
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
@@ -30,6 +31,15 @@ def values(plan: Plan) -> Mapping[str, object]:
         "path": Text(commands.search_path(plan).replace('"', "")),
         "runs": [(block.name, _run(block)) for block in commands.image_blocks(plan)],
     }
+
+
+def arguments(plan: Plan) -> list[str]:
+    """Name the variables that say where the host's MPI is bound while the image is built.
+
+    A builder gives the steps no variable of the host's but those that are arguments.
+    """
+    mpi = surroundings.used_mpi(plan)
+    return hosttext.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
 
 
 def _word(value: str) -> Text:

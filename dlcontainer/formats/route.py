@@ -54,6 +54,8 @@ def _bound_root(plan: Plan) -> str | None:
 def _oci_build(program: str, plan: Plan) -> Text:
     root = _bound_root(plan)
     bind = f" -v {hosttext.shell(f'{root}:{root}')}" if root else ""
+    for name in dockerfile.arguments(plan):
+        bind += f" --build-arg {name}={hosttext.shell(f'${name}')}"
     return Text(f"{program}{bind} -f Dockerfile -t {_name(plan)} .")
 
 

@@ -1,6 +1,5 @@
 """What a process says of itself: the stack that it ran with. Standard library, Python >= 3.6."""
 
-import glob
 import os
 import platform
 import sys
@@ -9,7 +8,9 @@ import sysconfig
 # Variables that change what runs or how fast; no other is ever recorded.
 ALLOWED = (
     "CUDA_VISIBLE_DEVICES",
+    "DNNL_MAX_CPU_ISA",
     "GOMP_CPU_AFFINITY",
+    "KERAS_BACKEND",
     "KMP_AFFINITY",
     "KMP_BLOCKTIME",
     "LANG",
@@ -18,22 +19,35 @@ ALLOWED = (
     "LD_PRELOAD",
     "MALLOC_ARENA_MAX",
     "MKL_NUM_THREADS",
+    "MXNET_CPU_WORKER_NTHREADS",
+    "MXNET_ENGINE_TYPE",
+    "MXNET_MKLDNN_ENABLED",
+    "MXNET_SUBGRAPH_BACKEND",
     "NCCL_DEBUG",
     "NVIDIA_TF32_OVERRIDE",
     "OMP_NUM_THREADS",
     "OMP_PLACES",
     "OMP_PROC_BIND",
+    "ONEDNN_MAX_CPU_ISA",
     "OPENBLAS_NUM_THREADS",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONHASHSEED",
     "PYTHONNOUSERSITE",
     "PYTHONPATH",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_NUM_INTEROP_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_USE_LEGACY_KERAS",
+    "TF_XLA_FLAGS",
+    "XLA_FLAGS",
 )
 
 
 def stack(framework=None):
     """Describe this process, with the framework's own words where it is loaded."""
     import site
+
+    import attest_frameworks
 
     found = {
         "python": platform.python_version(),
@@ -57,7 +71,7 @@ def stack(framework=None):
         "environment": {name: os.environ[name] for name in ALLOWED if name in os.environ},
         "soabi": sysconfig.get_config_var("SOABI"),
     }
-    found.update(_framework(framework))
+    found.update(attest_frameworks.facts(framework))
     return found
 
 
@@ -126,58 +140,3 @@ def _libraries():
         if ".so" in name:
             names.add(name)
     return sorted(names)
-
-
-def _framework(module):
-    found = {}
-    numpy = sys.modules.get("numpy")
-    found["numpy"] = getattr(numpy, "__version__", None)
-    torch = sys.modules.get("torch")
-    if torch is None:
-        version = getattr(module, "__version__", None)
-        found["framework"] = None if module is None else "{} {}".format(module.__name__, version)
-        return found
-    found.update(_torch(torch))
-    return found
-
-
-def _torch(torch):
-    found = {
-        "framework": "torch {}".format(torch.__version__),
-        "framework_git": getattr(torch.version, "git_version", None),
-        "torch": str(torch.__version__),
-        "cuda": torch.version.cuda,
-        "threads": torch.get_num_threads(),
-        "interop_threads": torch.get_num_interop_threads(),
-        "isa_dispatch": _asked(lambda: torch.backends.cpu.get_cpu_capability()),
-        "mkldnn": _asked(lambda: bool(torch.backends.mkldnn.is_available())),
-        "blas": None,
-    }
-    for line in (_asked(torch.__config__.show) or "").splitlines():
-        text = line.strip("- ").strip()
-        if "BLAS_INFO=" in text:
-            found["blas"] = text.split("BLAS_INFO=")[1].split(",")[0]
-            found["build_settings"] = text
-        elif "MKL" in text and "blas_library" not in found and "Version" in text:
-            found["blas_library"] = text
-    if _asked(torch.cuda.is_available):
-        found["cudnn"] = _asked(torch.backends.cudnn.version)
-        found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        found["driver"] = _driver()
-        found["nccl"] = _asked(lambda: ".".join(map(str, torch.cuda.nccl.version())))
-    return found
-
-
-def _driver():
-    for path in glob.glob("/proc/driver/nvidia/version"):
-        words = _read(path).split()
-        return next((w for w in words if w.replace(".", "").isdigit() and "." in w), None)
-    return None
-
-
-def _asked(question):
-    # An older or a differently built framework lacks some of these answers.
-    try:
-        return question()
-    except Exception:
-        return None

@@ -1,6 +1,7 @@
 """Look round inside an image and print one JSON object. Standard library, Python >= 3.6.
 
-Fed to the image's Python on its standard input, so that nothing need be bound into the image.
+Fed to the image's Python on its standard input, so that nothing need be bound into the image. Its
+arguments name further variables that were set for it.
 """
 
 import glob
@@ -17,6 +18,9 @@ OWN_PREFIXES = ("APPTAINER", "SINGULARITY", "PYTHONNOUSERSITE", "PYTHONDONTWRITE
 OWN = {"HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PS1", "PROMPT_COMMAND", "PWD", "SHLVL", "TERM",
        "USER_PATH", "_", "OLDPWD", "LC_CTYPE"}  # fmt: skip
 ENGINE_LIBS = "/.singularity.d/libs"
+
+# Where Debian and Ubuntu put Python packages of their own.
+DISTRIBUTION = "/usr/lib/python3/dist-packages"
 
 # What a build leaves where it is not cleaned up.
 EMPTY = ("/mnt", "/tmp", "/var/tmp", "/root", "/var/lib/apt/lists", "/var/cache/apt")
@@ -94,9 +98,10 @@ def main():
         "interpreter": manifest["python"],
         "prefix": prefix,
         "sys_prefix": sys.prefix,
+        "packages": DISTRIBUTION,
         "digest": manifest["digest"],
         "verify": manifest["verify"],
-        "leaks": leaks(content["environment"], prefix),
+        "leaks": leaks(set(content["environment"]) | set(sys.argv[1:]), prefix),
         "leftovers": leftovers(),
         "imports": imports(content["recipe"]["verify"]["imports"]),
     }

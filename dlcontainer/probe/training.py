@@ -1,26 +1,34 @@
-"""The train probe: a small residual network on synthetic data, PyTorch, CPU or GPU.
+"""The train probe: a small residual network on synthetic data, with the framework that is asked for.
 
 Prints one JSON object. Wall time is that of all steady steps together, the device idle at both
 ends: a median step would hide stragglers. Python >= 3.6.
+
+Each framework has a file of its own, training_NAME.py, with a class Trainer: made from the options,
+it trains a step, waits until its device is idle, gives a clock and the losses. The networks are the
+same, layer by layer; weights and data come from each framework's own generator, so their losses are
+not to be compared with each other.
 """
 
 import argparse
+import importlib
 import json
 import os
 import resource
-import sys
 import time
 
 SCHEMA = "dlcontainer/probe/1"
+FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 CLASSES = 10
 # device -> batch, image side, width of the first stage: a step of some 20 ms on either
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
 BATCHES = 8  # made before the clock starts, used in turn
+RATE, MOMENTUM = 0.02, 0.9
 
 
 def options(arguments):
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="probe train")
+    parser.add_argument("--framework", choices=FRAMEWORKS, default="torch")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--warmup", type=int, default=5)
     for name in ("--batch", "--size", "--width"):
@@ -31,63 +39,31 @@ def options(arguments):
     return parser.parse_args(arguments)
 
 
-def network(torch, width):
-    """Make a residual network: a stem, three stages of two basic blocks, a linear head."""
-    nn = torch.nn
+def settle_sizes(wanted, device):
+    """Fill in what the options left to the device."""
+    batch, size, width = SIZES[device]
+    wanted.batch, wanted.size = wanted.batch or batch, wanted.size or size
+    wanted.width = wanted.width or width
 
-    class Block(nn.Module):
-        def __init__(self, inner, outer, stride):
-            super(Block, self).__init__()
-            self.first = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
-            self.first_norm = nn.BatchNorm2d(outer)
-            self.second = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
-            self.second_norm = nn.BatchNorm2d(outer)
-            self.short = None
-            if stride != 1 or inner != outer:
-                self.short = nn.Sequential(
-                    nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer)
-                )
 
-        def forward(self, x):
-            y = torch.relu(self.first_norm(self.first(x)))
-            y = self.second_norm(self.second(y))
-            return torch.relu(y + (x if self.short is None else self.short(x)))
-
-    layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-    inner = width
-    for outer, stride in ((width, 1), (2 * width, 2), (4 * width, 2)):
-        layers += [Block(inner, outer, stride), Block(outer, outer, 1)]
-        inner = outer
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inner, CLASSES)]
-    return nn.Sequential(*layers)
+def stages(width):
+    """Give the stages after the stem: input channels, output channels, stride; two blocks each."""
+    return ((width, width, 1), (width, 2 * width, 2), (2 * width, 4 * width, 2))
 
 
 class Clock(object):
-    """Times of steps: events on a GPU, which its queue is not stopped for; else the clock."""
+    """Times of steps by this process's clock: for devices that are idle after a step."""
 
-    def __init__(self, torch, on_gpu):
-        self.torch, self.on_gpu, self.marks = torch, on_gpu, []
-
-    def settle(self):
-        """Wait until the device is idle."""
-        if self.on_gpu:
-            self.torch.cuda.synchronize()
+    def __init__(self):
+        self.marks = []
 
     def mark(self):
         """Mark the end of a step (first: the begin of all)."""
-        if self.on_gpu:
-            event = self.torch.cuda.Event(enable_timing=True)
-            event.record()
-            self.marks.append(event)
-        else:
-            self.marks.append(time.perf_counter())
+        self.marks.append(time.perf_counter())
 
     def steps_s(self):
         """Give each step's time, s; the device must be idle."""
-        pairs = zip(self.marks, self.marks[1:])
-        if self.on_gpu:
-            return [a.elapsed_time(b) / 1e3 for a, b in pairs]
-        return [b - a for a, b in pairs]
+        return [b - a for a, b in zip(self.marks, self.marks[1:])]
 
 
 def cpu_seconds():
@@ -96,40 +72,18 @@ def cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def measure(torch, wanted, device):
-    """Train; give the values and the losses of all steps, warm-up included."""
-    torch.manual_seed(wanted.seed)
-    make = torch.Generator()
-    make.manual_seed(wanted.seed + 1)
-    shape = (wanted.batch, 3, wanted.size, wanted.size)
-    # On the CPU, then moved: the same numbers on every device.
-    images = [torch.randn(*shape, generator=make).to(device) for _ in range(BATCHES)]
-    labels = [
-        torch.randint(0, CLASSES, (wanted.batch,), generator=make).to(device)
-        for _ in range(BATCHES)
-    ]
-    model = network(torch, wanted.width).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    kept = []
-
-    def step(number):
-        optimizer.zero_grad()
-        picked = number % BATCHES
-        loss = torch.nn.functional.cross_entropy(model(images[picked]), labels[picked])
-        loss.backward()
-        optimizer.step()
-        kept.append(loss.detach())
-
-    clock = Clock(torch, device != "cpu")
+def measure(trainer, wanted):
+    """Train; give the values and the steps' times."""
+    clock = trainer.clock()
     for number in range(wanted.warmup):
-        step(number)
-    clock.settle()
+        trainer.step(number)
+    trainer.settle()
     cpu, begin = cpu_seconds(), time.perf_counter()
     clock.mark()
     for number in range(wanted.steps):
-        step(wanted.warmup + number)
+        trainer.step(wanted.warmup + number)
         clock.mark()
-    clock.settle()
+    trainer.settle()
     wall, cpu = time.perf_counter() - begin, cpu_seconds() - cpu
     steps = clock.steps_s()
     values = {
@@ -138,7 +92,7 @@ def measure(torch, wanted, device):
         "step_p50_s": quantile(steps, 0.5),
         "step_p95_s": quantile(steps, 0.95),
     }
-    return values, steps, [float(loss) for loss in kept]
+    return values, steps
 
 
 def quantile(values, share):
@@ -151,18 +105,8 @@ def run(arguments, first_line_ns):
     """Train and print the report."""
     wanted = options(arguments)
     inside = os.environ.pop("DLC_PROBE_INSIDE", "")
-    import torch
-
-    if wanted.threads:
-        torch.set_num_threads(wanted.threads)
-    has_gpu = torch.cuda.is_available()
-    if wanted.device == "cuda" and not has_gpu:
-        sys.exit("--device cuda: this PyTorch sees no GPU")
-    device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
-    batch, size, width = SIZES[device]
-    wanted.batch, wanted.size = wanted.batch or batch, wanted.size or size
-    wanted.width = wanted.width or width
-    values, steps, losses = measure(torch, wanted, device)
+    trainer = importlib.import_module("training_" + wanted.framework).Trainer(wanted)
+    values, steps = measure(trainer, wanted)
     import attest
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -170,14 +114,15 @@ def run(arguments, first_line_ns):
         "max_rss_mb": usage.ru_maxrss / 1024.0,
         "samples_per_s": wanted.batch * wanted.steps / values["wall_s"],
     }
-    if device != "cpu":
-        counts["device_memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
+    counts.update(trainer.counts())
+    workload = dict(vars(wanted), device=trainer.device, precision="fp32")
+    del workload["framework"]  # the stack names it, with its version
     body = {
         "schema": SCHEMA,
         "probe": "train",
         "ok": True,
         "error": None,
-        "workload": dict(vars(wanted), device=device, precision="fp32"),
+        "workload": workload,
         "stamps_ns": {
             "inside": int(inside) if inside.isdigit() else None,
             "python": first_line_ns,
@@ -185,7 +130,7 @@ def run(arguments, first_line_ns):
         "values": values,
         "counts": counts,
         "steps_s": [round(step, 6) for step in steps],
-        "losses": losses,
-        "stack": attest.stack(torch),
+        "losses": trainer.losses(),
+        "stack": attest.stack(trainer.framework),
     }
     print(json.dumps(body, sort_keys=True))

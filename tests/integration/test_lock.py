@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer import archives, machine
 from dlcontainer import lock as locks
-from dlcontainer import machine
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.aptresolve import Apt
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.lock import WheelPin
+from dlcontainer.outside import Outside
 from dlcontainer.pipresolve import Pip
 from dlcontainer.shell import ProcessRunner
 from tests.integration.world import World, missing, write_wheel
@@ -200,6 +201,24 @@ def test_a_wheel_that_is_not_built_for_the_architecture(
     assert "dlctiny==1.0: there are wheels of cp311 for manylinux_2_28_x86_64" in str(
         caught.value.why
     )
+
+
+def test_an_archive_comes_by_the_way_of_the_site(server: Server, tmp_path: Path) -> None:
+    server.files["/mirror/a"] = b"archive"
+    way = Outside(
+        environment={},
+        apt_sources=(),
+        apt_settings=(),
+        pip_arguments=(),
+        upstreams={},
+        notes=(),
+        places={"https://example.org/a": f"{server.url}/mirror/a"},
+    )
+    archives.download("https://example.org/a", tmp_path / "a", way)
+    assert (tmp_path / "a").read_bytes() == b"archive"
+    with pytest.raises(BuildError, match="can't be fetched") as caught:
+        archives.download(f"{server.url}/gone", tmp_path / "b", way)
+    assert "404" in str(caught.value.why)
 
 
 @pytest.fixture

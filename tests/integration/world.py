@@ -92,6 +92,8 @@ class World:
     folder: Path
     # How the command line is called; a test may give another interpreter.
     program: tuple[str, ...] = (str(Path(sys.executable).with_name("dlcontainer")),)
+    # How long a command may take, s; what compiles takes longer.
+    patience_s: float = 600
 
     def having(self, **variables: str | Path) -> "World":
         """Give the same world with other variables."""
@@ -99,7 +101,11 @@ class World:
         return replace(self, environ={**self.environ, **changes})
 
     def run(
-        self, *argv: str | Path, code: int | None = 0, cwd: Path | None = None
+        self,
+        *argv: str | Path,
+        code: int | None = 0,
+        cwd: Path | None = None,
+        timeout: float | None = None,
     ) -> "subprocess.CompletedProcess[str]":
         """Run the command line to its end; the exit code must be `code` unless that is None."""
         done = subprocess.run(
@@ -109,7 +115,7 @@ class World:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=timeout or self.patience_s,
             check=False,
         )
         assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}\n{done.stderr}"

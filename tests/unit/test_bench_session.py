@@ -86,6 +86,7 @@ class Bench:
     """A session's surroundings."""
 
     folder: Path
+    modules: tuple[str, ...] = ("torch",)
 
     def run(self, runner: ProbeRunner, **changes: Any) -> Path:
         recipe = folder_of(self.folder / "recipe")
@@ -116,7 +117,7 @@ class Bench:
             sha256="ab" * 32,
             digest="cd" * 32,
             prefix="/opt/demo",
-            modules=("torch",),
+            modules=self.modules,
             environment={"LANG": "C.UTF-8"},
         )
         work = self.folder / "work"
@@ -174,6 +175,35 @@ def test_steps_are_settled_before_the_first_sample(bench: Bench) -> None:
     assert str(declared.steps) in runner.launches[-1]
     assert "30" in runner.launches[0]
     assert bench.read().samples[-1].values["loss"] == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("modules", "framework"),
+    [
+        (("torch", "numpy"), "torch"),
+        (("horovod", "tensorflow", "numpy"), "tensorflow"),
+        (("mxnet", "torch"), "mxnet"),
+    ],
+)
+def test_the_probe_trains_with_what_the_recipe_verifies(
+    tmp_path: Path, modules: tuple[str, ...], framework: str
+) -> None:
+    bench, runner = Bench(tmp_path, modules), ProbeRunner()
+    bench.run(runner, probe="train")
+    assert bench.read().session.declared.workload["framework"] == framework
+    # The probes of images from before there was a choice know torch alone, and no such option.
+    chosen = [] if framework == "torch" else ["--framework", framework]
+    for launch in runner.launches:
+        words = list(launch[launch.index("train") :])
+        assert words[-2:] == (chosen or ["--device", "cpu"])
+
+
+def test_nothing_to_train_with(tmp_path: Path) -> None:
+    bench, runner = Bench(tmp_path, ("numpy",)), ProbeRunner()
+    with pytest.raises(ChecksFailedError, match="nothing to train with") as caught:
+        bench.run(runner, probe="train")
+    assert "verifies numpy" in str(caught.value)
+    assert not runner.launches
 
 
 def crash(number: int) -> Answer:

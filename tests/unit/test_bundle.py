@@ -10,11 +10,11 @@ import pytest
 
 from dlcontainer import bundle as bundles
 from dlcontainer import lock as locks
-from dlcontainer import lockedbase, rootfs, routing, steps
+from dlcontainer import lockedbase, rootfs, routing, stepwork
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.formats import context
-from dlcontainer.lock import Lock, LockedBase
+from dlcontainer.lock import Lock, LockedBase, SourcePin
 from dlcontainer.routing import Routed
 from dlcontainer.shell import CommandFailedError
 from tests.fakes import RecordingRunner, completed
@@ -118,13 +118,38 @@ def test_the_routing_leads_nowhere_else(tmp_path: Path) -> None:
     assert routed.bundle == held
 
 
+def test_archives_are_carried_and_snippets_keep_their_upstreams(tmp_path: Path) -> None:
+    upstreams = {
+        "archive": {"url": f"{URL}/a.tar.gz", "source": "a page", "sha256": "ab" * 32},
+        "site": {"url": URL, "source": "a page"},
+    }
+    site = site_of(routing={**PLAIN, "upstreams": {URL: "https://mirror.example"}})
+    plan = plan_of(folder_of(tmp_path / "r", upstreams=upstreams), site=site)
+    pin = SourcePin(name="archive", sha256=deb().sha256)
+    held = lock(plan, base=LockedBase(distribution="debian", release="bookworm"), steps=())
+    held = held.model_copy(update={"sources": (pin,)})
+    bundle = write_bundle(tmp_path / "b", held)
+    (bundle.folder / "sources").mkdir()
+    with pytest.raises(BuildError, match="not what its lock says"):
+        bundles.opened(bundle.folder)
+    (bundle.folder / "sources" / "archive").write_bytes(b"deb")
+    assert bundles.opened(bundle.folder) == bundle
+    folder = tmp_path / "routing"
+    folder.mkdir()
+    routed = routing.prepare(plan, host(), RecordingRunner(strict=True), folder, bundle)
+    lines = (folder / "routing.sh").read_text().splitlines()
+    assert "export DLC_UPSTREAM_ARCHIVE=file:///mnt/sources/archive" in lines
+    assert "export DLC_UPSTREAM_SITE=https://mirror.example" in lines
+    assert (bundle.folder / "sources", "/mnt/sources") in routed.binds
+
+
 def test_the_keys_of_steps_follow_their_packages(tmp_path: Path) -> None:
     plan = plan_of(folder_of(tmp_path / "r", **RECIPE), site=site_of(routing=PLAIN))
     context.stage(plan, tmp_path / "context")
 
     def keys(held: Lock | None) -> dict[str, str]:
         pins = held.step_keys() if held else None
-        return {step.name: step.key for step in steps.work(plan, tmp_path / "context", {}, pins)}
+        return {step.name: step.key for step in stepwork.work(plan, tmp_path / "context", {}, pins)}
 
     other = lock(steps=(lock().steps[0],))
     assert keys(lock())["system"] == keys(other)["system"] != keys(None)["system"]
@@ -167,7 +192,10 @@ def test_mmdebstrap_gets_the_locked_packages_alone(tmp_path: Path) -> None:
     routed = replace(Routed.nothing(tmp_path), bundle=held)
     work = tmp_path / "it's work"
     argv = rootfs.mmdebstrap_argv(
-        plan, routed, host(environ={"PATH": str(tools)}), work / "rootfs.tar"
+        rootfs.root_tree(plan, held),
+        routed,
+        host(environ={"PATH": str(tools)}),
+        work / "rootfs.tar",
     )
     assert "--include=mawk" in argv
     quoted = str(work / "locked-debs").replace("'", "'\"'\"'")

@@ -184,6 +184,12 @@ def test_compilers_that_are_installed(tmp_path: Path, package: str, refusal: str
         assert f"{refusal} makes no code for Xeon Phi" in said
 
 
+def test_a_compiler_that_does_not_stay_makes_code_too(tmp_path: Path) -> None:
+    step = {"name": "compile", "shell": "true\n", "build_packages": ["g++-15"]}
+    said = refused(tmp_path, cpu("knl"), steps=[step])
+    assert "steps[0].build_packages against site.yaml:" in said
+
+
 def test_compilers_of_unknown_version_are_in_doubt(tmp_path: Path) -> None:
     (only,) = doubted(tmp_path, cpu("knm"), steps=[{"name": "compilers", "os_packages": ["clang"]}])
     assert "which LLVM clang of the base is, is unknown" in only

@@ -41,6 +41,8 @@ def mount(monkeypatch: pytest.MonkeyPatch, kind: str = "ext4", *options: str) ->
 def files(monkeypatch: pytest.MonkeyPatch, root: Path, **contents: str) -> None:
     """Let doctor read these files instead of this machine's; names by their last part."""
     given = {"max_user_namespaces": "1000\n", "subuid": "ada:1:65536\n", "subgid": "1000:1:65536\n"}
+    given |= {"status": "enabled\n"}
+    given |= dict.fromkeys(("qemu-ppc64le", "qemu-aarch64"), "enabled\nflags: PF\n")
     given |= contents
     (root / "files").mkdir(exist_ok=True)
     for name, text in given.items():
@@ -154,3 +156,16 @@ def test_little_memory_for_a_login(
 ) -> None:
     monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: 1000)
     assert examine(healthy, tmp_path)["memory limit"].state == "poor"
+
+
+def test_another_architecture_is_needed_by_few(
+    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert examine(healthy, tmp_path)["emulation"].detail == (
+        "programs for ppc64le and aarch64 run here"
+    )
+    files(monkeypatch, tmp_path, **{"qemu-aarch64": "enabled\nflags: P\n"})
+    found = examine(healthy, tmp_path)["emulation"]
+    assert found.state == "ok"
+    assert found.detail.startswith("ppc64le can be built for here: qemu-aarch64 is registered")
+    assert "root types once: " in str(found.mend)

@@ -31,9 +31,11 @@ def test_build_argv_with_all_there_is() -> None:
         squash=SQUASH,
         plain_http=True,
         binds=((Path("/a b"), "/mnt"), (Path("/c"), "/mnt/folder-0")),
+        arch="ppc64le",
     )
     assert ENGINE.build_argv(spec) == [
         *[*HEAD, "build", "--notest", "--disable-cache", "--fakeroot", "--no-https"],
+        *["--arch", "ppc64le"],
         *["--mksquashfs-args", "-comp zstd -Xcompression-level 3"],
         *["--bind", "/a b:/mnt", "--bind", "/c:/mnt/folder-0"],
         *[str(IMAGE), "apptainer.def"],

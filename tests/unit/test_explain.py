@@ -1,7 +1,7 @@
 """Why a step comes from the cache, and why another does not."""
 
 from dlcontainer import explain
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Kept
 
 ROOT = {"base": "b1", "architecture": "x86_64", "engine": "apptainer"}

@@ -13,6 +13,8 @@ from dlcontainer.plan import Plan
 from tests.values import IMAGE_BASE, TAGGED_BASE, TEMPLATES, folder_of, plan_of, site_of
 
 PIP = {"packages": ["tool==2.0", "other[x]==1"]}
+# A base whose distribution nobody named takes no OS packages.
+SHELL = {"name": "a", "shell": "true"}
 UPSTREAM = {"up": {"url": "https://example.org/whl?a=1&b=2", "source": "a page"}}
 
 
@@ -25,7 +27,7 @@ def steps(tmp_path: Path, *given: dict[str, Any], **recipe: Any) -> Plan:
 
 
 def test_an_image_by_digest_as_base(tmp_path: Path) -> None:
-    plan = plan_of(folder_of(tmp_path, base=IMAGE_BASE))
+    plan = steps(tmp_path, SHELL, base=IMAGE_BASE)
     source = IMAGE_BASE["image"].removeprefix("docker://")
     definition = render(plan, "apptainer").splitlines()
     assert definition[4:6] == ["Bootstrap: docker", f"From: {source}"]
@@ -38,7 +40,7 @@ def test_an_image_by_digest_as_base(tmp_path: Path) -> None:
 
 def test_an_image_with_a_tag_too(tmp_path: Path) -> None:
     digest = f"sha256:{'cd' * 32}"
-    plan = plan_of(folder_of(tmp_path, base={**TAGGED_BASE, "digest": digest}))
+    plan = steps(tmp_path, SHELL, base={**TAGGED_BASE, "digest": digest})
     name = "registry.example.org/base/os"
     forms: dict[Format, str] = {"apptainer": "From: ", "dockerfile": "FROM "}
     for form, word in forms.items():
@@ -51,7 +53,7 @@ def test_an_image_with_a_tag_too(tmp_path: Path) -> None:
 
 
 def test_an_image_that_is_not_pinned_is_rendered_and_said_so(tmp_path: Path) -> None:
-    plan = plan_of(folder_of(tmp_path, base=TAGGED_BASE))
+    plan = steps(tmp_path, SHELL, base=TAGGED_BASE)
     warning = "# The base's tag may name another image tomorrow: pin it (base.digest).\n"
     forms: dict[Format, str] = {"apptainer": "From: ", "dockerfile": "FROM "}
     for form, word in forms.items():
@@ -91,14 +93,6 @@ def test_blocks_of_an_image(tmp_path: Path) -> None:
     assert commands.os_packages(plan) == ["g++", "gcc"]
 
 
-def test_nothing_of_the_hosts_is_cleaned() -> None:
-    # Engines bind the host's /tmp, /var/tmp and home while they build.
-    words = " ".join(commands.cleaning()).split()
-    removed = [word for word in words if word.startswith("/")]
-    assert removed
-    assert all(word.startswith(("/var/lib/apt/", "/var/cache/", "/var/log/")) for word in removed)
-
-
 def test_packages_come_from_an_upstream_that_a_build_can_reroute(tmp_path: Path) -> None:
     step = {"name": "pip", "python_packages": {**PIP, "upstream": "up"}}
     block = commands.image_blocks(steps(tmp_path, step, upstreams=UPSTREAM))[0]
@@ -119,7 +113,7 @@ def test_blocks_of_the_native_twin(tmp_path: Path) -> None:
     )
     blocks = commands.native_blocks(plan)
     assert [(block.name, block.total) for block in blocks] == [("both", 2), ("pip", 2)]
-    assert blocks[0].commands == ('prefix="$prefix"', "echo $prefix")
+    assert blocks[0].commands == ("echo $prefix",)
     assert commands.native_left_out(plan) == ["system"]
     text = render(plan, "native")
     assert "# Left out, since they change a system: system\n" in text

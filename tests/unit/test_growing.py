@@ -11,7 +11,7 @@ from dlcontainer.errors import BuildError
 from dlcontainer.growing import Policy
 from dlcontainer.progress import Steps
 from dlcontainer.shell import CommandFailedError, Completed
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept, Packages
 from tests.fakes import Quiet
 

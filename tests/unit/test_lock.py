@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer import lock as locks
 from dlcontainer.errors import ConfigError
-from dlcontainer.lock import LockedBase, LockedStep
+from dlcontainer.lock import LockedBase, LockedStep, SourcePin
 from dlcontainer.lockdiff import Change, compare
 from tests.locks import deb, lock, wheel
 from tests.values import folder_of, plan_of, site_of
@@ -107,6 +107,8 @@ def test_digests_know_packages_and_nothing_of_when() -> None:
 
 def test_what_differs() -> None:
     assert compare(lock(), lock(made="2027-01-01T00:00:00Z")) == []
+    more = lock(sources=(SourcePin(name="archive", sha256="ab" * 32),))
+    assert compare(lock(), more) == [Change(part="sources", name="archive", old=None, new="ab" * 6)]
     new = lock(
         plan="cd" * 32,
         base=LockedBase(distribution="debian", release="bookworm", packages=(deb(data=b"x"),)),

@@ -11,7 +11,7 @@ from dlcontainer import lock as locks
 from dlcontainer import locking
 from dlcontainer.cli import main
 from dlcontainer.errors import ConfigError
-from dlcontainer.lock import HostParts, Lock, LockedBase, OsPin, WheelPin
+from dlcontainer.lock import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
 from dlcontainer.locking import Resolver
 from dlcontainer.outside import Outside
 from tests.fakes import RecordingRunner
@@ -39,8 +39,8 @@ class Asked:
     def releases(self) -> tuple[()]:
         return ()
 
-    def install(self, names: Sequence[str]) -> tuple[OsPin, ...]:
-        self.questions.append(list(names))
+    def install(self, names: Sequence[str], *, stay: bool = True) -> tuple[OsPin, ...]:
+        self.questions.append(list(names) if stay else (list(names), "gone again"))
         return (deb(f"p{len(self.questions)}"),)
 
     def resolve(self, packages: Sequence[str], upstream: str, folder: Path) -> list[WheelPin]:
@@ -59,6 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         pip_arguments=(),
         upstreams={"up": "https://mirror.example"},
         notes=(),
+        places={},
     )
 
     def resolver_of(plan: Any, *_: Any) -> Resolver:
@@ -92,6 +93,29 @@ def test_the_base_then_each_step(asked: Asked, tmp_path: Path) -> None:
     assert made.base.packages[0].name == "p2"
     assert locks.parse(locks.as_text(made), "x") == made
     assert locking.facts(made) == {"os_packages": 2, "python_packages": 1, "bytes": 6}
+
+
+def test_what_a_snippet_is_built_with_is_locked_and_gone_again(
+    asked: Asked, tmp_path: Path
+) -> None:
+    shell = {"name": "make", "shell": "true", "build_packages": ["gcc"]}
+    source = {"url": "https://example.org/a.tar.gz", "source": "a page", "sha256": "ab" * 32}
+    made = make(tmp_path, steps=[shell, OS], upstreams={"archive": source})
+    assert asked.questions[2:] == [(["gcc"], "gone again"), ["python3"]]
+    assert [step.name for step in made.steps] == ["make", "system"]
+    assert made.sources == (SourcePin(name="archive", sha256="ab" * 32),)
+
+
+def test_conda_is_refused(asked: Asked, tmp_path: Path) -> None:
+    tool = {"url": "https://example.org/t.tar.bz2", "source": "a page", "sha256": "ab" * 32}
+    conda = {"channels": ["up"], "packages": ["tool=2.0"], "tool": "tool"}
+    with pytest.raises(ConfigError, match="conda packages can't be locked"):
+        make(
+            tmp_path,
+            steps=[{"name": "c", "conda_packages": conda}],
+            upstreams={**UPSTREAMS, "tool": tool},
+        )
+    assert asked.questions == []
 
 
 def test_an_image_base_is_its_digest(asked: Asked, tmp_path: Path) -> None:

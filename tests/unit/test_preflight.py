@@ -57,9 +57,14 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_another_architecture(tmp_path: Path) -> None:
     plan = plan_of(folder_of(tmp_path), site=site_of(arch="ppc64le"))
-    with pytest.raises(BuildError, match="site demo is ppc64le, this host is x86_64"):
-        preflight.check_architecture(plan, HOST)
-    preflight.check_architecture(plan, host(arch="ppc64le"))
+    with pytest.raises(BuildError, match="site demo is ppc64le, and this host can't run"):
+        preflight.check_architecture(plan, HOST, tmp_path)
+    preflight.check_architecture(plan, host(arch="ppc64le"), tmp_path)
+    folder = tmp_path / "proc/sys/fs/binfmt_misc"
+    folder.mkdir(parents=True)
+    (folder / "status").write_text("enabled\n")
+    (folder / "qemu-ppc64le").write_text("enabled\nflags: PF\n")
+    preflight.check_architecture(plan, HOST, tmp_path)
 
 
 def test_the_order_of_choices(tmp_path: Path, roomy: dict[str, Any]) -> None:

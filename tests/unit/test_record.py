@@ -12,7 +12,7 @@ from dlcontainer.growing import Done
 from dlcontainer.record import Facts
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
 TREE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)

@@ -20,7 +20,16 @@ from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import Completed
 from tests.fakes import RecordingRunner, completed
-from tests.values import folder_of, host, plan_of
+from tests.values import folder_of, host, plan_of, site_of
+
+WITHOUT_DOCUMENTATION = (
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/info/*",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+    "--dpkgopt=path-include=/usr/share/locale/locale.alias",
+)
 
 
 @pytest.fixture
@@ -181,10 +190,11 @@ def test_a_kept_base_that_is_not_taken(plan: Plan, tools: Host, tmp_path: Path, 
 
 def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path) -> None:
     target = Path("/it's here/rootfs.tar")
-    argv = rootfs.mmdebstrap_argv(plan, routed(tmp_path), tools, target)
+    argv = rootfs.mmdebstrap_argv(rootfs.root_tree(plan), routed(tmp_path), tools, target)
     assert argv == [
         f"{tmp_path}/it's bin/mmdebstrap",
         *("--variant=minbase", "--format=tar", "--architectures=amd64"),
+        *WITHOUT_DOCUMENTATION,
         '--customize-hook=rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap',
         '--customize-hook=: > "$1"/etc/resolv.conf',
         '--customize-hook=echo localhost > "$1"/etc/hostname',
@@ -193,15 +203,33 @@ def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path
     ]
 
 
+def test_another_architecture_and_its_companion(tools: Host, tmp_path: Path) -> None:
+    plan = plan_of(folder_of(tmp_path), site=site_of(arch="ppc64le"))
+    foreign, companion = rootfs.root_tree(plan), rootfs.companion_tree(plan, tools)
+    assert foreign.name == "debian-bookworm-ppc64el"
+    assert companion.name == "debian-bookworm-amd64-openssl-python3-minimal"
+    argv = rootfs.mmdebstrap_argv(foreign, routed(tmp_path), tools, Path("/t.tar"))
+    assert argv[3:5] == ["--architectures=ppc64el", "--skip=check/qemu"]
+    argv = rootfs.mmdebstrap_argv(companion, routed(tmp_path), tools, Path("/t.tar"))
+    assert argv[3:5] == ["--architectures=amd64", "--include=openssl,python3-minimal"]
+    runner = Making()
+    assert make(plan, tools, runner, tmp_path).path.parent.name == foreign.name
+    assert [(call.env or {}).get("QEMU_CPU") for call in runner.calls] == ["power9", None]
+    made = rootfs.prepare_companion(
+        plan, routed(tmp_path), maker(tools, Making(), tmp_path), tmp_path / "work", tmp_path / "l"
+    )
+    assert made.path.parent.name == companion.name
+
+
 def test_the_hosts_mirrors_are_put_aside_again(plan: Plan, tools: Host, tmp_path: Path) -> None:
     source = AptSource(
         uri="https://m.example/it's", suite="bookworm", components=("main",), keyring=Path("/k.gpg")
     )
     way = routed(tmp_path, apt_sources=(source,), apt_settings=('Acquire::Retries "3";',))
-    argv = rootfs.mmdebstrap_argv(plan, way, tools, Path("/t.tar"))
+    argv = rootfs.mmdebstrap_argv(rootfs.root_tree(plan), way, tools, Path("/t.tar"))
     line = "deb [signed-by=/k.gpg] https://m.example/it's bookworm main"
     quoted = "'" + line.replace("'", "'\"'\"'") + "'"
-    assert argv[4:8] == [
+    assert argv[10:14] == [
         '--aptopt=Acquire::Retries "3"',
         '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
         f"--setup-hook=printf '%s\\n' {quoted} > \"$1\"/etc/apt/sources.list",
@@ -215,6 +243,15 @@ def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="the base could not be made") as caught:
         make(plan, tools, runner, tmp_path)
     assert str(caught.value.why).splitlines() == [f"line {number}" for number in range(12, 20)]
+    assert "doctor" in str(caught.value.next_step)
+
+
+def test_a_mirror_that_lags(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    said = "E: Failed to fetch http://m.example/Packages.xz  Mirror sync in progress?\n"
+    runner = RecordingRunner([completed("mmdebstrap", code=25, stdout=said)])
+    with pytest.raises(BuildError) as caught:
+        make(plan, tools, runner, tmp_path)
+    assert "routing.apt of the site" in str(caught.value.next_step)
 
 
 @pytest.mark.parametrize("missing", ["mmdebstrap", "mksquashfs"])

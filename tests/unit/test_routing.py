@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from dlcontainer import pipconfig, routing
+from dlcontainer import aptconfig, pipconfig, routing
 from dlcontainer.errors import ConfigError
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
@@ -207,3 +207,26 @@ def test_a_wheel_of_a_folder_is_hashed_where_pip_does_not(tmp_path: Path) -> Non
     routed = replace(Routed.nothing(folder), binds=((folder, "/mnt"), (wheels, "/mnt/folder-0")))
     (wheel,) = routing.installed(routed)
     assert wheel["sha256"] == hashlib.sha256(b"wheel").hexdigest()
+
+
+def test_another_architectures_processor(folder: Path) -> None:
+    plan = plan_of(folder_of(folder.parent.parent), site=site_of(arch="ppc64le", routing=PLAIN))
+    routing.prepare(plan, host(), RecordingRunner(strict=True), folder)
+    assert "export QEMU_CPU=power9" in script(folder)
+    routing.prepare(plan, host(arch="ppc64le"), RecordingRunner(strict=True), folder)
+    assert not [line for line in script(folder) if "QEMU" in line]
+
+
+def test_sources_that_the_site_names(folder: Path) -> None:
+    lines = ["deb https://m.example/debian trixie main contrib", "deb file:///mirror trixie main"]
+    with_key = [lines[0].replace("deb ", "deb [signed-by=/no/such.gpg] "), lines[1]]
+    given = {**PLAIN, "apt": lines, "proxy": "http://p.example:1"}
+    plan = plan_of(folder_of(folder.parent.parent), site=site_of(routing=given))
+    routed = routing.prepare(plan, host(), RecordingRunner(strict=True), folder)
+    assert (folder / "sources.list").read_text().splitlines() == lines
+    assert "export APT_CONFIG=/mnt/apt.conf" in script(folder)
+    assert 'Acquire::https::Proxy "http://p.example:1";' in (folder / "apt.conf").read_text()
+    assert "https://m.example/debian" in routed.traces
+    (first, _) = aptconfig.parse_lines(tuple(with_key))
+    assert first.keyring == Path("/no/such.gpg")
+    assert first.components == ("main", "contrib")

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer import stepcache
 from dlcontainer.errors import BuildError
 from dlcontainer.stepcache import StepCache
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 
 NOTES: list[str] = []
 

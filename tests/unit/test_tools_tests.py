@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import aptget, setup_tests
+from tools import aptget, binfmt, setup_tests
 from tools.console import SetupError
 
 
@@ -12,6 +12,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(setup_tests, "WANTED", {"chromium": "chromium", "/no/such": "lmod"})
     monkeypatch.setattr(aptget, "available", lambda: True)
     monkeypatch.setattr(setup_tests, "ensure_registry", lambda prefix, bin_folder: None)
+    monkeypatch.setattr(binfmt, "missing", list)
 
 
 @pytest.mark.usefixtures("bare")
@@ -19,8 +20,11 @@ def test_without_root_the_line_to_type_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup_tests, "root_argv", lambda: None)
+    monkeypatch.setattr(binfmt, "missing", lambda: [binfmt.MOUNT])
     assert setup_tests.main([]) == 0
-    assert "sudo apt-get install chromium lmod" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "sudo apt-get install chromium lmod" in said
+    assert "sudo mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc" in said
 
 
 @pytest.mark.usefixtures("bare")
@@ -44,11 +48,52 @@ def test_what_apt_refuses_ends_the_set_up(
     assert "it would remove environment-modules" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("bare")
+def test_root_has_qemu_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(setup_tests, "root_argv", lambda: ["sudo", "-n"])
+    monkeypatch.setattr(aptget, "install", lambda root, names: ran.append(["install", *names]))
+    monkeypatch.setattr(binfmt, "missing", lambda: [binfmt.MOUNT, binfmt.ENABLE])
+    monkeypatch.setattr(binfmt, "run", ran.append)
+    assert setup_tests.main([]) == 0
+    folder = "/proc/sys/fs/binfmt_misc"
+    assert ran == [
+        ["install", "chromium", "lmod"],
+        ["sudo", "-n", "mount", "-t", "binfmt_misc", "binfmt_misc", folder],
+        ["sudo", "-n", "update-binfmts", "--enable"],
+    ]
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_kernel_that_refuses_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(argv: list[str]) -> None:
+        raise SetupError("failed (32): mount")
+
+    monkeypatch.setattr(setup_tests, "root_argv", list)
+    monkeypatch.setattr(setup_tests, "WANTED", {"/": "base-files"})
+    monkeypatch.setattr(binfmt, "missing", lambda: [binfmt.MOUNT])
+    monkeypatch.setattr(binfmt, "run", refuse)
+    assert setup_tests.main([]) == 0
+    assert "failed (32): mount" in capsys.readouterr().out
+
+
+def test_what_is_still_to_be_registered(tmp_path: Path) -> None:
+    assert binfmt.missing(tmp_path) == [binfmt.MOUNT, binfmt.ENABLE]
+    (tmp_path / "status").write_text("enabled\n")
+    assert binfmt.missing(tmp_path) == [binfmt.ENABLE]
+    for name in binfmt.ENTRIES:
+        (tmp_path / name).write_text("enabled\n")
+    assert binfmt.missing(tmp_path) == []
+
+
 def test_nothing_is_asked_where_all_is_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup_tests, "WANTED", {"/": "base-files"})
     monkeypatch.setattr(setup_tests, "ensure_registry", lambda prefix, bin_folder: None)
+    monkeypatch.setattr(binfmt, "missing", list)
     assert setup_tests.main([]) == 0
     assert "found" in capsys.readouterr().out
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer import emulation
 from dlcontainer import validate as validating
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError
@@ -24,6 +25,7 @@ INSIDE: dict[str, Any] = {
     "interpreter": "/opt/demo/bin/python",
     "prefix": "/opt/demo",
     "sys_prefix": "/opt/demo",
+    "packages": "/usr/lib/python3/dist-packages",
     "digest": DIGEST,
     "verify": "/opt/dlcontainer/verify.py",
     "leaks": [],
@@ -108,12 +110,61 @@ def test_a_good_image(image: Path) -> None:
         assert {"--cleanenv", "--containall", "--no-home", "--userns"} <= set(call.argv)
         assert ("PYTHONNOUSERSITE=1" in call.argv, call.timeout) == (True, 600.0)
     assert runner.calls[1].stdin == validating.PROBE.read_text()
+    assert runner.argvs[1][-1] == "sh"
     assert runner.argvs[2][-2:] == ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
 
 
 def test_another_architecture_ends_it(image: Path) -> None:
     checks = check(image, RecordingRunner(strict=True), arch="ppc64le")
     assert failed(checks) == {"architecture": "x86_64, wanted ppc64le"}
+
+
+FOREIGN = IMAGE.replace(b"02\0", b"06\0")
+
+
+@pytest.fixture
+def foreign(image: Path) -> Path:
+    """Make it an image for ppc64le."""
+    image.write_bytes(FOREIGN)
+    body = json.loads(image.with_suffix(".json").read_text())
+    body["image"] = {"sha256": hashlib.sha256(FOREIGN).hexdigest(), "size": len(FOREIGN)}
+    image.with_suffix(".json").write_text(json.dumps(body))
+    return image
+
+
+def test_an_image_that_is_emulated(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulation, "obstacle", lambda arch: None)
+    inside = {**INSIDE, "machine": "ppc64le"}
+    runner = RecordingRunner(answers(inside=said(inside)), strict=True)
+    checks = check(foreign, runner, arch="ppc64le")
+    assert failed(checks) == {}
+    assert checks["runs"].detail == "engine mode userns, emulated by qemu as power9"
+    assert checks["verify"].detail.endswith("loss_last 0.5, emulated by qemu as power9")
+    for call in runner.calls[1:]:
+        assert ("QEMU_CPU=power9" in call.argv, call.timeout) == (True, 3600.0)
+    # The probe is told which variable is not the host's.
+    assert runner.argvs[1][-2:] == ("sh", "QEMU_CPU")
+
+
+def test_an_image_that_can_not_be_emulated(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulation, "obstacle", lambda arch: ("no qemu", "a line"))
+    runner = RecordingRunner([inspected(LABELS)], strict=True)
+    wrong = failed(check(foreign, runner, arch="ppc64le"))
+    assert wrong == {"runs": "no ppc64le program runs here: no qemu; root types once: a line"}
+
+
+def test_a_foreign_image_needs_its_site(foreign: Path) -> None:
+    wrong = failed(check(foreign, RecordingRunner(strict=True)))
+    assert list(wrong) == ["architecture"]
+    assert wrong["architecture"].endswith("wanted x86_64; for another site's image name it: --site")
+
+
+def test_packages_of_the_distribution(image: Path) -> None:
+    """A recipe may put them on its path; what lies beside that folder is not meant."""
+    for place, ok in (("dist-packages", True), ("dist-packages-2", False)):
+        entry = {**INSIDE["imports"][0], "file": f"/usr/lib/python3/{place}/torch/__init__.py"}
+        runner = RecordingRunner(answers(inside=said({**INSIDE, "imports": [entry]})), strict=True)
+        assert check(image, runner)["import torch"].ok is ok
 
 
 def test_no_image(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:8c491352e2314a7fd48dcb75aef822508a7f619e58b6799940043408d21d82fa
+# plan: sha256:13a6af6ceb7caac5373c8a03eab17a849541be8e7a1d1a7d736485125f252d74
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

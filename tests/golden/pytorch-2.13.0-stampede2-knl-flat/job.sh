@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:56165491956832f80ef8dceee92150436b1ccab771f6f53bd335191b3290fd93
+# plan: sha256:430b1f9eaa4b1bfff046c2f5295de3b76039575ec024013016c9f2591cbee705
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -1,0 +1,112 @@
+"""What the framework that a process has loaded says of itself. Standard library, Python >= 3.6."""
+
+import glob
+import sys
+
+
+def facts(module=None):
+    """Give the loaded framework's own words, or those of the module where it is none of these."""
+    found = {"numpy": _version("numpy")}
+    for name, ask in (("torch", _torch), ("tensorflow", _tensorflow), ("mxnet", _mxnet)):
+        if name in sys.modules:
+            found.update(ask(sys.modules[name]))
+            break
+    else:
+        version = getattr(module, "__version__", None)
+        found["framework"] = None if module is None else "{} {}".format(module.__name__, version)
+    if "horovod" in sys.modules:
+        found["horovod"] = _version("horovod")
+    return found
+
+
+def _version(name):
+    return getattr(sys.modules.get(name), "__version__", None)
+
+
+def _torch(torch):
+    found = {
+        "framework": "torch {}".format(torch.__version__),
+        "framework_git": getattr(torch.version, "git_version", None),
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda,
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "isa_dispatch": _asked(lambda: torch.backends.cpu.get_cpu_capability()),
+        "mkldnn": _asked(lambda: bool(torch.backends.mkldnn.is_available())),
+        "blas": None,
+    }
+    for line in (_asked(torch.__config__.show) or "").splitlines():
+        text = line.strip("- ").strip()
+        if "BLAS_INFO=" in text:
+            found["blas"] = text.split("BLAS_INFO=")[1].split(",")[0]
+            found["build_settings"] = text
+        elif "MKL" in text and "blas_library" not in found and "Version" in text:
+            found["blas_library"] = text
+    if _asked(torch.cuda.is_available):
+        found["cudnn"] = _asked(torch.backends.cudnn.version)
+        found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        found["driver"] = _driver()
+        found["nccl"] = _asked(lambda: ".".join(map(str, torch.cuda.nccl.version())))
+    return found
+
+
+def _tensorflow(tf):
+    threading = tf.config.threading
+    found = {
+        "framework": "tensorflow {}".format(tf.__version__),
+        "framework_git": tf.version.GIT_VERSION,
+        "framework_compiler": tf.version.COMPILER_VERSION,
+        "tensorflow": str(tf.__version__),
+        "keras": _version("keras"),
+        # 0: as many as there are cores
+        "threads": threading.get_intra_op_parallelism_threads(),
+        "interop_threads": threading.get_inter_op_parallelism_threads(),
+        "cuda": bool(tf.test.is_built_with_cuda()),
+        "mkldnn": _asked(_tensorflow_onednn),
+        # Eigen, compiled in, and oneDNN; TensorFlow links no BLAS of a vendor's.
+        "blas": "eigen",
+        "build_settings": _asked(lambda: " ".join(tf.sysconfig.get_compile_flags()[1:])),
+    }
+    return found
+
+
+def _tensorflow_onednn():
+    from tensorflow.python.util import _pywrap_util_port
+
+    return bool(_pywrap_util_port.IsMklEnabled())
+
+
+def _mxnet(mx):
+    features = _asked(lambda: sorted(f.name for f in mx.runtime.feature_list() if f.enabled)) or []
+    return {
+        "framework": "mxnet {}".format(mx.__version__),
+        "framework_git": _asked(lambda: mx.libinfo.__git_commit__),
+        "mxnet": str(mx.__version__),
+        # OpenMP's number: MXNet states it only to a profiler.
+        "threads": _asked(_openmp_threads),
+        "cuda": "CUDA" in features,
+        "mkldnn": "MKLDNN" in features or "ONEDNN" in features,
+        "blas": next((name for name in features if name.startswith("BLAS_")), None),
+        "build_settings": features,
+    }
+
+
+def _openmp_threads():
+    import ctypes
+
+    return int(ctypes.CDLL("libgomp.so.1").omp_get_max_threads())
+
+
+def _driver():
+    for path in glob.glob("/proc/driver/nvidia/version"):
+        words = _read(path).split()
+        return next((w for w in words if w.replace(".", "").isdigit() and "." in w), None)
+    return None
+
+
+def _asked(question):
+    # An older or a differently built framework lacks some of these answers.
+    try:
+        return question()
+    except Exception:
+        return None

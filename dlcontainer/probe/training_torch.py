@@ -1,0 +1,113 @@
+"""The train probe's network in PyTorch, on a CPU or a GPU. Python >= 3.6."""
+
+import sys
+
+import training
+
+
+def network(torch, width):
+    """Make a residual network: a stem, three stages of two basic blocks, a linear head."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, inner, outer, stride):
+            super(Block, self).__init__()
+            self.first = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
+            self.first_norm = nn.BatchNorm2d(outer)
+            self.second = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
+            self.second_norm = nn.BatchNorm2d(outer)
+            self.short = None
+            if stride != 1 or inner != outer:
+                self.short = nn.Sequential(
+                    nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer)
+                )
+
+        def forward(self, x):
+            y = torch.relu(self.first_norm(self.first(x)))
+            y = self.second_norm(self.second(y))
+            return torch.relu(y + (x if self.short is None else self.short(x)))
+
+    layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    for inner, outer, stride in training.stages(width):
+        layers += [Block(inner, outer, stride), Block(outer, outer, 1)]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, training.CLASSES)]
+    return nn.Sequential(*layers)
+
+
+class EventClock(object):
+    """Times of steps by a GPU's own events, which its queue is not stopped for."""
+
+    def __init__(self, torch):
+        self.torch, self.marks = torch, []
+
+    def mark(self):
+        """Mark the end of a step (first: the begin of all)."""
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        self.marks.append(event)
+
+    def steps_s(self):
+        """Give each step's time, s; the device must be idle."""
+        return [a.elapsed_time(b) / 1e3 for a, b in zip(self.marks, self.marks[1:])]
+
+
+class Trainer(object):
+    """Data, network and optimizer; see training.py."""
+
+    def __init__(self, wanted):
+        import torch
+
+        self.framework = torch
+        if wanted.threads:
+            torch.set_num_threads(wanted.threads)
+        has_gpu = torch.cuda.is_available()
+        if wanted.device == "cuda" and not has_gpu:
+            sys.exit("--device cuda: this PyTorch sees no GPU")
+        self.device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
+        training.settle_sizes(wanted, self.device)
+        torch.manual_seed(wanted.seed)
+        make = torch.Generator()
+        make.manual_seed(wanted.seed + 1)
+        shape = (wanted.batch, 3, wanted.size, wanted.size)
+        # On the CPU, then moved: the same numbers on every device.
+        self._images = [
+            torch.randn(*shape, generator=make).to(self.device) for _ in range(training.BATCHES)
+        ]
+        self._labels = [
+            torch.randint(0, training.CLASSES, (wanted.batch,), generator=make).to(self.device)
+            for _ in range(training.BATCHES)
+        ]
+        self._model = network(torch, wanted.width).to(self.device)
+        self._optimizer = torch.optim.SGD(
+            self._model.parameters(), lr=training.RATE, momentum=training.MOMENTUM
+        )
+        self._kept = []
+
+    def step(self, number):
+        """Train on one batch."""
+        self._optimizer.zero_grad()
+        picked = number % training.BATCHES
+        said = self._model(self._images[picked])
+        loss = self.framework.nn.functional.cross_entropy(said, self._labels[picked])
+        loss.backward()
+        self._optimizer.step()
+        self._kept.append(loss.detach())
+
+    def settle(self):
+        """Wait until the device is idle."""
+        if self.device != "cpu":
+            self.framework.cuda.synchronize()
+
+    def clock(self):
+        """Give a clock that does not stop the device."""
+        return training.Clock() if self.device == "cpu" else EventClock(self.framework)
+
+    def losses(self):
+        """Give the losses of all steps, warm-up included."""
+        return [float(loss) for loss in self._kept]
+
+    def counts(self):
+        """Give what else was counted."""
+        if self.device == "cpu":
+            return {}
+        return {"device_memory_mb": self.framework.cuda.max_memory_allocated() / 1e6}

@@ -1,0 +1,19 @@
+#!/bin/bash
+# caffe 1.0 for site summit-2021 (ppc64le)
+# base: docker://ubuntu:18.04, not pinned
+# The base's tag may name another image tomorrow: pin it (base.digest).
+# plan: sha256:54b9a9565b8d561bb550437da49f96cb91c85405f52dcc4269abed733ecb52ab
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# Builds the image at the site, the way that the centre documents. Run it in the folder of the
+# Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
+# source: olcf/olcf-user-docs@0b7ca5c software/containers_on_summit.rst
+set -eu
+dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "$(dirname -- "$0")"
+[ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
+
+# What is compiled in the image is compiled against the bound folder, which the job binds too.
+podman build --net=host -f Dockerfile -t caffe:1.0-summit-2021-bvlc .
+podman save -o caffe-1.0-summit-2021-bvlc.tar localhost/caffe:1.0-summit-2021-bvlc
+apptainer build --disable-cache caffe-1.0-summit-2021-bvlc.sif docker-archive://caffe-1.0-summit-2021-bvlc.tar

@@ -1,0 +1,19 @@
+#!/bin/bash
+# caffe 1.0.0 for site summit-2021 (ppc64le)
+# base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
+# The base's tag may name another image tomorrow: pin it (base.digest).
+# plan: sha256:9ea6949a47262b02ad239470b61bd918d92654e0cf2ea571570e82078eef1fbf
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# Builds the image at the site, the way that the centre documents. Run it in the folder of the
+# Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
+# source: olcf/olcf-user-docs@0b7ca5c software/containers_on_summit.rst
+set -eu
+dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "$(dirname -- "$0")"
+[ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
+
+# What is compiled in the image is compiled against the bound folder, which the job binds too.
+podman build --net=host -f Dockerfile -t caffe:1.0.0-summit-2021 .
+podman save -o caffe-1.0.0-summit-2021.tar localhost/caffe:1.0.0-summit-2021
+apptainer build --disable-cache caffe-1.0.0-summit-2021.sif docker-archive://caffe-1.0.0-summit-2021.tar

@@ -1,0 +1,22 @@
+#!/bin/bash
+#SBATCH --partition=batch
+#SBATCH --time=00:30:00
+# mxnet 1.9.1 at site example-slurm (x86_64)
+# plan: sha256:a5ef467f4fcb9f20f033c441056fc7b245e35576506e5478798970844847f97c
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Account, queue and time above are yours to change.
+# source: an example; every fact here is invented
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof that the image carries.
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/mxnet-1.9.1-example-slurm.sif}
+[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+[ $# -gt 0 ] || set -- /opt/mxnet/bin/python /opt/dlcontainer/verify.py
+
+# What each rank runs, and what starts the ranks.
+set -- apptainer exec "$dlc_image" "$@"
+set -- srun "$@"
+{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
+"$@"

@@ -1,0 +1,46 @@
+#!/bin/bash
+#SBATCH -J dlcontainer
+#SBATCH -A ABC123
+#SBATCH -p gpu
+#SBATCH -N 2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=4
+#SBATCH -t 00:30:00
+#SBATCH -o dlcontainer.o%j
+# mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
+# plan: sha256:d7f6241b3ab82eafaa815a653d0b75f155573027138244165f25c1802f059327
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Account, queue and time above are yours to change.
+# Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh
+# not known: your NVIDIA driver: no promise that a CUDA release starts; nvidia-smi says it
+# not known: your glibc and kernel: no promise about host libraries in the image; ldd --version and uname -r say them
+# not known: your fabric: no promise that the image's MPI knows it
+# not known: which PMI your Slurm offers: srun --mpi=list says it
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof that the image carries.
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/mxnet-1.9.1-generic-slurm-nvidia.sif}
+[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+[ $# -gt 0 ] || set -- /opt/mxnet/bin/python /opt/dlcontainer/verify.py
+
+# What each rank runs, and what starts the ranks.
+set -- apptainer exec --nv "$dlc_image" "$@"
+dlc_nodes=${SLURM_NNODES-}
+case $dlc_nodes in
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+esac
+dlc_form=${DLCONTAINER_FORM:-pmix}
+case $dlc_form in
+    pmix)  # Open MPI in the image
+        set -- srun --mpi=pmix "$@"
+        ;;
+    pmi2)  # MPICH in the image
+        set -- srun --mpi=pmi2 "$@"
+        ;;
+    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: pmix, pmi2" ;;
+esac
+{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
+"$@"

@@ -1,0 +1,19 @@
+#!/bin/bash
+# mxnet 1.9.1 for site summit-2024 (ppc64le)
+# base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
+# The base's tag may name another image tomorrow: pin it (base.digest).
+# plan: sha256:ab867927b4e71e967a18197d6d70019c5e8389f6679aea3536b59571d07d078e
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# Builds the image at the site, the way that the centre documents. Run it in the folder of the
+# Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
+# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst
+set -eu
+dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "$(dirname -- "$0")"
+[ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
+
+# What is compiled in the image is compiled against the bound folder, which the job binds too.
+podman build --net=host -f Dockerfile -t mxnet:1.9.1-summit-2024 .
+podman save -o mxnet-1.9.1-summit-2024.tar localhost/mxnet:1.9.1-summit-2024
+apptainer build --disable-cache mxnet-1.9.1-summit-2024.sif docker-archive://mxnet-1.9.1-summit-2024.tar

@@ -1,0 +1,204 @@
+"""Builds step by step, on the real engine: kept, resumed, explained, shared, damaged, pruned."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.world import World, isolated, write_bare
+
+# The first two take long enough to be kept.
+RECIPE = """\
+schema: 1
+name: stepped
+version: "1.0"
+summary: A recipe of several steps, for tests
+space_mb: 300
+base: {distribution: debian, release: bookworm}
+prefix: /opt/stepped
+versions: {first: "1", second: "1", third: "1"}
+steps:
+  - {name: first, shell: "echo {{ versions.first }} > /opt/first; sleep 2"}
+  - {name: second, shell: "echo {{ versions.second }} > /opt/second; sleep 2"}
+  - {name: third, shell: "echo {{ versions.third }} > /opt/third"}
+exposes: [sh]
+verify: {script: verify.py}
+"""
+
+
+@pytest.fixture
+def stepped(tmp_path: Path) -> Path:
+    folder = tmp_path / "it's stepped"
+    folder.mkdir()
+    (folder / "recipe.yaml").write_text(RECIPE)
+    (folder / "verify.py").write_text("")
+    return folder
+
+
+@pytest.fixture
+def alone(world: World, bare: Path, tmp_path: Path) -> World:
+    """Give a world with a cache of its own that has the session's base already."""
+    cache = tmp_path / "a cache"
+    there = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
+    if not list(there.glob("bases/*/base.json")):
+        world.build(bare, tmp_path / "for the base")
+    shutil.copytree(there, cache / "dlcontainer", ignore=shutil.ignore_patterns("steps", "twins"))
+    return isolated(tmp_path / "someone", cache)
+
+
+def ran(world: World, recipe: Path, output: Path, *more: str) -> list[str]:
+    """Build, and name the steps that were run for it."""
+    built = world.build(recipe, output, *more)
+    return [step["name"] for step in built.recorded()["work"] if step["seconds"] is not None]
+
+
+def reasons(world: World, recipe: Path, *more: str) -> dict[str, tuple[bool, str]]:
+    argv = (str(recipe), "--site", "local", "--explain", "--json", *more)
+    steps = json.loads(world.run("build", *argv).stdout)["steps"]
+    return {step["step"]: (step["cached"], step["why"]) for step in steps}
+
+
+def test_what_changed_is_built_and_nothing_else(
+    alone: World, stepped: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "images"
+    assert ran(alone, stepped, output) == ["first", "second", "third", "image"]
+    said = alone.run("build", stepped, "--site", "local", "-o", output, "--json").stdout
+    assert json.loads(said)["found"] is True
+    assert ran(alone, stepped, output, "--set", "versions.third=2") == ["third", "image"]
+    change = ("--set", "versions.second=2")
+    assert reasons(alone, stepped, *change) == {
+        "first": (True, reasons(alone, stepped)["first"][1]),
+        "second": (False, "its commands changed"),
+        "third": (False, "the step 'second' before it changed"),
+        "image": (False, "the step 'second' before it changed"),
+    }
+    assert ran(alone, stepped, output, *change) == ["second", "third", "image"]
+    assert ran(alone, stepped, output, "--no-cache")[0] == "first"
+
+
+def test_a_kept_step_gives_the_same_image(alone: World, stepped: Path, tmp_path: Path) -> None:
+    whole = alone.build(stepped, tmp_path / "one", "--set", "versions.third=9")
+    alone.build(stepped, tmp_path / "two")
+    again = alone.build(stepped, tmp_path / "three", "--set", "versions.third=9")
+    assert [one["seconds"] is None for one in again.recorded()["work"]] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert again.recorded()["digest"] == whole.recorded()["digest"]
+
+
+def test_a_failed_step_is_where_the_next_build_goes_on(
+    alone: World, stepped: Path, tmp_path: Path
+) -> None:
+    text = RECIPE.replace("echo {{ versions.third }}", "echo No space left on device; false; echo")
+    (stepped / "recipe.yaml").write_text(text)
+    argv = ("build", stepped, "--site", "local", "-o", tmp_path / "images")
+    said = alone.run(*argv, code=5).stderr
+    assert "the build failed in step 'third': the disk is full" in said
+    assert "=> No space left on device" in said
+    (stepped / "recipe.yaml").write_text(RECIPE)
+    assert ran(alone, stepped, tmp_path / "images") == ["third", "image"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_after_a_signal_it_goes_on(
+    alone: World, stepped: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    (stepped / "recipe.yaml").write_text(
+        RECIPE.replace("echo {{ versions.third }}", "sleep 60; echo")
+    )
+    argv = [*alone.program, "build", str(stepped), "--site", "local", "-o", str(tmp_path / "i")]
+    argv.append("--json")
+    with subprocess.Popen(
+        argv, env=dict(alone.environ), cwd=alone.folder, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "step 3/4" in line:
+                time.sleep(0.5)
+                process.send_signal(number)
+                break
+        process.stderr.read()
+    (stepped / "recipe.yaml").write_text(RECIPE)
+    assert ran(alone, stepped, tmp_path / "i") == ["third", "image"]
+
+
+def test_until_a_step_and_then_on(alone: World, stepped: Path, tmp_path: Path) -> None:
+    argv = ("build", stepped, "--site", "local", "-o", tmp_path / "i")
+    alone.run(*argv, "--until", "second")
+    assert list((tmp_path / "i").glob("*.sif")) == []
+    assert ran(alone, stepped, tmp_path / "i") == ["third", "image"]
+    said = alone.run(*argv, "--until", "secnod", code=2).stderr
+    assert "no step 'secnod'; did you mean 'second'?" in said
+
+
+def test_a_damaged_entry_is_made_anew(alone: World, stepped: Path, tmp_path: Path) -> None:
+    alone.build(stepped, tmp_path / "i")
+    steps = Path(alone.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"
+    for path in steps.glob("*/*.sqfs"):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    change = ("--set", "versions.third=2")
+    assert ran(alone, stepped, tmp_path / "i", *change) == ["first", "second", "third", "image"]
+    assert ran(alone, stepped, tmp_path / "i", "--set", "versions.third=3") == ["third", "image"]
+
+
+def test_two_builders_at_once(alone: World, stepped: Path, tmp_path: Path) -> None:
+    argv = [*alone.program, "build", str(stepped), "--site", "local", "--json", "-o"]
+    both = [
+        subprocess.Popen(
+            [*argv, str(tmp_path / "same")],
+            env=dict(alone.environ),
+            cwd=alone.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
+    for process in both:
+        _, said = process.communicate(timeout=500)
+        assert process.returncode == 0, said.decode()
+    names = sorted(path.suffix for path in (tmp_path / "same").iterdir())
+    assert names == [".json", ".log", ".sif"]
+    assert ran(alone, stepped, tmp_path / "same", "--set", "versions.third=2") == ["third", "image"]
+
+
+def test_the_cache_can_be_seen_and_emptied(alone: World, stepped: Path, tmp_path: Path) -> None:
+    alone.build(stepped, tmp_path / "i")
+    entries = json.loads(alone.run("cache", "list", "--json").stdout)["entries"]
+    assert {entry["step"] for entry in entries} == {"first", "second"}
+    assert all(entry["size"] > 0 for entry in entries)
+    gone = json.loads(alone.run("cache", "prune", "--max-size", "0", "--json").stdout)["removed"]
+    assert len(gone) == 2
+    assert json.loads(alone.run("cache", "list", "--json").stdout)["entries"] == []
+    assert "not a size" in alone.run("cache", "prune", "--max-size", "much", code=2).stderr
+
+
+def test_a_clock_set_back_spoils_nothing(alone: World, stepped: Path, tmp_path: Path) -> None:
+    alone.build(stepped, tmp_path / "i")
+    steps = Path(alone.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"
+    later = time.time() + 10 * 24 * 3600
+    for path in steps.glob("*/*"):
+        os.utime(path, (later, later))
+    assert ran(alone, stepped, tmp_path / "i", "--set", "versions.third=2") == ["third", "image"]
+
+
+def test_a_step_sees_nothing_of_the_host(alone: World, tmp_path: Path) -> None:
+    # What it sees is what it writes down; the image is looked into afterwards.
+    work = "env > /opt/seen; ls -A /tmp /var/tmp >> /opt/seen; cat /opt/seen"
+    recipe = write_bare(tmp_path / "bare", work)
+    spy = alone.having(AWS_SECRET_ACCESS_KEY="hush", SSH_AUTH_SOCK="/tmp/agent")
+    log = spy.build(recipe, tmp_path / "i").log.read_text()
+    seen = log.partition("==> step 2/3 work")[2].partition("==> step")[0]
+    assert "HOME=/root" in seen
+    for trace in ("hush", "agent", str(tmp_path), "pytest-of"):
+        assert trace not in seen
