@@ -129,7 +129,7 @@ def test_rendered_text_builds_by_hand(
     said = world.run("render", bare, "--site", "local", "-o", f"{folder}/").stdout
     (definition,) = [path for path in folder.iterdir() if path.is_file()]
     assert said == f"wrote {definition}\n"
-    (base,) = Path(world.environ["XDG_CACHE_HOME"]).glob("dlcontainer/bases/*/base.sqfs")
+    base = world.base()
     shutil.copyfile(base, folder / "base.sqfs")
     image = tmp_path / "by-hand.sif"
     environ = {**world.environ, "APPTAINER_TMPDIR": world.environ["TMPDIR"]}

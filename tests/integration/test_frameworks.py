@@ -152,3 +152,27 @@ def test_horovod_leaves_no_compiler_and_no_debugging_names(horovod: Built, insid
     assert inside.run(horovod, "/bin/sh", "-c", libraries).stdout == ""
     needed = "command -v mpirun && command -v horovodrun && command -v ssh"
     assert inside.run(horovod, "/bin/sh", "-c", needed).returncode == 0
+
+
+@pytest.mark.long
+def test_stampede2_on_this_machine(
+    world: World, engine: Apptainer, tried: Trial, tmp_path: Path
+) -> None:
+    """Xeon Phi's image runs on every x86_64 with AVX2; what is set for it is in its environment."""
+    done = world.run("build", "pytorch", "--site", "stampede2", "-o", tmp_path, "--json")
+    image = Path(json.loads(done.stdout)["image"])
+    assert image.name == "pytorch-2.13.0-stampede2-knl.sif"
+    found = json.loads(world.run("validate", image, "--site", "stampede2", "--json").stdout)
+    assert found["ok"] is True
+    spec = RunSpec(image=image, argv=("env",), mode=str(tried.run_mode))
+    inside = subprocess.run(
+        engine.run_argv(spec),
+        env=apptainer.environment(world.environ),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    environment = dict(line.split("=", 1) for line in inside.splitlines() if "=" in line)
+    assert environment["ATEN_CPU_CAPABILITY"] == "avx2"
+    assert (environment["OMP_NUM_THREADS"], environment["KMP_BLOCKTIME"]) == ("66", "1")
+    assert environment["KMP_AFFINITY"].startswith("granularity=fine,compact")

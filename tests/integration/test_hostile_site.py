@@ -121,6 +121,8 @@ def check_image_texts(plan: Plan, machine: Machine, line: str) -> None:
         assert line == "%post"
         return
     head, rest = definition.split("\n%files\n", 1)
+    head, _, setup = head.partition("\n\n%setup\n")
+    assert line not in setup
     assert all(one.startswith(("# ", "Bootstrap: ", "From: ")) for one in head.splitlines())
     sections = dict(part.split("\n", 1) for part in rest.split("\n%")[1:])
     shown = run_quietly(machine, "/bin/sh", sections["environment"] + '\nprintf %s "$HOSTILE_C"')
@@ -129,7 +131,9 @@ def check_image_texts(plan: Plan, machine: Machine, line: str) -> None:
     run_quietly(machine, "/bin/sh", sections["runscript"].replace('exec "$@"', ":"))
     dockerfile = texts.text(plan, "dockerfile", [TEMPLATES])
     for one in dockerfile.splitlines():
-        assert one.split(" ")[0] in {"#", "FROM", "LABEL", "ENV", "COPY", "RUN", "&&", "CMD", ""}
+        assert one.split(" ")[0] in {
+            *("#", "FROM", "ARG", "LABEL", "ENV", "COPY", "RUN", "&&", "CMD", ""),
+        }
 
 
 def check_wrapper(plan: Plan, machine: Machine) -> None:

@@ -78,6 +78,7 @@ def test_the_documented_way_to_build(machine: Machine, tmp_path: Path) -> None:
     assert [call for call in ran.calls if call[0] != "module"] == [
         [
             *("podman", "build", "--net=host", "-v", bind),
+            *("--build-arg", "MPI_ROOT=/sw/spectrum mpi"),
             *("-f", "Dockerfile", "-t", "demo:1.0-demo", "."),
         ],
         ["podman", "save", "-o", "demo-1.0-demo.tar", "localhost/demo:1.0-demo"],

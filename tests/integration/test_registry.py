@@ -45,7 +45,7 @@ def image(
 ) -> dict[str, Pushed]:
     """Push our own base under the tag 12; `index` names it beside an image for another machine."""
     world.build(bare, world.folder / "for its base")
-    (base,) = Path(world.environ["XDG_CACHE_HOME"]).glob("dlcontainer/bases/*/base.sqfs")
+    base = world.base()
     tree = fast / "tree of the base"
     subprocess.run([unsquashfs, "-q", "-n", "-d", tree, base], check=True, capture_output=True)
     # Not every image has it, and the build binds its routing there.

@@ -75,7 +75,7 @@ def test_it_renders_from_the_root_folder(wheel: Path, tmp_path: Path) -> None:
         "from dlcontainer.cli.main import run; run()"
     )
     argv = (python, "-c", program, "render", "--site", "example-slurm")
-    wanted = (GOLDEN / "example-slurm" / "apptainer.def").read_text()
+    wanted = (GOLDEN / "pytorch-2.13.0-example-slurm" / "apptainer.def").read_text()
     assert run(*argv, cwd=Path("/")) == wanted
     listed = run(python, "-c", program, "site", "list", cwd=Path("/"))
     assert "example-slurm" in listed

@@ -15,6 +15,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from dlcontainer.fields import ARCHES, DEBIAN_ARCH
+from dlcontainer.machine import read_host
+
 # Short steps without any package of the distribution's, for what is not about Python.
 BARE = """\
 schema: 1
@@ -127,6 +130,13 @@ class World:
         body = json.loads(done.stdout)
         paths = {key: Path(body[key]) for key in ("image", "record", "log")}
         return Built(body=body, **paths)
+
+    def base(self) -> Path:
+        """Give the base that this world has made of the host's own release and architecture."""
+        host = read_host(self.environ)
+        arch = next(DEBIAN_ARCH[arch] for arch in ARCHES if arch == host.arch)
+        name = f"{host.distribution}-{host.release}-{arch}"
+        return Path(self.environ["XDG_CACHE_HOME"]) / "dlcontainer/bases" / name / "base.sqfs"
 
     def checks(self, image: Path, *, code: int = 0) -> dict[str, tuple[bool, str]]:
         """Validate an image; give each check's outcome and detail."""
