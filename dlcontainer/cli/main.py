@@ -16,7 +16,9 @@ from dlcontainer.cli import (
     bench,
     build,
     cache,
+    diff,
     doctor,
+    inspect,
     plan,
     publish,
     recipe,
@@ -45,6 +47,8 @@ app.command("plan")(plan.plan)
 app.command("render")(render.render)
 app.command("build")(build.build)
 app.command("validate")(validate.validate)
+app.command("inspect")(inspect.inspect)
+app.command("diff")(diff.diff)
 app.command("publish")(publish.publish)
 app.command("bench")(bench.bench)
 app.command("report")(report.report)
