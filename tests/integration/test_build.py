@@ -23,7 +23,7 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
     built, body = pytorch_image, pytorch_image.body
     folder = built.image.parent
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        path.name for path in (built.image, built.record, built.log)
+        path.name for path in (built.image, built.record, built.log, built.sbom)
     )
     assert body["schema"] == "dlcontainer/build/1"
     recorded = built.recorded()
@@ -117,7 +117,7 @@ def test_second_build_replaces_the_first_whole(world: World, bare: Path, tmp_pat
     assert seen <= {before, after}
     assert after != before
     assert first.recorded()["image"]["sha256"] == sha256(first.image)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_rendered_text_builds_by_hand(
