@@ -142,7 +142,7 @@ def read(path: Path) -> Written | None:
             sha256=body["image"]["sha256"],
             size=body["image"]["size"],
             digest=body["digest"],
-            base=body["base"].get("sha256"),
+            base=(body.get("base") or {}).get("sha256"),
             moment=body.get("provenance", {}).get("source_date_epoch"),
         )
     except (ValueError, KeyError, TypeError) as error:

@@ -12,7 +12,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Binds, StepSpec
 from dlcontainer.formats import metadata
 from dlcontainer.plan import Plan
-from dlcontainer.shell import Runner
+from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.stepcache import StepCache
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept, Packages
@@ -134,7 +134,13 @@ class Sandbox:
             ("sbom", sbom, "sbom.cdx.json"),
             ("tree", packed, "tree.sqfs"),
         ):
-            self._run(engine.sif_add_argv(target, path, name, options[part]), {})
+            try:
+                self._run(engine.sif_add_argv(target, path, name, options[part]), {})
+            except CommandFailedError:
+                if part != "sbom":
+                    raise
+                # Older engines do not know this kind of part: the bill is inside all the same.
+                self.tools.on_line("the engine knows no bills of materials: none in the SIF's list")
         with packed.open("rb") as file:
             sif.settle(target, hashlib.file_digest(file, "sha256").digest(), self.moment)
         packed.unlink()
