@@ -58,18 +58,19 @@ def render(body: Mapping[str, object]) -> str:
 
 
 def checkout(folder: Path, sources: Sources) -> dict[str, object] | None:
-    """Tell the git commit of a folder; `dirty`: something in it differs from that commit.
+    """Tell the last git commit that changed a folder; `dirty`: something in it differs from that.
 
-    None where it is in no checkout, or git can't tell.
+    Not the checkout's HEAD: a commit elsewhere makes no other image. None where no commit holds
+    the folder, or git can't tell.
     """
     program = find_program("git", sources.environ)
     if program is None:
         return None
     # No lock is taken and no program that the checkout's own configuration names is started.
     head = [str(program), "-c", "core.fsmonitor=false", "--no-optional-locks", "-C", str(folder)]
-    commit = _said([*head, "rev-parse", "--verify", "HEAD"], sources)
+    commit = _said([*head, "log", "-1", "--format=%H", "--", "."], sources)
     status = _said([*head, "status", "--porcelain", "--ignored", "--", "."], sources)
-    if commit is None or status is None:
+    if not commit or not commit.strip() or status is None:
         return None
     return {"commit": commit.strip(), "dirty": bool(status.strip())}
 

@@ -82,6 +82,7 @@ def test_the_commit_of_the_recipes(
     head = subprocess.run(
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "elsewhere"], check=True)
     built = world.build(recipes / "bare", tmp_path / "out")
     assert built.recorded()["provenance"]["recipe"]["git"] == {"commit": head, "dirty": False}
     (recipes / "bare" / "note.txt").write_text("another\n")

@@ -116,6 +116,8 @@ def test_no_checkout(tmp_path: Path) -> None:
     environ = tools(tmp_path, "git")
     failed = CommandFailedError(completed("git", code=128))
     assert provenance.checkout(tmp_path, sources(environ, failed, failed)) is None
+    unknown = sources(environ, completed(stdout=""), completed(stdout="?? ./\n"))
+    assert provenance.checkout(tmp_path, unknown) is None
     assert provenance.checkout(tmp_path, sources({"PATH": "/none"})) is None
 
 
