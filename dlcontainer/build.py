@@ -16,11 +16,13 @@ from dlcontainer import (
     record,
     rootfs,
     routing,
+    sbom,
     shortcuts,
     stepwork,
 )
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
+from dlcontainer.describing import Description
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
@@ -66,6 +68,7 @@ class Image:
     path: Path
     record: Path
     log: Path
+    sbom: Path
     sha256: str
     size: int
     seconds: float
@@ -99,10 +102,14 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
             done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
             if wishes.until:
                 return None
-            _pack(bench, image, _Failure(plan=plan, output=output), progress)
+            failure = _Failure(plan=plan, output=output)
+            with _packing(failure, progress):
+                described = shop.describe(plan, workshop, (bench, base, routed), done, work)
+                bench.finish(image, described.sbom)
         progress.begin("record", "record")
-        facts = _facts(plan, workshop, (routed, base), image, (done, progress), start)
+        facts = _facts(plan, workshop, (routed, described, base), image, (done, progress), start)
         written = record.write(near / "record.json", facts)
+        shutil.copyfile(described.sbom, near / "sbom.json")
         paths = _settle(plan, output, near)
     (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
     _make_room(plan, workshop)
@@ -110,6 +117,7 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
         path=paths[".sif"],
         record=paths[".json"],
         log=paths[".log"],
+        sbom=paths[sbom.SUFFIX],
         sha256=written.sha256,
         size=written.size,
         seconds=time.monotonic() - start,
@@ -164,6 +172,7 @@ def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image 
         path=paths[".sif"],
         record=paths[".json"],
         log=paths[".log"],
+        sbom=paths[sbom.SUFFIX],
         sha256=written.sha256,
         size=written.size,
         seconds=time.monotonic() - start,
@@ -220,10 +229,11 @@ def _grow(
         raise
 
 
-def _pack(bench: Sandbox, image: Path, failure: "_Failure", progress: Steps) -> None:
+@contextmanager
+def _packing(failure: "_Failure", progress: Steps) -> Iterator[None]:
     progress.begin("pack", "pack the image")
     try:
-        bench.finish(image)
+        yield
     except CommandFailedError as error:
         raise failure("pack", error) from None
 
@@ -232,6 +242,7 @@ def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
     paths = earlier.paths(plan, output)
     with settling(output):
         settle(near / "build.log", paths[".log"])
+        settle(near / "sbom.json", paths[sbom.SUFFIX])
         settle(near / "record.json", paths[".json"])
         # Last: who sees the image sees its record too.
         settle(near / "image.sif", paths[".sif"])
@@ -250,12 +261,12 @@ def _make_room(plan: Plan, workshop: Workshop) -> None:
 def _facts(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | BaseImage],
+    origin: tuple[Routed, Description, BaseTree | BaseImage],
     image: Path,
     course: tuple[Sequence[Done], Steps],
     start: float,
 ) -> record.Facts:
-    routed, base = origin
+    routed, described, base = origin
     done, progress = course
     return record.Facts(
         plan=plan,
@@ -265,6 +276,7 @@ def _facts(
         base=base,
         lock=routed.bundle.lock.digest if routed.bundle else None,
         text=workshop.text(plan),
+        provenance=described.provenance,
         packages=tuple(package for one in done for package in one.packages),
         done=tuple(done),
         steps=tuple(progress.times),

@@ -6,16 +6,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlcontainer import record, rootfs
+from dlcontainer import record, rootfs, sbom
 from dlcontainer.explain import Inputs
+from dlcontainer.machine import source_date
 from dlcontainer.plan import Plan
 from dlcontainer.record import Written
 from dlcontainer.workshop import Workshop
 
 
 def paths(plan: Plan, output: Path) -> dict[str, Path]:
-    """Name an image's files by suffix: its log, its record, itself."""
-    return {suffix: output / f"{plan.name}{suffix}" for suffix in (".log", ".json", ".sif")}
+    """Name an image's files by suffix: its log, bill of materials, record, itself."""
+    suffixes = (".log", sbom.SUFFIX, ".json", ".sif")
+    return {suffix: output / f"{plan.name}{suffix}" for suffix in suffixes}
 
 
 def found(plan: Plan, workshop: Workshop, there: Mapping[str, Path]) -> Written | None:
@@ -25,6 +27,8 @@ def found(plan: Plan, workshop: Workshop, there: Mapping[str, Path]) -> Written 
     written = record.read(there[".json"])
     lock = workshop.bundle.lock.digest if workshop.bundle else None
     if written is None or (written.digest, written.lock) != (plan.digest, lock):
+        return None
+    if written.moment != source_date(workshop.host.environ):
         return None
     if not plan.recipe.base.image:
         base = rootfs.recall(plan, workshop.cache, workshop.bundle)

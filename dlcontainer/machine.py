@@ -90,6 +90,25 @@ def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
     return None
 
 
+def source_date(environ: Mapping[str, str]) -> int | None:
+    """Give SOURCE_DATE_EPOCH, s since 1970: the latest time that anything in an image has.
+
+    Raises ConfigError for what is no such number. Source:
+    reproducible-builds.org/specs/source-date-epoch.
+    """
+    given = environ.get("SOURCE_DATE_EPOCH", "")
+    if not given:
+        return None
+    # SquashFS keeps times as 32 bits.
+    if not given.isascii() or not given.isdecimal() or int(given) >= 2**32:
+        raise ConfigError(
+            f"SOURCE_DATE_EPOCH={given!r} is no time",
+            why="it is a number of seconds since 1970",
+            next_step="export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct), or unset it",
+        )
+    return int(given)
+
+
 def mount_of(path: Path, *, mounts: Path = Path("/proc/self/mounts")) -> Mount:
     """Tell which mount a path lies on; the path may not exist yet."""
     there = Path(os.path.realpath(path))

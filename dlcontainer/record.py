@@ -30,6 +30,7 @@ class Facts:
     image: Path
     base: BaseTree | BaseImage
     text: str
+    provenance: Mapping[str, object]
     packages: tuple[Mapping[str, str], ...]
     # the recipe's steps, and what each phase of the build took
     done: tuple[Done, ...]
@@ -41,13 +42,17 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's."""
+    """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's.
+
+    `moment` is the SOURCE_DATE_EPOCH that it was built with.
+    """
 
     sha256: str
     size: int
     digest: str
     base: str | None = None
     lock: str | None = None
+    moment: int | None = None
 
 
 def write(path: Path, facts: Facts) -> Written:
@@ -80,6 +85,8 @@ def write(path: Path, facts: Facts) -> Written:
         "seconds": round(facts.seconds, 1),
         "steps": [{"name": name, "seconds": seconds} for name, seconds in facts.steps],
         "work": [_step(one) for one in facts.done],
+        # The plan stands above already.
+        "provenance": {key: value for key, value in facts.provenance.items() if key != "plan"},
         "python_packages": list(facts.packages),
     }
     path.write_text(json.dumps(body, indent=1) + "\n")
@@ -140,8 +147,9 @@ def read(path: Path) -> Written | None:
             sha256=body["image"]["sha256"],
             size=body["image"]["size"],
             digest=body["digest"],
-            base=body["base"].get("sha256"),
+            base=(body.get("base") or {}).get("sha256"),
             lock=body.get("lock"),
+            moment=body.get("provenance", {}).get("source_date_epoch"),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import stepwork
+from dlcontainer.contents import Tree, Unpacked
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Binds, StepSpec
 from dlcontainer.formats import metadata
 from dlcontainer.plan import Plan
-from dlcontainer.shell import Runner
+from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.stepcache import StepCache
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept, Packages
@@ -63,6 +64,8 @@ class Sandbox:
     routing: Binds
     text: str
     squash: Sequence[str]
+    # SOURCE_DATE_EPOCH: no time in the image is later
+    moment: int | None
     # the base's registry speaks http, not https
     plain_http: bool = False
     # as OCI names it, where it is not the host's
@@ -105,7 +108,11 @@ class Sandbox:
         """Pack the tree quickly and keep it."""
         return self.cache.keep(step, packages, lambda out: self._pack(out, KEEP_SQUASH, {}))
 
-    def finish(self, target: Path) -> None:
+    def files(self) -> Tree:
+        """Show the tree's files."""
+        return Unpacked(folder=self.tree)
+
+    def finish(self, target: Path, sbom: Path) -> None:
         """Pack the tree with what the image says of itself, and make the SIF."""
         written = metadata.files(self.plan, self.text, self.tools.version)
         folder = self.work / "metadata"
@@ -115,7 +122,7 @@ class Sandbox:
             path.write_text(text)
             path.chmod(0o755 if text.startswith("#!") else 0o644)
         packed = self.work / "tree.sqfs"
-        self._pack(packed, self.squash, {"DLC_METADATA": str(folder)})
+        self._pack(packed, self.squash, {"DLC_METADATA": str(folder), **self._dated})
         (self.work / "definition").write_text(self.text)
         inspection = metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)
@@ -124,11 +131,18 @@ class Sandbox:
         for part, path, name in (
             ("definition", self.work / "definition", "definition"),
             ("inspection", self.work / "inspection", "inspect-metadata.json"),
+            ("sbom", sbom, "sbom.cdx.json"),
             ("tree", packed, "tree.sqfs"),
         ):
-            self._run(engine.sif_add_argv(target, path, name, options[part]), {})
+            try:
+                self._run(engine.sif_add_argv(target, path, name, options[part]), {})
+            except CommandFailedError:
+                if part != "sbom":
+                    raise
+                # Older engines do not know this kind of part: the bill is inside all the same.
+                self.tools.on_line("the engine knows no bills of materials: none in the SIF's list")
         with packed.open("rb") as file:
-            sif.set_identity(target, hashlib.file_digest(file, "sha256").digest())
+            sif.settle(target, hashlib.file_digest(file, "sha256").digest(), self.moment)
         packed.unlink()
         target.chmod(0o755)
 
@@ -145,6 +159,11 @@ class Sandbox:
             binds=tuple(self._binds),
         )
         return self.tools.engine.step_argv(spec)
+
+    @property
+    def _dated(self) -> Mapping[str, str]:
+        # Only for the image: a kept result keeps its times, whatever the next build wants.
+        return {} if self.moment is None else {"SOURCE_DATE_EPOCH": str(self.moment)}
 
     def _pack(self, out: Path, squash: Sequence[str], values: Mapping[str, str]) -> None:
         self._mapped(_PACK, {"DLC_OUT": str(out), "DLC_SQUASH": " ".join(squash), **values})
@@ -169,10 +188,7 @@ class Sandbox:
     def _environment(self) -> dict[str, str]:
         tmp = self.work / "tmp"
         tmp.mkdir(exist_ok=True)
-        env = apptainer.environment(self.tools.environ, tmpdir=tmp)
-        if "SOURCE_DATE_EPOCH" in self.tools.environ:
-            env["SOURCE_DATE_EPOCH"] = self.tools.environ["SOURCE_DATE_EPOCH"]
-        return env
+        return apptainer.environment(self.tools.environ, tmpdir=tmp)
 
 
 def _private_tmp(work: Path) -> list[tuple[Path, str]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dlcontainer.contents import Tree
 from dlcontainer.stepwork import StepWork
 
 Packages = tuple[Mapping[str, str], ...]
@@ -48,5 +49,11 @@ class Workbench(Protocol):
     def keep(self, step: StepWork, packages: Packages) -> Kept:
         """Keep the tree as it is now as this step's result; it appears whole or not at all."""
 
-    def finish(self, target: Path) -> None:
-        """Make the image of the tree as it is now, with the plan's environment and labels."""
+    def files(self) -> Tree:
+        """Show the files of the tree as it is now."""
+
+    def finish(self, target: Path, sbom: Path) -> None:
+        """Make the image of the tree as it is now, with the plan's environment and labels.
+
+        `sbom` is the bill of materials: it goes where the engine's kind of image has a place.
+        """

@@ -1,19 +1,22 @@
 """Who builds, with what: routing, base and bench of a build, made ready."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import growing, pinning, rootfs, routing, shortcuts, stepwork
+from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
 from dlcontainer.bundle import Bundle
+from dlcontainer.describing import Description
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.trial import Trial
 from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import apptainer, texts
-from dlcontainer.machine import Host
+from dlcontainer.growing import Done
+from dlcontainer.machine import Host, source_date
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Progress, Steps
+from dlcontainer.provenance import Sources
 from dlcontainer.reference import Reference
 from dlcontainer.registry import check as registry
 from dlcontainer.registry.check import BaseImage
@@ -181,4 +184,29 @@ def bench(
         routing=routed.binds,
         text=workshop.text(plan),
         squash=SQUASH,
+        moment=source_date(workshop.host.environ),
     )
+
+
+def describe(
+    plan: Plan,
+    workshop: Workshop,
+    grown: tuple[Sandbox, BaseTree | BaseImage, Routed],
+    done: Sequence[Done],
+    work: Path,
+) -> Description:
+    """Let a grown image describe itself; say what could not be read."""
+    bench, made_of, routed = grown
+    sources = Sources(
+        text=workshop.text(plan),
+        base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
+        engine=workshop.trial.version,
+        lock=routed.bundle.lock.digest if routed.bundle else None,
+        runner=workshop.runner,
+        environ=workshop.host.environ,
+    )
+    wheels = [package for one in done for package in one.packages]
+    described = describing.describe(plan, bench, sources, wheels, work)
+    for note in described.notes:
+        workshop.progress.note(note)
+    return described

@@ -127,6 +127,7 @@ def _show(image: "Image", settled: "Plan", console: output.Console, *, as_json: 
                 "image": str(image.path),
                 "record": str(image.record),
                 "log": str(image.log),
+                "sbom": str(image.sbom),
                 "sha256": image.sha256,
                 "size": image.size,
                 "seconds": round(image.seconds, 1),

@@ -16,8 +16,10 @@ from dlcontainer.cli import (
     bench,
     build,
     cache,
+    diff,
     doctor,
     fetch,
+    inspect,
     lock,
     plan,
     publish,
@@ -49,6 +51,8 @@ app.command("lock")(lock.lock)
 app.command("fetch")(fetch.fetch)
 app.command("build")(build.build)
 app.command("validate")(validate.validate)
+app.command("inspect")(inspect.inspect)
+app.command("diff")(diff.diff)
 app.command("publish")(publish.publish)
 app.command("bench")(bench.bench)
 app.command("report")(report.report)

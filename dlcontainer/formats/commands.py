@@ -152,9 +152,10 @@ def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Te
         ),
         Text(f"{python} -m pip check"),
         # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
+        # -f: what the environment's own pip came with has the other kind, which counts as fresh.
         # Packages ship files for other Pythons too, which pip leaves as source; so does this.
         Text(
-            f"{python} -m compileall -q -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
+            f"{python} -m compileall -q -f -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
             " || echo 'left as source: files that are not for this Python (named above)'"
         ),
     ]

@@ -103,7 +103,8 @@ def pytorch_image(world: World) -> Built:
 @pytest.fixture
 def as_built(tiny_image: Built, tmp_path: Path) -> Built:
     """Give a copy of the tiny image, with its record, to spoil."""
-    paths = {key: tmp_path / getattr(tiny_image, key).name for key in ("image", "record", "log")}
+    keys = ("image", "record", "log", "sbom")
+    paths = {key: tmp_path / getattr(tiny_image, key).name for key in keys}
     for key, path in paths.items():
         shutil.copyfile(getattr(tiny_image, key), path)
     return Built(body=json.loads(json.dumps(tiny_image.body)), **paths)

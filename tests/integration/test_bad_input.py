@@ -125,7 +125,7 @@ UNBINDABLE = ("a:b", "a,b", 'a"b', "a\\b", "a\nb")
 def test_output_with_a_hostile_name(world: World, bare: Path, tmp_path: Path, name: str) -> None:
     built = world.build(bare, tmp_path / name)
     assert built.image == tmp_path / name / "bare-1.0-local.sif"
-    assert len(list(built.image.parent.iterdir())) == 3
+    assert len(list(built.image.parent.iterdir())) == 4
     # No Python is in it; labels are read by the engine, from this path.
     said = world.run("validate", built.image, code=1).stdout
     assert "ok      labels: bare 1.0" in said

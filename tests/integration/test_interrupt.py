@@ -17,6 +17,7 @@ from dlcontainer.workspace import PREFIX
 from tests.integration.world import World, write_bare
 from tests.processes import MARK, kill_marked, marked, poll
 
+SUFFIXES = (".cdx.json", ".json", ".log", ".sif")
 LIMIT = 5.0  # seconds from the end of dlcontainer until nobody of the build is left
 READY = 120.0  # seconds to come as far as a test wants; only a broken test needs them
 
@@ -207,8 +208,7 @@ def test_build_ended_from_outside(site: Site, phase: str, name: str) -> None:
     # The next one removes the leftovers and works.
     again = site.start(site.recipe())
     assert again.process.wait(READY) == 0, again.lines
-    suffixes = (".json", ".log", ".sif")
-    assert site.left() == [f"bare-1.0-local{suffix}" for suffix in suffixes]
+    assert site.left() == [f"bare-1.0-local{suffix}" for suffix in SUFFIXES]
 
 
 def test_ctrl_c_of_a_terminal_reaches_the_whole_group(site: Site) -> None:
@@ -225,7 +225,7 @@ def test_two_builds_of_one_image_at_once(site: Site) -> None:
     recipe = site.recipe("head -c 2000000 /dev/urandom > /opt/bare/noise")
     both = [site.start(recipe), site.start(recipe)]
     assert [running.process.wait(READY) for running in both] == [0, 0], both
-    assert site.left() == [f"bare-1.0-local{suffix}" for suffix in (".json", ".log", ".sif")]
+    assert site.left() == [f"bare-1.0-local{suffix}" for suffix in SUFFIXES]
     image = site.output / "bare-1.0-local.sif"
     checks = site.world.run("validate", image, code=1).stdout
     # No Python is in it; but the record is the image's own, whoever came last.

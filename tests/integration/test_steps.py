@@ -168,7 +168,7 @@ def test_two_builders_at_once(alone: World, stepped: Path, tmp_path: Path) -> No
         _, said = process.communicate(timeout=500)
         assert process.returncode == 0, said.decode()
     names = sorted(path.suffix for path in (tmp_path / "same").iterdir())
-    assert names == [".json", ".log", ".sif"]
+    assert names == [".json", ".json", ".log", ".sif"]  # two: record and bill
     assert ran(alone, stepped, tmp_path / "same", "--set", "versions.third=2") == ["third", "image"]
 
 

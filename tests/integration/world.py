@@ -81,6 +81,7 @@ class Built:
     image: Path
     record: Path
     log: Path
+    sbom: Path
     body: Mapping[str, Any]
 
     def recorded(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class World:
         """Build for site local."""
         done = self.run("build", recipe, "--site", "local", "-o", output, "--json", *argv)
         body = json.loads(done.stdout)
-        paths = {key: Path(body[key]) for key in ("image", "record", "log")}
+        paths = {key: Path(body[key]) for key in ("image", "record", "log", "sbom")}
         return Built(body=body, **paths)
 
     def base(self) -> Path:

@@ -1,13 +1,14 @@
 """The head of a SIF file, made by hand."""
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from dlcontainer.engines import sif
 from dlcontainer.errors import ChecksFailedError
-
-LAUNCH = b"#!/usr/bin/env run-singularity\n\0"
+from tests import sifs
+from tests.sifs import LAUNCH, write_sif
 
 
 def head(arch: bytes = b"02\0", magic: bytes = b"SIF_MAGIC\0") -> bytes:
@@ -53,3 +54,66 @@ def test_what_cannot_be_read(image: Path) -> None:
     image.mkdir()
     with pytest.raises(ChecksFailedError, match="Is a directory"):
         sif.arch(image)
+
+
+def test_parts(image: Path) -> None:
+    bill, tree = sifs.BILL, sifs.TREE
+    write_sif(image, (bill, tree, (0x7777, "", b"?", b"")))
+    found = sif.parts(image)
+    assert [(part.kind, part.name, part.size) for part in found] == [
+        ("sbom", "sbom.cdx.json", 2),
+        ("partition", "tree.sqfs", 4),
+        ("unknown (0x7777)", "", 1),
+    ]
+    assert (sif.tree(image).offset, sif.tree(image).number) == (32768 + 2, 2)
+    assert sif.read(image, found[0]) == b"{}"
+    assert sif.head(image) == image.read_bytes()[:32768]
+
+
+def test_what_has_no_tree(image: Path) -> None:
+    encrypted = (0x4004, "tree", b"x", b"\5\0\0\0\2\0\0\0")
+    data = (0x4004, "tree", b"x", b"\1\0\0\0\3\0\0\0")
+    for parts in ((sifs.BILL,), (encrypted,), (data,)):
+        with pytest.raises(ChecksFailedError, match="holds no tree that can be read"):
+            sif.tree(write_sif(image, parts))
+
+
+def test_one_that_is_cut(image: Path) -> None:
+    whole = write_sif(image).read_bytes()
+    for end in (50, 60, 127, 4096, 5000, 32768, len(whole) - 1):
+        image.write_bytes(whole[:end])
+        with pytest.raises(ChecksFailedError, match="is cut or damaged") as caught:
+            sif.parts(image)
+        assert caught.value.next_step == "copy or build the image again"
+
+
+@pytest.mark.parametrize("counts", [(9, 8), (-1, 8), (0, 10**9), (0, -5)])
+def test_counts_that_can_not_be(image: Path, counts: tuple[int, int]) -> None:
+    whole = bytearray(write_sif(image).read_bytes())
+    whole[80:96] = struct.pack("<2q", *counts)
+    image.write_bytes(whole)
+    with pytest.raises(ChecksFailedError, match="is cut or damaged"):
+        sif.parts(image)
+
+
+def test_the_same_content_is_the_same_image(image: Path, tmp_path: Path) -> None:
+    other = write_sif(tmp_path / "other.sif")
+    spoilt = bytearray(write_sif(image).read_bytes())
+    spoilt[0:32] = bytes(32)
+    spoilt[48:80] = bytes(reversed(range(32)))  # id and times
+    image.write_bytes(spoilt)
+    before = sif.parts(image)
+    for path in (image, other):
+        sif.settle(path, b"0123456789abcdef...", 7)
+    assert image.read_bytes() == other.read_bytes()
+    assert image.read_bytes()[:80] == LAUNCH + b"SIF_MAGIC\x0001\x0002\0" + b"0123456789abcdef" + (
+        struct.pack("<2q", 7, 7)
+    )
+    assert struct.pack("<2q", 11, 12) not in image.read_bytes()
+    assert sif.parts(image) == before
+
+
+def test_times_stay_without_a_moment(image: Path) -> None:
+    whole = write_sif(image).read_bytes()
+    sif.settle(image, whole[48:64], None)
+    assert image.read_bytes() == whole

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer import growing
+from dlcontainer.contents import Unpacked
 from dlcontainer.errors import BuildError
 from dlcontainer.growing import Policy
 from dlcontainer.progress import Steps
@@ -54,7 +55,10 @@ class Bench:
         self.kept[step.key] = replace(_kept(step.key), packages=packages)
         return self.kept[step.key]
 
-    def finish(self, target: Path) -> None:
+    def files(self) -> Unpacked:
+        return Unpacked(folder=Path("tree"))
+
+    def finish(self, target: Path, sbom: Path) -> None:
         self.calls.append("finish")
 
 

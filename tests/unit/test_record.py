@@ -31,6 +31,7 @@ def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
             image=image,
             base=base,
             text="text\n",
+            provenance={"plan": {"digest": "twice"}, "source_date_epoch": 7},
             packages=({"name": "a", "version": "1", "sha256": "cd"},),
             done=(Done(step=STEP, seconds=1.5, kept=None, packages=()),),
             steps=(("base", 1.25), ("pack", 2.0)),
@@ -77,6 +78,7 @@ def test_what_it_says(written: Path, tmp_path: Path) -> None:
     assert body["engine"]["squash"] == ["-comp", "zstd", "-Xcompression-level", "3"]
     assert body["steps"][0] == {"name": "base", "seconds": 1.25}
     assert body["work"] == [{"name": "s", "key": "ef", "seconds": 1.5, "kept": None}]
+    assert body["provenance"] == {"source_date_epoch": 7}
     for private in ("ada", "/home", str(tmp_path)):
         assert private not in written.read_text()
 

@@ -33,7 +33,7 @@ echo "==> step 1/2 tensorflow"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
 "$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: cffi==2.1.1 cloudpickle==3.1.2 packaging==26.3 psutil==7.2.2 pycparser==3.12 pyyaml==6.0.3 setuptools==80.9.0 wheel==0.45.1 tensorflow-cpu==2.15.1 keras==2.15.0 absl-py==2.5.1 astunparse==1.6.3 certifi==2026.10.18 charset-normalizer==3.5.2 cryptography==50.0.2 flatbuffers==25.12.19 gast==0.7.0 google-auth==2.62.2 google-auth-oauthlib==1.5.0 google-pasta==0.2.0 grpcio==1.85.1 h5py==3.16.0 idna==3.20 libclang==18.1.1 markdown==3.11.3 markupsafe==3.0.4 ml-dtypes==0.3.2 numpy==1.26.4 oauthlib==4.0.1 opt-einsum==3.4.0 protobuf==4.25.9 pyasn1==0.6.5 pyasn1-modules==0.4.2 requests==2.34.2 requests-oauthlib==2.0.0 six==1.17.0 tensorboard==2.15.2 tensorboard-data-server==0.7.2 tensorflow-estimator==2.15.0 tensorflow-io-gcs-filesystem==0.37.1 termcolor==3.3.0 typing-extensions==4.16.0 urllib3==2.8.0 werkzeug==3.1.9 wrapt==1.14.2
 "$prefix"/bin/python -m pip check
-"$prefix"/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
+"$prefix"/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
 
 echo "==> step 2/2 horovod"
 (

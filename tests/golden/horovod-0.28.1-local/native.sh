@@ -35,7 +35,7 @@ echo "==> step 1/2 pytorch"
 : "${DLC_UPSTREAM_PYTORCH_CPU=https://download.pytorch.org/whl/cpu}"
 "$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: ${DLC_UPSTREAM_PYTORCH_CPU:+--extra-index-url "$DLC_UPSTREAM_PYTORCH_CPU"} cffi==2.1.1 cloudpickle==3.1.2 packaging==26.3 psutil==7.2.2 pycparser==3.12 pyyaml==6.0.3 setuptools==80.9.0 wheel==0.45.1 torch==2.13.0+cpu filelock==3.20.0 fsspec==2025.10.0 jinja2==3.1.6 markupsafe==3.0.3 mpmath==1.3.0 networkx==3.5 numpy==2.3.5 sympy==1.14.0 typing-extensions==4.15.0
 "$prefix"/bin/python -m pip check
-"$prefix"/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
+"$prefix"/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
 
 echo "==> step 2/2 horovod"
 (

@@ -35,7 +35,7 @@ echo "==> step 1/1 framework"
 : "${DLC_UPSTREAM_PYTORCH_CPU=https://download.pytorch.org/whl/cpu}"
 "$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: ${DLC_UPSTREAM_PYTORCH_CPU:+--extra-index-url "$DLC_UPSTREAM_PYTORCH_CPU"} torch==2.13.0+cpu filelock==3.20.0 fsspec==2025.10.0 jinja2==3.1.6 markupsafe==3.0.3 mpmath==1.3.0 networkx==3.5 numpy==2.3.5 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.15.0
 "$prefix"/bin/python -m pip check
-"$prefix"/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
+"$prefix"/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
 
 mkdir -p "$prefix"
 quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")

@@ -1,0 +1,115 @@
+"""`dlcontainer diff`: what differs between two images; exit code 0 either way."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dlcontainer.bits import Bits
+    from dlcontainer.comparison import Change, Comparison
+
+_FEW = 12
+_WIDTH = 60
+
+
+def diff(
+    one: Annotated[
+        Path, typer.Argument(metavar="IMAGE", readable=False, help="An image file (.sif).")
+    ],
+    other: Annotated[
+        Path, typer.Argument(metavar="IMAGE", readable=False, help="The one to compare with.")
+    ],
+    bits: Annotated[
+        bool,
+        typer.Option("--bits", help="Bit by bit: the differing parts and files; unpacks both."),
+    ] = False,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show what differs between two images: packages, sizes, environment, sonames."""
+    from dlcontainer.cli.world import here
+
+    world = here()
+    console = output.Console(verbose=verbose, quiet=as_json)
+    runner = console.runner(world.environ)
+    images = (one.absolute(), other.absolute())
+    named = {"images": [str(image) for image in images]}
+    if bits:
+        from dlcontainer import bits as comparing
+
+        differing = comparing.compare(*images, world.environ, runner)
+        if as_json:
+            output.emit("bits", {**named, **asdict(differing)})
+        else:
+            output.say(_bits_text(differing))
+        return
+    from dlcontainer import comparison, inspection
+
+    sides = [inspection.inspect(image, world.environ, runner) for image in images]
+    found = comparison.compare(*sides)
+    if as_json:
+        output.emit("diff", {**named, "same": found.same, **asdict(found)})
+        return
+    output.say("\n".join(_lines(found)))
+
+
+def _lines(found: "Comparison") -> list[str]:
+    lines = [] if not found.same else ["the same in all that was looked at"]
+    lines += _group("image", found.facts)
+    lines += _group("packages", found.packages, sized=True)
+    lines += _group("folders (MB)", found.folders[:_FEW], megabytes=True)
+    if len(found.folders) > _FEW:
+        lines.append(f"  … and {len(found.folders) - _FEW} more (--json)")
+    lines += _group("environment", found.environment)
+    lines += _group("labels", found.labels)
+    lines += _sonames(found.sonames or ())
+    if found.notes:
+        lines += ["notes", *(f"  {note}" for note in found.notes)]
+    return lines
+
+
+def _group(
+    head: str, changes: "Iterable[Change]", *, sized: bool = False, megabytes: bool = False
+) -> list[str]:
+    rows = []
+    for change in changes:
+        row = [f"  {change.name}", change.how]
+        if megabytes:
+            row.append(f"{change.size_before / 1e6:.1f} -> {change.size_after / 1e6:.1f}")
+        else:
+            row.append(f"{_short(change.before) or '-'} -> {_short(change.after) or '-'}")
+        if sized:
+            row.append(f"{(change.size_after - change.size_before) / 1e6:+.1f} MB")
+        rows.append(row)
+    return [head, output.table(rows)] if rows else []
+
+
+def _sonames(changes: "Iterable[Change]") -> list[str]:
+    lines = []
+    for change in changes:
+        before, after = set(change.before.split()), set(change.after.split())
+        said = change.how
+        if said == "changed":
+            moved = [f"+{name}" for name in sorted(after - before)]
+            moved += [f"-{name}" for name in sorted(before - after)]
+            said = f"needs {' '.join(moved)}"
+        lines.append(f"  {change.name}  {said}")
+    return ["sonames", *lines] if lines else []
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
+
+
+def _bits_text(found: "Bits") -> str:
+    if found.same:
+        return "the same, bit by bit"
+    lines = ["parts", *(f"  {one.path}  {', '.join(one.how)}" for one in found.parts)]
+    files = [f"  {one.path}  {', '.join(one.how)}" for one in found.files]
+    return "\n".join([*lines, f"files: {len(files)} differ", *files])

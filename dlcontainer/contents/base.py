@@ -1,0 +1,76 @@
+"""What contents are made of: entries of a tree, packages, libraries."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+Kind = Literal["deb", "rpm", "pypi", "conda"]
+
+# No package database comes near it; a file beyond is left unread, for it is no database.
+MOST_BYTES = 256_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One file of a tree, by its path in the image; `kind` as `ls -l` shows it: -, d, l …"""
+
+    path: str
+    kind: str
+    size: int
+    # permissions as `ls -l` shows them, "user/group" by number, a link's target
+    mode: str = ""
+    owner: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Package:
+    """One installed package as its database says; size in bytes, as installed, where known.
+
+    `places` are the folders of the environments that have it; `details` what the database says
+    beside: an installer, a build, a channel.
+    """
+
+    kind: Kind
+    name: str
+    version: str
+    arch: str = ""
+    size: int | None = None
+    places: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Library:
+    """A shared library: its own name (DT_SONAME) and those that it needs (DT_NEEDED)."""
+
+    path: str
+    soname: str
+    needed: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contents:
+    """What was found in a tree; sizes in bytes, unpacked, by folder."""
+
+    packages: tuple[Package, ...]
+    # ID and VERSION_ID of os-release
+    distribution: str
+    release: str
+    files: int
+    size: int
+    folders: Mapping[str, int]
+    # what could not be read, and why
+    notes: tuple[str, ...] = ()
+
+
+class Tree(Protocol):
+    """The files of an image, wherever they lie."""
+
+    def entries(self) -> Sequence[Entry]:
+        """List all entries; paths are absolute, as in the image."""
+
+    def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
+        """Lay regular files out in a private folder, by path; what can't be read is left out."""

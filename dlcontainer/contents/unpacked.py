@@ -1,0 +1,58 @@
+"""A tree that lies unpacked in a folder: an image in the making."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.contents.base import Entry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unpacked:
+    """The tree in a folder.
+
+    No link is followed: an absolute one would lead to this host's files. Folders that this user
+    may not enter (of a subordinate user, mode 0700) are passed over; no package database is one.
+    """
+
+    folder: Path
+
+    def entries(self) -> Sequence[Entry]:
+        """List all entries that can be seen."""
+        found: list[Entry] = []
+        waiting = [self.folder]
+        while waiting:
+            try:
+                with os.scandir(waiting.pop()) as names:
+                    inside = list(names)
+            except PermissionError:
+                continue
+            for one in inside:
+                entry = self._entry(one)
+                found.append(entry)
+                if entry.kind == "d":
+                    waiting.append(Path(one.path))
+        return sorted(found, key=lambda entry: entry.path)
+
+    def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
+        """Give the files where they lie."""
+        found = {}
+        for path in paths:
+            there = self.folder / path.lstrip("/")
+            if there.is_file() and not there.is_symlink() and os.access(there, os.R_OK):
+                found[path] = there
+        return found
+
+    def _entry(self, one: "os.DirEntry[str]") -> Entry:
+        info = one.stat(follow_symlinks=False)
+        mode = stat.filemode(info.st_mode)
+        return Entry(
+            path="/" + os.path.relpath(one.path, self.folder),
+            kind=mode[0],
+            size=info.st_size if mode[0] == "-" else 0,
+            mode=mode[1:],
+            owner=f"{info.st_uid}/{info.st_gid}",
+            target=str(Path(one.path).readlink()) if mode[0] == "l" else "",
+        )

@@ -1,0 +1,102 @@
+"""The end of a build: the image learns what is in it and where it comes from."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dlcontainer import contents, provenance, sbom
+from dlcontainer.contents import Entry, Library, Tree, elf
+from dlcontainer.contents.rpm import RpmReader
+from dlcontainer.machine import source_date
+from dlcontainer.plan import IMAGE_FOLDER, Plan
+from dlcontainer.provenance import Sources
+from dlcontainer.stepwork import StepWork
+from dlcontainer.workbench import Workbench
+
+SBOM = f"{IMAGE_FOLDER}/sbom{sbom.SUFFIX}"
+LIBRARIES = f"{IMAGE_FOLDER}/libraries.json"
+LIBRARIES_SCHEMA = "dlcontainer/libraries/1"
+# What stands here belongs to packages of the distribution, whose versions say as much.
+_OF_PACKAGES = ("/usr/lib", "/lib", "/usr/libexec", "/usr/share")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """What an image says of itself: the bill's file, and the provenance for the record."""
+
+    sbom: Path
+    provenance: Mapping[str, object]
+    notes: tuple[str, ...]
+
+
+def describe(
+    plan: Plan,
+    bench: Workbench,
+    sources: Sources,
+    wheels: Iterable[Mapping[str, str]],
+    work: Path,
+) -> Description:
+    """Take down what is in the tree, and put that and its provenance in as the last thing.
+
+    `work` is a private folder. Raises CommandFailedError as any step does.
+    """
+    tree = bench.files()
+    reader = RpmReader(runner=sources.runner, environ=sources.environ)
+    found = sbom.with_hashes(contents.take(tree, reader), wheels)
+    made = provenance.gather(plan, sources)
+    folder = work / "described"
+    folder.mkdir()
+    texts = {
+        SBOM: sbom.render(_subject(plan, sources), found),
+        provenance.PATH: provenance.render(made),
+        LIBRARIES: _libraries_text(libraries(tree, folder)),
+    }
+    files = []
+    for target, text in texts.items():
+        path = folder / target.rpartition("/")[2]
+        path.write_text(text)
+        files.append((path, target))
+    step = StepWork(
+        name="describe", number=1, total=1, script="", files=tuple(files), inputs={}, key=""
+    )
+    bench.run(step)
+    return Description(sbom=files[0][0], provenance=made, notes=found.notes)
+
+
+def libraries(tree: Tree, folder: Path) -> tuple[Library, ...]:
+    """List the shared libraries that no package of the distribution brought."""
+    wanted = [entry.path for entry in tree.entries() if _is_own(entry)]
+    return elf.libraries(tree.fetch(wanted, folder))
+
+
+def read_libraries(text: str) -> tuple[Library, ...]:
+    """Read what `describe` wrote; raises ValueError, KeyError or TypeError for what is none."""
+    body = json.loads(text)
+    if body["schema"] != LIBRARIES_SCHEMA:
+        raise ValueError(f"schema {body['schema']!r}")
+    return tuple(
+        Library(path=one["path"], soname=one["soname"], needed=tuple(one["needed"]))
+        for one in body["libraries"]
+    )
+
+
+def _libraries_text(found: Iterable[Library]) -> str:
+    body = {"schema": LIBRARIES_SCHEMA, "libraries": [asdict(one) for one in found]}
+    return json.dumps(body, indent=1, sort_keys=True) + "\n"
+
+
+def _is_own(entry: Entry) -> bool:
+    return elf.is_library(entry) and not entry.path.startswith(
+        tuple(f"{folder}/" for folder in _OF_PACKAGES)
+    )
+
+
+def _subject(plan: Plan, sources: Sources) -> sbom.Subject:
+    return sbom.Subject(
+        name=plan.name,
+        version=plan.recipe.version,
+        digest=plan.digest,
+        arch=plan.site.arch,
+        moment=source_date(sources.environ),
+    )
