@@ -1,0 +1,245 @@
+"""The workbench of Docker and Podman: each step runs in a container, and becomes a layer.
+
+No engine's build cache and no BuildKit is needed: folders are bound while a step runs, so nothing
+of the way out is ever in a layer. What a step leaves in /tmp and /var/tmp is thrown away.
+"""
+
+import io
+import os
+import re
+import secrets
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer import ocistore
+from dlcontainer.engines.base import Binds
+from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
+from dlcontainer.errors import BuildError
+from dlcontainer.formats import ociconfig
+from dlcontainer.lines import Lines
+from dlcontainer.ociroutes import Delivered, Deliverer
+from dlcontainer.ocistore import OciStore
+from dlcontainer.plan import Plan
+from dlcontainer.shell import CommandFailedError, Completed
+from dlcontainer.steps import StepWork
+from dlcontainer.workbench import Kept
+
+# Times of files that are put in: those of the base's own (rootfs.py).
+_EPOCH = 1577836800
+# The folders of the container, where nothing of the host is bound.
+_EMPTY_TMP = "rm -rf /tmp/..?* /tmp/.[!.]* /tmp/* /var/tmp/..?* /var/tmp/.[!.]* /var/tmp/*"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OciWork:
+    """What an image is made of: the plan, and what its steps start from and see.
+
+    `base` makes a tar of the base's root tree in a folder, or names an image of a registry by
+    digest; `root` is the base's key. `binds` are seen by the steps and are in no layer.
+    """
+
+    plan: Plan
+    base: Callable[[Path], Path] | str
+    root: str
+    binds: Binds
+    folder: Path
+    log: Path
+    on_line: Callable[[str], None]
+    plain_http: bool = False
+
+
+@contextmanager
+def opened(client: OciClient, work: OciWork, deliverer: Deliverer) -> Iterator["OciBench"]:
+    """Hand out a workbench; at the end no container of it is left.
+
+    First, containers of builds that are no more go: those killed before they had started.
+    """
+    reap(client)
+    bench = OciBench(client=client, work=work, deliverer=deliverer)
+    try:
+        yield bench
+    finally:
+        bench.drop_container()
+
+
+@dataclass(kw_only=True, slots=True)
+class OciBench:
+    """One image in the making, in the store of Docker or Podman."""
+
+    client: OciClient
+    work: OciWork
+    deliverer: Deliverer
+    delivered: Delivered | None = None
+    _parent: OciImage | None = None
+    _container: str | None = None
+    _store: OciStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._store = OciStore(client=self.client, arch=self.work.plan.site.arch)
+
+    def recall(self, key: str) -> Kept | None:
+        """Give the kept result of a step; whoever may write to the store is trusted (OciStore)."""
+        return self._store.recall(key)
+
+    def begin(self, parent: Kept | None) -> None:
+        """Start from a kept result; None: from the base, which is imported or pulled once."""
+        self.drop_container()
+        if parent is None:
+            self._parent = self._base()
+            return
+        self._parent = self.client.image(self._store.name(parent.key))
+        if self._parent is None:
+            raise BuildError(
+                f"the kept step {parent.name or parent.key[:12]} is gone from the engine's store",
+                why="it was removed since this build began",
+                next_step="build again: the missing steps are made anew",
+            )
+
+    def run(self, step: StepWork) -> None:
+        """Put the step's files in and run its script; raises CommandFailedError."""
+        container = self._running()
+        if step.files:
+            folders = sorted({str(Path(target).parent) for _, target in step.files})
+            make = ("/bin/sh", "-c", 'umask 022; mkdir -p -- "$@"', "sh", *folders)
+            self._execute(container, make, f"put files of {step.name} in")
+            self.client.put(container, _packed(step.files))
+        self._execute(container, ("/bin/sh", "-c", step.script), f"step {step.name}")
+        self._execute(container, ("/bin/sh", "-c", _EMPTY_TMP), f"clean after {step.name}")
+
+    def keep(self, step: StepWork) -> Kept:
+        """Keep the tree as it is now as this step's result; it appears whole or not at all."""
+        name = self._store.name(step.key)
+        comment = f"step {step.number}/{step.total} {step.name}"
+        entrypoint = self._from().entrypoint
+        self._parent = self.client.commit(
+            self._running(), name, comment, ImageConfig(entrypoint=entrypoint)
+        )
+        # The next step's layer holds that step alone: it gets a container of its own.
+        self.drop_container()
+        return self._store.kept(step.key, self._parent)
+
+    def finish(self, target: Path) -> None:
+        """Make the image of the tree as it is now, with the plan's environment and labels."""
+        plan = self.work.plan
+        config = ImageConfig(
+            entrypoint=self._from().entrypoint,
+            environment=ociconfig.environment(plan),
+            labels=ociconfig.all_labels(plan),
+        )
+        name = self._store.prefix + image_name(plan)
+        parent = self._from()
+        image = self.client.commit(self._running(), name, f"dlcontainer {plan.name}", config)
+        self.drop_container()
+        _require(image, parent, config)
+        self.delivered = self.deliverer.deliver(
+            self.client, name, target, (self.work.folder, self.work.log)
+        )
+
+    def drop_container(self) -> None:
+        """End the running container, if there is one."""
+        container, self._container = self._container, None
+        if container is not None:
+            self.client.remove(container)
+
+    def _from(self) -> OciImage:
+        if self._parent is None:
+            raise RuntimeError("begin() comes first")
+        return self._parent
+
+    def _running(self) -> str:
+        if self._container is None:
+            name = f"{_prefix()}{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}"
+            spec = ContainerSpec(image=self._from(), name=name, binds=self.work.binds)
+            self._container = self.client.start(spec)
+        return self._container
+
+    def _execute(self, container: str, argv: tuple[str, ...], what: str) -> None:
+        path = self._from().environment.get("PATH", ociconfig.SYSTEM_PATH)
+        with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
+            lines = Lines(self.work.on_line, log)
+            code = self.client.execute(container, argv, {"PATH": path}, lines.sinks()[0])
+            said, _ = lines.texts()
+        if code != 0:
+            done = Completed(argv=(what,), returncode=code, stdout=said, stderr="", elapsed=0.0)
+            raise CommandFailedError(done)
+
+    def _base(self) -> OciImage:
+        if isinstance(self.work.base, str):
+            reference = self.work.base
+            if self.client.image(reference) is None:
+                self.client.pull(reference, self.work.on_line, plain_http=self.work.plain_http)
+        else:
+            reference = self._store.name(self.work.root)
+            if self.client.image(reference) is None:
+                tar = self.work.base(self.work.folder)
+                self.client.import_tree(tar, reference)
+                tar.unlink()
+        image = self.client.image(reference)
+        if image is None:
+            raise BuildError(
+                f"{self.client.daemon.kind} took the base, but does not have it",
+                next_step="look into the engine's own log",
+            )
+        return image
+
+
+def image_name(plan: Plan) -> str:
+    """Name a plan's image as registries allow it: dlcontainer/NAME:DIGEST."""
+    name = re.sub(r"[^a-z0-9.]+|[.]{2,}", "-", plan.name.lower()).strip(".-")
+    return f"dlcontainer/{re.sub(r'[.-]{2,}', '-', name)}:{plan.digest[:12]}"
+
+
+def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
+    """Refuse an image that says other than it was told: engines add variables of their own."""
+    for what, has, wanted in (
+        ("variables", image.environment, {**parent.environment, **config.environment}),
+        ("labels", image.labels, {**parent.labels, **config.labels}),
+    ):
+        wrong = sorted({key for key, _ in dict(has).items() ^ dict(wanted).items()})
+        if wrong:
+            raise BuildError(
+                f"the engine noted other {what} in the image than the plan's: {', '.join(wrong)}",
+                next_step="report it with the engine's version: `dlcontainer doctor`",
+            )
+
+
+def _packed(files: tuple[tuple[Path, str], ...]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for source, target in files:
+            tar.add(source, arcname=target.lstrip("/"), filter=_owned_by_root)
+    return packed.getvalue()
+
+
+def _owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime = _EPOCH
+    entry.mode = 0o755 if entry.isdir() else 0o644
+    return entry
+
+
+def reap(client: OciClient) -> list[str]:
+    """Remove containers of processes of this machine that are no more; give their names."""
+    prefix, gone = _prefix(), []
+    for container, name in client.containers(prefix):
+        pid, started = name.removeprefix(prefix).split("-")[:2]
+        if _started(int(pid)) != started:
+            client.remove(container)
+            gone.append(name)
+    return gone
+
+
+def _prefix() -> str:
+    return f"dlcontainer-{ocistore.here()}-"
+
+
+def _started(pid: int) -> str:
+    """Give what tells a process from a later one of the same number; '' for none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
