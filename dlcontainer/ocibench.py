@@ -4,17 +4,15 @@ No engine's build cache and no BuildKit is needed: folders are bound while a ste
 of the way out is ever in a layer. What a step leaves in /tmp and /var/tmp is thrown away.
 """
 
-import io
 import os
 import re
 import secrets
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import ocistore
+from dlcontainer import ocistore, steps
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError
@@ -25,10 +23,8 @@ from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError, Completed
 from dlcontainer.steps import StepWork
-from dlcontainer.workbench import Kept
+from dlcontainer.workbench import DamagedError, Kept, Packages
 
-# Times of files that are put in: those of the base's own (rootfs.py).
-_EPOCH = 1577836800
 # The folders of the container, where nothing of the host is bound.
 _EMPTY_TMP = "rm -rf /tmp/..?* /tmp/.[!.]* /tmp/* /var/tmp/..?* /var/tmp/.[!.]* /var/tmp/*"
 
@@ -38,12 +34,13 @@ class OciWork:
     """What an image is made of: the plan, and what its steps start from and see.
 
     `base` makes a tar of the base's root tree in a folder, or names an image of a registry by
-    digest; `root` is the base's key. `binds` are seen by the steps and are in no layer.
+    digest; `base_key` its digest. `binds` are seen by the steps and are in no layer; the first
+    is the routing's folder.
     """
 
     plan: Plan
     base: Callable[[Path], Path] | str
-    root: str
+    base_key: str
     binds: Binds
     folder: Path
     log: Path
@@ -85,38 +82,26 @@ class OciBench:
         return self._store.recall(key)
 
     def begin(self, parent: Kept | None) -> None:
-        """Start from a kept result; None: from the base, which is imported or pulled once."""
+        """Start from a kept result, or from the base; raises DamagedError for one that is gone."""
         self.drop_container()
         if parent is None:
             self._parent = self._base()
             return
         self._parent = self.client.image(self._store.name(parent.key))
         if self._parent is None:
-            raise BuildError(
-                f"the kept step {parent.name or parent.key[:12]} is gone from the engine's store",
-                why="it was removed since this build began",
-                next_step="build again: the missing steps are made anew",
-            )
+            raise DamagedError(parent.key)
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script; raises CommandFailedError."""
-        container = self._running()
-        if step.files:
-            folders = sorted({str(Path(target).parent) for _, target in step.files})
-            make = ("/bin/sh", "-c", 'umask 022; mkdir -p -- "$@"', "sh", *folders)
-            self._execute(container, make, f"put files of {step.name} in")
-            self.client.put(container, _packed(step.files))
-        self._execute(container, ("/bin/sh", "-c", step.script), f"step {step.name}")
-        self._execute(container, ("/bin/sh", "-c", _EMPTY_TMP), f"clean after {step.name}")
+        with steps.laid_out(step, self.work.binds[0][0]) as script:
+            self._execute(("/bin/sh", script), f"step {step.name}")
+        self._execute(("/bin/sh", "-c", _EMPTY_TMP), f"clean after step {step.name}")
 
-    def keep(self, step: StepWork) -> Kept:
+    def keep(self, step: StepWork, packages: Packages) -> Kept:
         """Keep the tree as it is now as this step's result; it appears whole or not at all."""
-        name = self._store.name(step.key)
-        comment = f"step {step.number}/{step.total} {step.name}"
-        entrypoint = self._from().entrypoint
-        self._parent = self.client.commit(
-            self._running(), name, comment, ImageConfig(entrypoint=entrypoint)
-        )
+        name, comment = self._store.name(step.key), ocistore.comment(step, packages)
+        config = ImageConfig(entrypoint=self._from().entrypoint)
+        self._parent = self.client.commit(self._running(), name, comment, config)
         # The next step's layer holds that step alone: it gets a container of its own.
         self.drop_container()
         return self._store.kept(step.key, self._parent)
@@ -138,6 +123,10 @@ class OciBench:
             self.client, name, target, (self.work.folder, self.work.log)
         )
 
+    def shell_command(self) -> list[str]:
+        """Give the command of a shell in the tree as it is now."""
+        return self.client.shell_argv(self._running())
+
     def drop_container(self) -> None:
         """End the running container, if there is one."""
         container, self._container = self._container, None
@@ -156,11 +145,13 @@ class OciBench:
             self._container = self.client.start(spec)
         return self._container
 
-    def _execute(self, container: str, argv: tuple[str, ...], what: str) -> None:
-        path = self._from().environment.get("PATH", ociconfig.SYSTEM_PATH)
+    def _execute(self, argv: tuple[str, ...], what: str) -> None:
+        container = self._running()
+        # Neither the engine's variables nor the base's: the same as at Apptainer's workbench.
+        clean = ("/usr/bin/env", "-i", f"PATH={ociconfig.SYSTEM_PATH}", "TERM=dumb")
         with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
             lines = Lines(self.work.on_line, log)
-            code = self.client.execute(container, argv, {"PATH": path}, lines.sinks()[0])
+            code = self.client.execute(container, (*clean, *argv), lines.sinks()[0])
             said, _ = lines.texts()
         if code != 0:
             done = Completed(argv=(what,), returncode=code, stdout=said, stderr="", elapsed=0.0)
@@ -172,7 +163,7 @@ class OciBench:
             if self.client.image(reference) is None:
                 self.client.pull(reference, self.work.on_line, plain_http=self.work.plain_http)
         else:
-            reference = self._store.name(self.work.root)
+            reference = self._store.name(self.work.base_key)
             if self.client.image(reference) is None:
                 tar = self.work.base(self.work.folder)
                 self.client.import_tree(tar, reference)
@@ -204,22 +195,6 @@ def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
                 f"the engine noted other {what} in the image than the plan's: {', '.join(wrong)}",
                 next_step="report it with the engine's version: `dlcontainer doctor`",
             )
-
-
-def _packed(files: tuple[tuple[Path, str], ...]) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for source, target in files:
-            tar.add(source, arcname=target.lstrip("/"), filter=_owned_by_root)
-    return packed.getvalue()
-
-
-def _owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    entry.mtime = _EPOCH
-    entry.mode = 0o755 if entry.isdir() else 0o644
-    return entry
 
 
 def reap(client: OciClient) -> list[str]:

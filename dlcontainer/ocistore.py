@@ -1,13 +1,15 @@
 """The kept results of steps in the store of Docker or Podman: one image a key."""
 
 import hashlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.fields import OCI_ARCH, Arch
-from dlcontainer.workbench import Kept
+from dlcontainer.steps import StepWork
+from dlcontainer.workbench import Kept, Packages
 
 _REPOSITORY = "dlcontainer/steps"
 
@@ -41,14 +43,14 @@ class OciStore:
 
     def kept(self, key: str, image: OciImage) -> Kept:
         """Describe an image as a kept result."""
-        # "step 2/3 NAME", as the workbench commits it; an imported base has no such comment.
-        words = image.comment.split()
+        name, packages = _read(image.comment)
         return Kept(
             key=key,
-            name=words[2] if words[:1] == ["step"] and len(words) == 3 else "",
+            name=name,
             maker=self.client.daemon.owner,
             made=f"{image.created[:19]}Z",
             size=image.size,
+            packages=packages,
         )
 
     def entries(self) -> list[Kept]:
@@ -64,6 +66,19 @@ class OciStore:
     def drop(self, key: str) -> None:
         """Take a result out; layers that others stand on stay as long as these do."""
         self.client.untag(self.name(key))
+
+
+def comment(step: StepWork, packages: Packages) -> str:
+    """Say what a kept result is; the engines keep such a text with an image."""
+    return json.dumps({"step": step.name, "packages": list(packages)})
+
+
+def _read(text: str) -> tuple[str, Packages]:
+    try:
+        body = json.loads(text)
+        return str(body["step"]), tuple(dict(package) for package in body["packages"])
+    except (ValueError, KeyError, TypeError):
+        return "", ()  # an imported base
 
 
 def here() -> str:

@@ -88,16 +88,12 @@ class OciClient(Protocol):
         """Start a container that lives as long as this client, at most; give its id."""
 
     def execute(
-        self,
-        container: str,
-        argv: tuple[str, ...],
-        environment: Mapping[str, str],
-        sink: Callable[[bytes], object],
+        self, container: str, argv: tuple[str, ...], sink: Callable[[bytes], object]
     ) -> int:
         """Run a command as root in a container; give its exit code."""
 
-    def put(self, container: str, tar: bytes) -> None:
-        """Unpack a tar at a container's root."""
+    def shell_argv(self, container: str) -> list[str]:
+        """Give the command of the engine's own program that opens a shell in a container."""
 
     def commit(self, container: str, name: str, comment: str, config: ImageConfig) -> OciImage:
         """Make an image of a container as it is now; the name appears when it is whole."""

@@ -115,17 +115,11 @@ class SdkClient:
         return str(made["Id"])
 
     def execute(
-        self,
-        container: str,
-        argv: tuple[str, ...],
-        environment: Mapping[str, str],
-        sink: Callable[[bytes], object],
+        self, container: str, argv: tuple[str, ...], sink: Callable[[bytes], object]
     ) -> int:
         """Run a command as root in a container; give its exit code."""
         with self._asking("run a command in the container"):
-            run = self.api.exec_create(
-                container, list(argv), environment=dict(environment), user="0", workdir="/"
-            )["Id"]
+            run = self.api.exec_create(container, list(argv), user="0", workdir="/")["Id"]
             for chunk in self.api.exec_start(run, stream=True):
                 sink(chunk)
             code = self.api.exec_inspect(run)["ExitCode"]
@@ -137,10 +131,9 @@ class SdkClient:
             )
         return int(code)
 
-    def put(self, container: str, tar: bytes) -> None:
-        """Unpack a tar at a container's root."""
-        with self._asking("put files into the container"):
-            self.api.put_archive(container, "/", tar)
+    def shell_argv(self, container: str) -> list[str]:
+        """Give the command of the engine's own program that opens a shell in a container."""
+        return ["docker", "--host", f"unix://{self.daemon.socket}", *shell_words(container)]
 
     def commit(self, container: str, name: str, comment: str, config: ImageConfig) -> OciImage:
         """Make an image of a container as it is now; the name appears when it is whole."""
@@ -291,3 +284,8 @@ def _checked(binds: tuple[tuple[Path, str], ...]) -> tuple[tuple[Path, str], ...
                 next_step="choose another folder (--tmpdir)",
             )
     return binds
+
+
+def shell_words(container: str) -> list[str]:
+    """Give the words after the program that open a shell in a container, for both engines."""
+    return ["exec", "--interactive", "--tty", "--workdir", "/", container, *SHELL]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.engines.oci import LIFELINE, SHELL, ContainerSpec, ImageConfig
-from dlcontainer.engines.oci_client import SdkClient
+from dlcontainer.engines.oci_client import SdkClient, shell_words
 
 # Source: docs.podman.io/en/latest/_static/api.html; all of it is there since 4.0.
 _VERSION = "v4.0.0"
@@ -25,6 +25,10 @@ class PodmanClient(SdkClient):
         """Make an image of one layer of a root tree."""
         with self._asking("import the base"), tar.open("rb") as file:
             self._post("/images/import", {"reference": name}, data=file)
+
+    def shell_argv(self, container: str) -> list[str]:
+        """Give the command of the engine's own program that opens a shell in a container."""
+        return ["podman", "--remote", f"--url=unix://{self.daemon.socket}", *shell_words(container)]
 
     def _create(self, spec: ContainerSpec) -> str:
         body = {
