@@ -72,14 +72,14 @@ class OciBench:
     delivered: Delivered | None = None
     _parent: OciImage | None = None
     _container: str | None = None
-    _store: OciStore = field(init=False)
+    store: OciStore = field(init=False)
 
     def __post_init__(self) -> None:
-        self._store = OciStore(client=self.client, arch=self.work.plan.site.arch)
+        self.store = OciStore(client=self.client, arch=self.work.plan.site.arch)
 
     def recall(self, key: str) -> Kept | None:
         """Give the kept result of a step; whoever may write to the store is trusted (OciStore)."""
-        return self._store.recall(key)
+        return self.store.recall(key)
 
     def begin(self, parent: Kept | None) -> None:
         """Start from a kept result, or from the base; raises DamagedError for one that is gone."""
@@ -87,7 +87,7 @@ class OciBench:
         if parent is None:
             self._parent = self._base()
             return
-        self._parent = self.client.image(self._store.name(parent.key))
+        self._parent = self.client.image(self.store.name(parent.key))
         if self._parent is None:
             raise DamagedError(parent.key)
 
@@ -99,12 +99,12 @@ class OciBench:
 
     def keep(self, step: StepWork, packages: Packages) -> Kept:
         """Keep the tree as it is now as this step's result; it appears whole or not at all."""
-        name, comment = self._store.name(step.key), ocistore.comment(step, packages)
+        name, comment = self.store.name(step.key), ocistore.comment(step, packages)
         config = ImageConfig(entrypoint=self._from().entrypoint)
         self._parent = self.client.commit(self._running(), name, comment, config)
         # The next step's layer holds that step alone: it gets a container of its own.
         self.drop_container()
-        return self._store.kept(step.key, self._parent)
+        return self.store.kept(step.key, self._parent)
 
     def finish(self, target: Path) -> None:
         """Make the image of the tree as it is now, with the plan's environment and labels."""
@@ -114,7 +114,7 @@ class OciBench:
             environment=ociconfig.environment(plan),
             labels=ociconfig.all_labels(plan),
         )
-        name = self._store.prefix + image_name(plan)
+        name = f"{self.store.prefix}{repository_of(plan.name)}:{plan.digest[:12]}"
         parent = self._from()
         image = self.client.commit(self._running(), name, f"dlcontainer {plan.name}", config)
         self.drop_container()
@@ -140,8 +140,7 @@ class OciBench:
 
     def _running(self) -> str:
         if self._container is None:
-            name = f"{_prefix()}{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}"
-            spec = ContainerSpec(image=self._from(), name=name, binds=self.work.binds)
+            spec = ContainerSpec(image=self._from(), name=container_name(), binds=self.work.binds)
             self._container = self.client.start(spec)
         return self._container
 
@@ -163,7 +162,7 @@ class OciBench:
             if self.client.image(reference) is None:
                 self.client.pull(reference, self.work.on_line, plain_http=self.work.plain_http)
         else:
-            reference = self._store.name(self.work.base_key)
+            reference = self.store.name(self.work.base_key)
             if self.client.image(reference) is None:
                 tar = self.work.base(self.work.folder)
                 self.client.import_tree(tar, reference)
@@ -177,10 +176,10 @@ class OciBench:
         return image
 
 
-def image_name(plan: Plan) -> str:
-    """Name a plan's image as registries allow it: dlcontainer/NAME:DIGEST."""
-    name = re.sub(r"[^a-z0-9.]+|[.]{2,}", "-", plan.name.lower()).strip(".-")
-    return f"dlcontainer/{re.sub(r'[.-]{2,}', '-', name)}:{plan.digest[:12]}"
+def repository_of(name: str) -> str:
+    """Name a plan's images as registries allow it: lower case, one separator at a time."""
+    plain = re.sub(r"[^a-z0-9.]+|[.]{2,}", "-", name.lower())
+    return f"dlcontainer/{re.sub(r'[.-]{2,}', '-', plain).strip('.-')}"
 
 
 def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
@@ -195,6 +194,11 @@ def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
                 f"the engine noted other {what} in the image than the plan's: {', '.join(wrong)}",
                 next_step="report it with the engine's version: `dlcontainer doctor`",
             )
+
+
+def container_name() -> str:
+    """Give a new name that says whose process a container belongs to."""
+    return f"{_prefix()}{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}"
 
 
 def reap(client: OciClient) -> list[str]:

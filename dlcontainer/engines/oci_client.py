@@ -224,7 +224,7 @@ class SdkClient:
         lifeline = self._lifelines.pop(container, None)
         if lifeline is not None:
             # The SDK hands out a file over the socket, and keeps the response that owns it.
-            lifeline._response.close()  # noqa: SLF001
+            lifeline._response.close()
             lifeline.close()
 
     def _tls(self, *, plain_http: bool) -> dict[str, str]:
@@ -241,14 +241,14 @@ class SdkClient:
 
         registry, _ = auth.resolve_repository_name(repository)
         header = auth.get_config_header(self.api, registry) or auth.encode_header({})
-        answer = self.api._post(  # noqa: SLF001 - the SDK's own calls don't know tlsVerify
-            self.api._url(path),  # noqa: SLF001
+        answer = self.api._post(
+            self.api._url(path),
             params=dict(params),
             headers={"X-Registry-Auth": header},
             stream=True,
         )
-        self.api._raise_for_status(answer)  # noqa: SLF001
-        entries = self.api._stream_helper(answer, decode=True)  # noqa: SLF001
+        self.api._raise_for_status(answer)
+        entries = self.api._stream_helper(answer, decode=True)
         for line in self._told(entries):
             on_line(line)
 

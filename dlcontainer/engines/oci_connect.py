@@ -1,6 +1,6 @@
 """Find Docker's or Podman's socket and ask who answers there."""
 
-import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,22 +59,35 @@ def connect(kind: OciKind, environ: Mapping[str, str], uid: int) -> SdkClient:
     The caller closes the client.
     """
     tried = sockets(kind, environ, uid)
-    socket = next((path for path in tried if _exists(path)), None)
-    if socket is None:
+    path = next((path for path in tried if _exists(path)), None)
+    if path is None:
         found = find_program(kind, environ)
         raise EngineError(
             f"{kind} does not run here" if found else f"no {kind} here",
             why=f"no socket {' or '.join(map(str, tried))}",
             next_step=_START[kind] if found else _INSTALL[kind],
         )
-    if not os.access(socket, os.R_OK | os.W_OK):
-        raise EngineError(
-            f"{socket}: no permission",
-            why="only its owner and its group may use the engine",
-            next_step="an administrator types: usermod --append --groups docker USER (who may "
-            "use this socket is as good as root); or use --engine podman, which needs no root",
-        )
-    return _client(kind, socket)
+    _knock(kind, path)
+    return _client(kind, path)
+
+
+def _knock(kind: OciKind, path: Path) -> None:
+    """Raise EngineError where nobody may, or can, be reached at a socket."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        try:
+            trial.settimeout(_FIRST_ANSWER_S)
+            trial.connect(str(path))
+        except PermissionError:
+            raise EngineError(
+                f"{path}: no permission",
+                why="only its owner and its group may use the engine",
+                next_step="an administrator types: usermod --append --groups docker USER (who may "
+                "use this socket is as good as root); or use --engine podman, which needs no root",
+            ) from None
+        except OSError as error:
+            raise EngineError(
+                f"{kind} does not answer at {path}", why=error.strerror, next_step=_START[kind]
+            ) from None
 
 
 def _exists(path: Path) -> bool:
@@ -84,26 +97,26 @@ def _exists(path: Path) -> bool:
         return True  # in a folder that may not be entered: said so by the caller
 
 
-def _client(kind: OciKind, socket: Path) -> SdkClient:
+def _client(kind: OciKind, path: Path) -> SdkClient:
     import docker
     from docker.errors import DockerException
     from requests import RequestException
 
-    address = f"{_SCHEME}{socket}"
+    address = f"{_SCHEME}{path}"
     try:
         first = docker.APIClient(base_url=address, version="auto", timeout=_FIRST_ANSWER_S)
         version, info, api_version = first.version(), first.info(), first.api_version
         first.close()
     except (DockerException, RequestException) as error:
         raise EngineError(
-            f"{kind} does not answer at {socket}", why=str(error), next_step=_START[kind]
+            f"{kind} does not answer at {path}", why=str(error), next_step=_START[kind]
         ) from None
     api = docker.APIClient(base_url=address, version=api_version, timeout=_LONGEST_S)
-    daemon = _daemon(version, info, socket)
+    daemon = _daemon(version, info, path)
     if daemon.kind != kind:
         api.close()
         raise EngineError(
-            f"{socket} is {daemon.kind}'s, not {kind}'s", next_step=f"--engine {daemon.kind}"
+            f"{path} is {daemon.kind}'s, not {kind}'s", next_step=f"--engine {daemon.kind}"
         )
     if kind == "docker":
         return SdkClient(api=api, daemon=daemon)
@@ -115,14 +128,14 @@ def _client(kind: OciKind, socket: Path) -> SdkClient:
     return PodmanClient(api=api, daemon=daemon)
 
 
-def _daemon(version: Mapping[str, Any], info: Mapping[str, Any], socket: Path) -> Daemon:
+def _daemon(version: Mapping[str, Any], info: Mapping[str, Any], path: Path) -> Daemon:
     parts = {str(part.get("Name")) for part in version.get("Components") or ()}
     options = [str(option) for option in info.get("SecurityOptions") or ()]
     return Daemon(
         kind="podman" if "Podman Engine" in parts else "docker",
         version=str(version["Version"]),
-        socket=socket,
-        owner=_owner(socket),
+        socket=path,
+        owner=_owner(path),
         storage_driver=str(info.get("Driver") or "unknown"),
         storage=Path(str(info.get("DockerRootDir") or "/")),
         rootless=any("rootless" in option for option in options),

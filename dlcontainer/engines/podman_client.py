@@ -76,7 +76,7 @@ class PodmanClient(SdkClient):
             timeout=self.api.timeout,
             **more,
         )
-        self.api._raise_for_status(answer)  # noqa: SLF001
+        self.api._raise_for_status(answer)
         return answer.json()
 
 

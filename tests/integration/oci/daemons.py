@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -59,7 +60,7 @@ def running(kind: OciKind) -> Iterator[Service]:
         ):
             try:
                 ready = poll(lambda: socket.exists() or server.poll() is not None, _READY_S)
-                assert ready and server.poll() is None, (folder / "log").read_text()
+                assert (ready, server.poll()) == (True, None), (folder / "log").read_text()
                 yield Service(kind=kind, socket=socket)
             finally:
                 _end(server)
@@ -98,8 +99,24 @@ def _end(server: "subprocess.Popen[bytes]") -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Unmount what an engine left mounted in its folder, the innermost first, and remove it."""
+    """End who still works for an engine, unmount what it left mounted, and remove its folder."""
+    # Podman's helpers outlive it: they remove a container that has ended, and mount for that.
+    if not poll(lambda: not _helpers(folder), _PATIENCE_S):
+        for pid in _helpers(folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     for point in sorted((m for m in mounts if m.startswith(f"{folder}/")), reverse=True):
         subprocess.run(["umount", "--lazy", point], check=False)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _helpers(folder: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and f"{folder}/".encode() in (
+                process / "cmdline"
+            ).read_bytes().replace(b"\0", b" "):
+                found.append(int(process.name))
+    return found

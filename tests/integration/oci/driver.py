@@ -5,6 +5,7 @@ A program of its own, so that tests can kill it: prints JSON of what was done.
 
 import json
 import os
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from dlcontainer.growing import Policy
 from dlcontainer.ocibench import OciWork
 from dlcontainer.ociroutes import Deliverer, Outcome, Packer, Route
 from dlcontainer.progress import Steps
+from dlcontainer.rootfs import BaseTree
 from dlcontainer.shell import CommandFailedError, ProcessRunner
 from dlcontainer.steps import StepWork
 from dlcontainer.workshop import Workshop
@@ -44,7 +46,8 @@ class Told:
     """A Progress that prints on stderr."""
 
     def step(self, title: str) -> None:
-        print(title, file=sys.stderr, flush=True)
+        sys.stderr.write(f"{title}\n")
+        sys.stderr.flush()
 
     line = note = step
 
@@ -70,7 +73,7 @@ def build(order: Order) -> dict[str, object]:
         log = output / f"{plan.name}.log"
         routed = workshop.route(plan, shop, work)
         base = workshop.base(plan, shop, routed, (work, log), progress)
-        assert base is not None
+        assert isinstance(base, BaseTree)
         context.stage(plan, work / "context")
         root = steps.root(base.sha256, plan.site.arch, order.kind)
         todo = steps.work(plan, work / "context", root)
@@ -102,7 +105,9 @@ def build(order: Order) -> dict[str, object]:
             )
             progress.begin("finish", "finish")
             image = output / f"{plan.name}{SUFFIXES[order.outcome]}"
-            bench.finish(image)
+            bench.finish(work / "image")
+            if order.outcome != "image":
+                shutil.move(work / "image", image)
             progress.end()
         packages = tuple(package for one in done for package in one.packages)
         if order.outcome == "sif":
@@ -139,4 +144,4 @@ def _failure(step: StepWork, error: CommandFailedError) -> BuildError:
 
 
 if __name__ == "__main__":
-    print(json.dumps(build(Order(**json.loads(sys.argv[1])))))
+    sys.stdout.write(json.dumps(build(Order(**json.loads(sys.argv[1])))))
