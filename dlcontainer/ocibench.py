@@ -17,6 +17,7 @@ from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import ociconfig
+from dlcontainer.formats.commands import SYSTEM_PATH
 from dlcontainer.lines import Lines
 from dlcontainer.ociroutes import Delivered, Deliverer
 from dlcontainer.ocistore import OciStore
@@ -109,16 +110,20 @@ class OciBench:
     def finish(self, target: Path) -> None:
         """Make the image of the tree as it is now, with the plan's environment and labels."""
         plan = self.work.plan
+        parent = self._from()
         config = ImageConfig(
-            entrypoint=self._from().entrypoint,
-            environment=ociconfig.environment(plan),
+            entrypoint=parent.entrypoint,
+            environment=ociconfig.environment(plan, parent.environment),
             labels=ociconfig.all_labels(plan),
         )
         name = f"{self.store.prefix}{repository_of(plan.name)}:{plan.digest[:12]}"
-        parent = self._from()
         image = self.client.commit(self._running(), name, f"dlcontainer {plan.name}", config)
         self.drop_container()
-        _require(image, parent, config)
+        try:
+            _require(image, parent, config)
+        except BuildError:
+            self.client.untag(name)
+            raise
         self.delivered = self.deliverer.deliver(
             self.client, name, target, (self.work.folder, self.work.log)
         )
@@ -147,7 +152,7 @@ class OciBench:
     def _execute(self, argv: tuple[str, ...], what: str) -> None:
         container = self._running()
         # Neither the engine's variables nor the base's: the same as at Apptainer's workbench.
-        clean = ("/usr/bin/env", "-i", f"PATH={ociconfig.SYSTEM_PATH}", "TERM=dumb")
+        clean = ("/usr/bin/env", "-i", f"PATH={SYSTEM_PATH}", "TERM=dumb")
         with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
             lines = Lines(self.work.on_line, log)
             code = self.client.execute(container, (*clean, *argv), lines.sinks()[0])

@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 
 from dlcontainer.formats import labels
+from dlcontainer.formats.commands import SYSTEM_PATH
 from dlcontainer.plan import Plan
 
-# As in templates/image/Dockerfile.j2; a test compares the two.
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-
-def environment(plan: Plan) -> Mapping[str, str]:
-    """Give the variables that the image sets."""
-    path = f"{plan.recipe.prefix}/bin:{SYSTEM_PATH}"
-    return {"PATH": path, **dict(sorted(plan.environment.items()))}
+def environment(plan: Plan, base: Mapping[str, str]) -> Mapping[str, str]:
+    """Give the variables that the image sets; `base` are those of what it stands on."""
+    rest = base.get("PATH", SYSTEM_PATH) if plan.recipe.base.image else SYSTEM_PATH
+    own = dict(sorted(plan.environment.items()))
+    return {"PATH": f"{plan.recipe.prefix}/bin:{rest}", **own}
 
 
 def all_labels(plan: Plan) -> Mapping[str, str]:

@@ -208,6 +208,8 @@ def test_what_an_engine_adds_of_its_own_is_refused(
         bench.begin(None)
         with pytest.raises(BuildError, match=r"other variables .* than the plan's: http_proxy"):
             bench.finish(tmp_path / "none")
+    assert [words[0] for words in client.calls[-1:]] == ["untag"]
+    assert list(client.store) == [f"dlcontainer/steps:{BASE}"]
 
 
 def test_only_containers_of_dead_processes_go(client: FakeClient, plan: Plan) -> None:

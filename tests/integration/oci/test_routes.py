@@ -27,9 +27,9 @@ def test_all_steps_run_and_the_wheels_are_known(built: dict[str, Any]) -> None:
 
 
 def test_validate_agrees_with_apptainers_own_image(
-    built: dict[str, Any], builder: Builder, expected: dict[str, bool]
+    built: dict[str, Any], world: World, expected: dict[str, bool]
 ) -> None:
-    checks = builder.world.checks(Path(built["image"]))
+    checks = world.checks(Path(built["image"]))
     assert {name: ok for name, (ok, _) in checks.items()} == expected
     assert "verify" in expected
     assert all(expected.values())
@@ -73,7 +73,8 @@ def test_the_image_in_the_store_says_what_the_dockerfile_says(
     image = client.image(body["name"])
     assert image is not None
     assert image.environment == {
-        "PATH": "/opt/tiny/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        "LANG": "C.UTF-8",
+        "PATH": "/opt/tiny/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     }
     assert image.labels["org.opencontainers.image.title"] == "tiny"
     assert image.entrypoint == ()
@@ -91,13 +92,14 @@ def test_through_a_registry(
     builder: Builder,
     client: SdkClient,
     registry: str,
+    world: World,
     tiny: Path,
     tmp_path: Path,
     expected: dict[str, bool],
 ) -> None:
     namespace = f"{registry}/{builder.service.kind}"
     body = builder.build(tiny, tmp_path, registry=namespace)
-    checks = builder.world.checks(Path(body["image"]))
+    checks = world.checks(Path(body["image"]))
     assert {name: ok for name, (ok, _) in checks.items()} == expected
     pushed = f"{namespace}/tiny-1.0-local@{body['digest']}"
     lines: list[str] = []
