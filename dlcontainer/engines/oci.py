@@ -16,6 +16,11 @@ LIFELINE = ("/bin/sh", "-c", "while read -r _; do :; done")
 SHELL = ("/bin/sh",)
 
 
+def shell_words(container: str) -> list[str]:
+    """Give the words after the program that open a shell in a container, for both engines."""
+    return ["exec", "--interactive", "--tty", "--workdir", "/", container, *SHELL]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Daemon:
     """What an engine says of itself; `rootless` where it runs with no more than a user's rights.

@@ -15,6 +15,7 @@ from dlcontainer.engines.oci import (
     Daemon,
     ImageConfig,
     OciImage,
+    shell_words,
 )
 from dlcontainer.errors import EngineError
 
@@ -32,12 +33,12 @@ class SdkClient:
 
     def image(self, name: str) -> OciImage | None:
         """Look an image up by name or id; None where there is none."""
-        from docker.errors import ImageNotFound
+        from docker.errors import NotFound
 
         with self._asking(f"look for {name}"):
             try:
                 found, layers = self.api.inspect_image(name), self.api.history(name)
-            except ImageNotFound:
+            except NotFound:
                 return None
         config = found["Config"] or {}
         return OciImage(
@@ -76,7 +77,7 @@ class SdkClient:
         repository, tag = (name, digest) if digest else reference.rpartition(":")[::2]
         params = {"fromImage": repository, "tag": tag, **self._tls(plain_http=plain_http)}
         with self._asking(f"pull {reference}"):
-            self._stream("/images/create", params, repository, on_line)
+            self._stream(self.api._url("/images/create"), params, repository, on_line)
 
     def start(self, spec: ContainerSpec) -> str:
         """Start a container that lives as long as this client, at most; give its id."""
@@ -118,10 +119,16 @@ class SdkClient:
         self, container: str, argv: tuple[str, ...], sink: Callable[[bytes], object]
     ) -> int:
         """Run a command as root in a container; give its exit code."""
+        from docker.utils.socket import frames_iter
+
         with self._asking("run a command in the container"):
             run = self.api.exec_create(container, list(argv), user="0", workdir="/")["Id"]
-            for chunk in self.api.exec_start(run, stream=True):
-                sink(chunk)
+            stream = self.api.exec_start(run, socket=True)
+            try:
+                for _, chunk in frames_iter(stream, tty=False):
+                    sink(chunk)
+            finally:
+                _close(stream)
             code = self.api.exec_inspect(run)["ExitCode"]
         if code is None:
             raise EngineError(
@@ -187,9 +194,9 @@ class SdkClient:
 
     def untag(self, name: str) -> None:
         """Take a name away, and the image with its last; one that is gone is no error."""
-        from docker.errors import ImageNotFound
+        from docker.errors import NotFound
 
-        with self._asking(f"remove {name}"), contextlib.suppress(ImageNotFound):
+        with self._asking(f"remove {name}"), contextlib.suppress(NotFound):
             self.api.remove_image(name)
 
     def save(self, name: str, target: Path) -> None:
@@ -209,7 +216,8 @@ class SdkClient:
             on_line(line)
 
         with self._asking(f"push {name}"):
-            self._stream(f"/images/{repository}/push", params, repository, take)
+            url = self.api._url(f"/images/{repository}/push")
+            self._stream(url, params, repository, take)
         if not digests:
             raise EngineError(f"{self.daemon.kind} pushed {name}, but named no digest")
         return digests[-1]
@@ -223,30 +231,20 @@ class SdkClient:
     def _cut(self, container: str) -> None:
         lifeline = self._lifelines.pop(container, None)
         if lifeline is not None:
-            # The SDK hands out a file over the socket, and keeps the response that owns it.
-            lifeline._response.close()
-            lifeline.close()
+            _close(lifeline)
 
     def _tls(self, *, plain_http: bool) -> dict[str, str]:
         return {"tlsVerify": "false"} if plain_http else {}
 
     def _stream(
-        self,
-        path: str,
-        params: Mapping[str, str],
-        repository: str,
-        on_line: Callable[[str], None],
+        self, url: str, params: Mapping[str, str], repository: str, on_line: Callable[[str], None]
     ) -> None:
         from docker import auth
 
         registry, _ = auth.resolve_repository_name(repository)
         header = auth.get_config_header(self.api, registry) or auth.encode_header({})
-        answer = self.api._post(
-            self.api._url(path),
-            params=dict(params),
-            headers={"X-Registry-Auth": header},
-            stream=True,
-        )
+        headers = {"X-Registry-Auth": header}
+        answer = self.api._post(url, params=dict(params), headers=headers, stream=True)
         self.api._raise_for_status(answer)
         entries = self.api._stream_helper(answer, decode=True)
         for line in self._told(entries):
@@ -256,6 +254,8 @@ class SdkClient:
         for entry in entries:
             if "error" in entry:
                 raise EngineError(f"{self.daemon.kind} said: {entry['error']}")
+            if "stream" in entry:
+                yield str(entry["stream"]).rstrip()
             if "status" in entry:
                 yield " ".join(str(entry[key]) for key in ("id", "status") if entry.get(key))
 
@@ -286,6 +286,9 @@ def _checked(binds: tuple[tuple[Path, str], ...]) -> tuple[tuple[Path, str], ...
     return binds
 
 
-def shell_words(container: str) -> list[str]:
-    """Give the words after the program that open a shell in a container, for both engines."""
-    return ["exec", "--interactive", "--tty", "--workdir", "/", container, *SHELL]
+def _close(stream: Any) -> None:
+    # The SDK hands out a file over a socket, beside the response that owns it, and closes neither.
+    connection = stream._sock
+    stream._response.close()
+    stream.close()
+    connection.close()

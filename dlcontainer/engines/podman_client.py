@@ -6,11 +6,12 @@ proxies among it; only its own calls can leave that out.
 
 import json
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.engines.oci import LIFELINE, SHELL, ContainerSpec, ImageConfig
-from dlcontainer.engines.oci_client import SdkClient, shell_words
+from dlcontainer.engines.oci import LIFELINE, SHELL, ContainerSpec, ImageConfig, shell_words
+from dlcontainer.engines.oci_client import SdkClient
 
 # Source: docs.podman.io/en/latest/_static/api.html; all of it is there since 4.0.
 _VERSION = "v4.0.0"
@@ -25,6 +26,13 @@ class PodmanClient(SdkClient):
         """Make an image of one layer of a root tree."""
         with self._asking("import the base"), tar.open("rb") as file:
             self._post("/images/import", {"reference": name}, data=file)
+
+    def pull(self, reference: str, on_line: Callable[[str], None], *, plain_http: bool) -> None:
+        """Fetch an image of a registry: NAME:TAG or NAME@DIGEST."""
+        params = {"reference": reference, **self._tls(plain_http=plain_http)}
+        repository = reference.partition("@")[0]
+        with self._asking(f"pull {reference}"):
+            self._stream(self._url("/images/pull"), params, repository, on_line)
 
     def shell_argv(self, container: str) -> list[str]:
         """Give the command of the engine's own program that opens a shell in a container."""
@@ -69,9 +77,12 @@ class PodmanClient(SdkClient):
         }
         return str(self._post("/commit", params)["Id"])
 
+    def _url(self, path: str) -> str:
+        return f"{self.api.base_url}/{_VERSION}/libpod{path}"
+
     def _post(self, path: str, params: dict[str, Any] | None = None, **more: Any) -> Any:
         answer = self.api.post(
-            f"{self.api.base_url}/{_VERSION}/libpod{path}",
+            self._url(path),
             params=params,
             timeout=self.api.timeout,
             **more,

@@ -142,16 +142,20 @@ def test_podman_is_told_with_quotes_and_no_escapes(podman: PodmanClient, api: Ma
 
 
 def test_a_command_that_the_engine_cut_off_has_no_exit_code(
-    docker: SdkClient, api: MagicMock
+    docker: SdkClient, api: MagicMock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[bytes] = []
-    api.exec_start.return_value = iter([b"a", b"b"])
+    monkeypatch.setattr(
+        "docker.utils.socket.frames_iter", lambda stream, tty: iter([(1, b"a"), (2, b"b")])
+    )
     api.exec_inspect.return_value = {"ExitCode": 3}
     assert docker.execute("c", ("true",), said.append) == 3
     assert (said, api.exec_create.call_args.kwargs["user"]) == ([b"a", b"b"], "0")
     api.exec_inspect.return_value = {"ExitCode": None}
     with pytest.raises(EngineError, match="ended the container in the middle of a step"):
         docker.execute("c", ("true",), said.append)
+    # The SDK would leave a connection open with each command.
+    assert api.exec_start.return_value._sock.close.call_count == 2
 
 
 @pytest.mark.parametrize("answer", [NotFound("gone"), failure(409, "removal in progress")])
@@ -207,6 +211,19 @@ def test_a_pull_names_the_digest_or_the_tag(
     stream(api)
     docker.pull(reference, print, plain_http=False)
     assert api._post.call_args.kwargs["params"] == params
+
+
+def test_podman_pulls_by_its_own_call_which_knows_plain_http(
+    podman: PodmanClient, api: MagicMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docker.auth.get_config_header", lambda client, registry: None)
+    stream(api, {"stream": "Copying blob\n"}, {"id": "1"})
+    lines: list[str] = []
+    podman.pull("127.0.0.1:5/r@sha256:1", lines.append, plain_http=True)
+    assert api._post.call_args.args[0].endswith("/libpod/images/pull")
+    wanted = {"reference": "127.0.0.1:5/r@sha256:1", "tlsVerify": "false"}
+    assert api._post.call_args.kwargs["params"] == wanted
+    assert lines == ["Copying blob"]
 
 
 def test_an_import_says_what_went_wrong(docker: SdkClient, api: MagicMock, tmp_path: Path) -> None:
