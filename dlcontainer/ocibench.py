@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import ocistore, steps
+from dlcontainer import ocistore, stepwork
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError
@@ -23,7 +23,7 @@ from dlcontainer.ociroutes import Delivered, Deliverer
 from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError, Completed
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept, Packages
 
 # The folders of the container, where nothing of the host is bound.
@@ -94,7 +94,7 @@ class OciBench:
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script; raises CommandFailedError."""
-        with steps.laid_out(step, self.work.binds[0][0]) as script:
+        with stepwork.laid_out(step, self.work.binds[0][0]) as script:
             self._execute(("/bin/sh", script), f"step {step.name}")
         self._execute(("/bin/sh", "-c", _EMPTY_TMP), f"clean after step {step.name}")
 

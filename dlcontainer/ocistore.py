@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.fields import OCI_ARCH, Arch
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Kept, Packages
 
 _REPOSITORY = "dlcontainer/steps"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import ocibench, steps
+from dlcontainer import ocibench, stepwork
 from dlcontainer.engines.oci import OciKind
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import context, labels
@@ -15,7 +15,7 @@ from dlcontainer.ocibench import OciBench, OciWork
 from dlcontainer.ociroutes import Deliverer, Route
 from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Kept
 from tests.fakeoci import FakeClient, daemon, image
 from tests.values import folder_of, plan_of
@@ -33,7 +33,7 @@ def plan(tmp_path: Path) -> Plan:
 @pytest.fixture
 def todo(plan: Plan, tmp_path: Path) -> list[StepWork]:
     context.stage(plan, tmp_path / "context")
-    return steps.work(plan, tmp_path / "context", {})
+    return stepwork.work(plan, tmp_path / "context", {})
 
 
 def work_of(plan: Plan, folder: Path, **changes: Any) -> OciWork:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import growing, ocibase, ocibench, record, routing, steps, workshop
+from dlcontainer import growing, ocibase, ocibench, record, routing, stepwork, workshop
 from dlcontainer.cli.world import World
 from dlcontainer.engines import apptainer, oci_connect, trial
 from dlcontainer.engines.oci import OciKind
@@ -23,7 +23,7 @@ from dlcontainer.ociroutes import Deliverer, Outcome, Packer, Route
 from dlcontainer.progress import Steps
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.shell import CommandFailedError, ProcessRunner
-from dlcontainer.steps import StepWork
+from dlcontainer.stepwork import StepWork
 from dlcontainer.workshop import Workshop
 from dlcontainer.workspace import workspace
 
@@ -75,8 +75,8 @@ def build(order: Order) -> dict[str, object]:
         base = workshop.base(plan, shop, routed, (work, log), progress)
         assert isinstance(base, BaseTree)
         context.stage(plan, work / "context")
-        root = steps.root(base.sha256, plan.site.arch, order.kind)
-        todo = steps.work(plan, work / "context", root)
+        root = stepwork.root(base.sha256, plan.site.arch, order.kind)
+        todo = stepwork.work(plan, work / "context", root)
         route = Route(
             outcome=order.outcome, registry=order.registry, plain_http=bool(order.registry)
         )
