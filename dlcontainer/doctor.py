@@ -3,18 +3,15 @@
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from dlcontainer import emulation, machine
+from dlcontainer import emulation, machine, ocidoctor
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.errors import EngineError
 from dlcontainer.fields import ARCHES
+from dlcontainer.finding import Finding
 from dlcontainer.machine import Host, find_program
 from dlcontainer.shell import Runner
-
-State = Literal["ok", "poor", "bad"]
 
 # program -> (what for, package)
 HELPERS = {
@@ -26,21 +23,11 @@ _SMALL_TMP_MB = 5000
 _SMALL_MEMORY_MB = 4000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """One thing looked at: fine, poor (works, but), or bad (does not work); and the cure."""
-
-    name: str
-    state: State
-    detail: str
-    mend: str | None = None
-
-
 def examine(host: Host, runner: Runner, cache: Path) -> list[Finding]:
     """Look at all that building and running needs; the engine is really tried."""
     findings = [_host(host), *_engine(host, runner, cache), *_helpers(host)]
     findings += [_namespaces(host), _subordinate_ids(host), _fuse(host), *_space(host)]
-    findings += [_memory(), _way_out(host), _emulation(host)]
+    findings += [_memory(), _way_out(host), _emulation(host), *ocidoctor.examine(host)]
     return findings
 
 
@@ -118,7 +105,7 @@ def _namespaces(host: Host) -> Finding:
 
 
 def _subordinate_ids(host: Host) -> Finding:
-    missing = [name for name in ("/etc/subuid", "/etc/subgid") if not _has_range(name, host)]
+    missing = machine.without_subordinate_ids(host)
     if not missing:
         return Finding(name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid")
     line = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
@@ -129,14 +116,6 @@ def _subordinate_ids(host: Host) -> Finding:
         "may fail to install, and mmdebstrap needs them unless root runs it",
         mend=f"an administrator types: {line}",
     )
-
-
-def _has_range(name: str, host: Host) -> bool:
-    try:
-        lines = Path(name).read_text().splitlines()
-    except OSError:
-        return False
-    return any(line.split(":")[0] in {host.user, str(host.uid)} for line in lines)
 
 
 def _fuse(host: Host) -> Finding:

@@ -79,6 +79,19 @@ def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
     )
 
 
+def without_subordinate_ids(host: Host) -> list[str]:
+    """Name the files of /etc/subuid and /etc/subgid that give this user no ids."""
+    return [name for name in ("/etc/subuid", "/etc/subgid") if not _has_range(name, host)]
+
+
+def _has_range(name: str, host: Host) -> bool:
+    try:
+        lines = Path(name).read_text().splitlines()
+    except OSError:
+        return False
+    return any(line.split(":")[0] in {host.user, str(host.uid)} for line in lines)
+
+
 def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
     """Find a program on PATH, else beside this Python: `make setup` puts private tools there."""
     folders = [part for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]

@@ -25,6 +25,10 @@ QEMU = "qemu-user-static"
 # what shows that it is there (a program, or a file) -> Debian's package
 WANTED = {
     "chromium": "chromium",
+    # The tests run engines of their own, with private sockets and stores.
+    "dockerd": "docker.io",
+    "podman": "podman",
+    "runc": "runc",
     "mpirun": "openmpi-bin",
     "qemu-ppc64le-static": QEMU,
     "tclsh": "tcl",

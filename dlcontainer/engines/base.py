@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-EngineKind = Literal["apptainer"]
+EngineKind = Literal["apptainer", "docker", "podman"]
 
 # (folder or file of the host, path in the image)
 Binds = tuple[tuple[Path, str], ...]

@@ -31,7 +31,7 @@ class Block:
     is_script: bool
 
 
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def search_path(plan: Plan) -> Text:
@@ -39,7 +39,7 @@ def search_path(plan: Plan) -> Text:
 
     An image that serves as a base may have its own (/usr/local/cuda/bin …), which stays.
     """
-    rest = '"$PATH"' if plan.recipe.base.image else _SYSTEM_PATH
+    rest = '"$PATH"' if plan.recipe.base.image else SYSTEM_PATH
     return Text(f"{quote(f'{plan.recipe.prefix}/bin')}:{rest}")
 
 

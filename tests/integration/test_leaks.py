@@ -38,8 +38,11 @@ TOKEN, SECRET = "planted-token-1f7d", "planted-secret-93ab"
 
 @pytest.fixture(scope="module")
 def planted(world: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return plant(world, tmp_path_factory.mktemp("planted"))
+
+
+def plant(world: World, folder: Path) -> World:
     """Give a world whose user has secrets and a way to the outside of its own."""
-    folder = tmp_path_factory.mktemp("planted")
     own = isolated(folder, Path(world.environ["XDG_CACHE_HOME"]))
     home = Path(own.environ["HOME"])
     links = write_wheel(folder / LINKS).parent

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlcontainer import doctor, machine
-from dlcontainer.doctor import Finding
+from dlcontainer.finding import Finding
 from dlcontainer.machine import Host, Mount
 from tests.fakes import RecordingRunner, completed
 from tests.values import host

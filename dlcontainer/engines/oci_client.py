@@ -1,0 +1,294 @@
+"""The Docker SDK behind typed calls: HTTP over a unix socket, no process is started."""
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.engines.oci import (
+    LIFELINE,
+    SHELL,
+    ContainerSpec,
+    Daemon,
+    ImageConfig,
+    OciImage,
+    shell_words,
+)
+from dlcontainer.errors import EngineError
+
+_DIGEST = re.compile(r"digest: (sha256:[0-9a-f]{64})")
+_CHUNK = 1 << 20
+
+
+@dataclass(kw_only=True, slots=True)
+class SdkClient:
+    """Docker through its SDK; `api` is a `docker.APIClient`."""
+
+    api: Any
+    daemon: Daemon
+    _lifelines: dict[str, Any] = field(default_factory=dict)
+
+    def image(self, name: str) -> OciImage | None:
+        """Look an image up by name or id; None where there is none."""
+        from docker.errors import NotFound
+
+        with self._asking(f"look for {name}"):
+            try:
+                found, layers = self.api.inspect_image(name), self.api.history(name)
+            except NotFound:
+                return None
+        config = found["Config"] or {}
+        return OciImage(
+            id=str(found["Id"]),
+            names=tuple(found.get("RepoTags") or ()),
+            arch=str(found["Architecture"]),
+            environment=dict(entry.split("=", 1) for entry in config.get("Env") or ()),
+            labels=dict(config.get("Labels") or {}),
+            entrypoint=tuple(config.get("Entrypoint") or ()),
+            created=str(found["Created"]),
+            comment=str(found.get("Comment") or ""),
+            size=int(layers[0]["Size"]),
+        )
+
+    def images(self, repository: str) -> list[OciImage]:
+        """List the images of a repository in the store, the newest first."""
+        with self._asking(f"list {repository}"):
+            listed = self.api.images(filters={"reference": repository})
+        names = [name for entry in listed for name in entry.get("RepoTags") or ()]
+        # Podman takes a reference for a pattern that may stand anywhere in a name.
+        own = [name for name in names if name.rpartition(":")[0] == repository]
+        found = [image for image in map(self.image, own) if image is not None]
+        return sorted(found, key=lambda image: image.created, reverse=True)
+
+    def import_tree(self, tar: Path, name: str) -> None:
+        """Make an image of one layer of a root tree."""
+        repository, _, tag = name.rpartition(":")
+        with self._asking("import the base"), tar.open("rb") as file:
+            answer = self.api.import_image_from_data(file, repository=repository, tag=tag)
+        for _ in self._told(json.loads(line) for line in answer.splitlines() if line.strip()):
+            pass  # what it says beside an error is only the image's id
+
+    def pull(self, reference: str, on_line: Callable[[str], None], *, plain_http: bool) -> None:
+        """Fetch an image of a registry: NAME:TAG or NAME@DIGEST."""
+        name, digest = reference.partition("@")[::2]
+        repository, tag = (name, digest) if digest else reference.rpartition(":")[::2]
+        params = {"fromImage": repository, "tag": tag, **self._tls(plain_http=plain_http)}
+        with self._asking(f"pull {reference}"):
+            self._stream(self.api._url("/images/create"), params, repository, on_line)
+
+    def start(self, spec: ContainerSpec) -> str:
+        """Start a container that lives as long as this client, at most; give its id."""
+        with self._asking("start a container"):
+            container = self._create(spec)
+            try:
+                # Before the start: from its first moment on it ends with us.
+                self._lifelines[container] = self.api.attach_socket(
+                    container, params={"stdin": 1, "stream": 1}
+                )
+                self.api.start(container)
+            except BaseException:
+                self.remove(container)
+                raise
+        return container
+
+    def _create(self, spec: ContainerSpec) -> str:
+        host = self.api.create_host_config(
+            binds=[f"{source}:{target}" for source, target in _checked(spec.binds)],
+            network_mode="host",
+            auto_remove=True,
+            # SELinux would else keep the container out of the bound folders, or relabel them.
+            security_opt=["label=disable"],
+        )
+        made = self.api.create_container(
+            spec.image.id,
+            name=spec.name,
+            entrypoint=list(LIFELINE),
+            host_config=host,
+            stdin_open=True,
+            # Docker notes a container's host name in images that are made of it.
+            hostname="localhost",
+            # The proxies of the user's config.json would stand in the image's environment.
+            use_config_proxy=False,
+        )
+        return str(made["Id"])
+
+    def execute(
+        self, container: str, argv: tuple[str, ...], sink: Callable[[bytes], object]
+    ) -> int:
+        """Run a command as root in a container; give its exit code."""
+        from docker.utils.socket import frames_iter
+
+        with self._asking("run a command in the container"):
+            run = self.api.exec_create(container, list(argv), user="0", workdir="/")["Id"]
+            stream = self.api.exec_start(run, socket=True)
+            try:
+                for _, chunk in frames_iter(stream, tty=False):
+                    sink(chunk)
+            finally:
+                _close(stream)
+            code = self.api.exec_inspect(run)["ExitCode"]
+        if code is None:
+            raise EngineError(
+                f"{self.daemon.kind} ended the container in the middle of a step",
+                why="the connection to the engine was closed",
+                next_step="look into the engine's own log (out of memory, no space, restarted?)",
+            )
+        return int(code)
+
+    def shell_argv(self, container: str) -> list[str]:
+        """Give the command of the engine's own program that opens a shell in a container."""
+        return ["docker", "--host", f"unix://{self.daemon.socket}", *shell_words(container)]
+
+    def commit(self, container: str, name: str, comment: str, config: ImageConfig) -> OciImage:
+        """Make an image of a container as it is now; the name appears when it is whole."""
+        with self._asking(f"keep {name}"):
+            made = self._commit(container, name, comment, config)
+        image = self.image(made)
+        if image is None:
+            raise EngineError(f"{self.daemon.kind} made {name}, but does not have it")
+        return image
+
+    def _commit(self, container: str, name: str, comment: str, config: ImageConfig) -> str:
+        repository, _, tag = name.rpartition(":")
+        body = {
+            "Cmd": list(SHELL),
+            "Entrypoint": list(config.entrypoint),
+            "Env": [f"{key}={value}" for key, value in config.environment.items()],
+            "Labels": dict(config.labels),
+        }
+        answer = self.api.commit(
+            container, repository=repository, tag=tag, message=comment, pause=False, conf=body
+        )
+        return str(answer["Id"])
+
+    def remove(self, container: str) -> None:
+        """End and remove a container; one that is gone is no error."""
+        from docker.errors import APIError, NotFound
+
+        self._cut(container)
+        with self._asking("remove a container"):
+            try:
+                self.api.remove_container(container, v=True, force=True)
+            except NotFound:
+                return
+            except APIError as error:
+                # It is being removed already, since its lifeline was cut.
+                if error.status_code != 409:
+                    raise
+
+    def containers(self, prefix: str) -> list[tuple[str, str]]:
+        """List (id, name) of all containers whose names begin so."""
+        with self._asking("list containers"):
+            listed = self.api.containers(all=True, filters={"name": prefix})
+        named = [(str(entry["Id"]), str(entry["Names"][0]).lstrip("/")) for entry in listed]
+        return [(id_, name) for id_, name in named if name.startswith(prefix)]
+
+    def tag(self, name: str, other: str) -> None:
+        """Give an image another name."""
+        repository, _, tag = other.rpartition(":")
+        with self._asking(f"name {other}"):
+            self.api.tag(name, repository, tag)
+
+    def untag(self, name: str) -> None:
+        """Take a name away, and the image with its last; one that is gone is no error."""
+        from docker.errors import NotFound
+
+        with self._asking(f"remove {name}"), contextlib.suppress(NotFound):
+            self.api.remove_image(name)
+
+    def save(self, name: str, target: Path) -> None:
+        """Write an image as a docker-archive."""
+        with self._asking(f"save {name}"), target.open("wb") as file:
+            for chunk in self.api.get_image(name, chunk_size=_CHUNK):
+                file.write(chunk)
+
+    def push(self, name: str, on_line: Callable[[str], None], *, plain_http: bool) -> str:
+        """Send an image to the registry that its name begins with; give its digest there."""
+        repository, _, tag = name.rpartition(":")
+        params = {"tag": tag, **self._tls(plain_http=plain_http)}
+        digests: list[str] = []
+
+        def take(line: str) -> None:
+            digests.extend(_DIGEST.findall(line))
+            on_line(line)
+
+        with self._asking(f"push {name}"):
+            url = self.api._url(f"/images/{repository}/push")
+            self._stream(url, params, repository, take)
+        if not digests:
+            raise EngineError(f"{self.daemon.kind} pushed {name}, but named no digest")
+        return digests[-1]
+
+    def close(self) -> None:
+        """Close all connections: containers that were started end."""
+        for container in list(self._lifelines):
+            self._cut(container)
+        self.api.close()
+
+    def _cut(self, container: str) -> None:
+        lifeline = self._lifelines.pop(container, None)
+        if lifeline is not None:
+            _close(lifeline)
+
+    def _tls(self, *, plain_http: bool) -> dict[str, str]:
+        return {"tlsVerify": "false"} if plain_http else {}
+
+    def _stream(
+        self, url: str, params: Mapping[str, str], repository: str, on_line: Callable[[str], None]
+    ) -> None:
+        from docker import auth
+
+        registry, _ = auth.resolve_repository_name(repository)
+        header = auth.get_config_header(self.api, registry) or auth.encode_header({})
+        headers = {"X-Registry-Auth": header}
+        answer = self.api._post(url, params=dict(params), headers=headers, stream=True)
+        self.api._raise_for_status(answer)
+        entries = self.api._stream_helper(answer, decode=True)
+        for line in self._told(entries):
+            on_line(line)
+
+    def _told(self, entries: Iterable[Any]) -> Iterator[str]:
+        for entry in entries:
+            if "error" in entry:
+                raise EngineError(f"{self.daemon.kind} said: {entry['error']}")
+            if "stream" in entry:
+                yield str(entry["stream"]).rstrip()
+            if "status" in entry:
+                yield " ".join(str(entry[key]) for key in ("id", "status") if entry.get(key))
+
+    @contextlib.contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        from docker.errors import APIError, DockerException
+        from requests import RequestException
+
+        try:
+            yield
+        except (DockerException, RequestException, ConnectionError) as error:
+            said = error.explanation if isinstance(error, APIError) else None
+            raise EngineError(
+                f"{self.daemon.kind} could not {what}",
+                why=str(said or error),
+                next_step="`dlcontainer doctor` looks at the engine; its own log says more",
+            ) from None
+
+
+def _checked(binds: tuple[tuple[Path, str], ...]) -> tuple[tuple[Path, str], ...]:
+    for source, _ in binds:
+        if any(character in str(source) for character in ":\n"):
+            raise EngineError(
+                f"the engine can't bind {str(source)!r}",
+                why="a ':' or newline in the path",
+                next_step="choose another folder (--tmpdir)",
+            )
+    return binds
+
+
+def _close(stream: Any) -> None:
+    # The SDK hands out a file over a socket, beside the response that owns it, and closes neither.
+    connection = stream._sock
+    stream._response.close()
+    stream.close()
+    connection.close()

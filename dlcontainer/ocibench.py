@@ -1,0 +1,229 @@
+"""The workbench of Docker and Podman: each step runs in a container, and becomes a layer.
+
+No engine's build cache and no BuildKit is needed: folders are bound while a step runs, so nothing
+of the way out is ever in a layer. What a step leaves in /tmp and /var/tmp is thrown away.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer import ocistore, stepwork
+from dlcontainer.engines.base import Binds
+from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
+from dlcontainer.errors import BuildError
+from dlcontainer.formats import ociconfig
+from dlcontainer.formats.commands import SYSTEM_PATH
+from dlcontainer.lines import Lines
+from dlcontainer.ociroutes import Delivered, Deliverer
+from dlcontainer.ocistore import OciStore
+from dlcontainer.plan import Plan
+from dlcontainer.shell import CommandFailedError, Completed
+from dlcontainer.stepwork import StepWork
+from dlcontainer.workbench import DamagedError, Kept, Packages
+
+# The folders of the container, where nothing of the host is bound.
+_EMPTY_TMP = "rm -rf /tmp/..?* /tmp/.[!.]* /tmp/* /var/tmp/..?* /var/tmp/.[!.]* /var/tmp/*"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OciWork:
+    """What an image is made of: the plan, and what its steps start from and see.
+
+    `base` makes a tar of the base's root tree in a folder, or names an image of a registry by
+    digest; `base_key` its digest. `binds` are seen by the steps and are in no layer; the first
+    is the routing's folder.
+    """
+
+    plan: Plan
+    base: Callable[[Path], Path] | str
+    base_key: str
+    binds: Binds
+    folder: Path
+    log: Path
+    on_line: Callable[[str], None]
+    plain_http: bool = False
+
+
+@contextmanager
+def opened(client: OciClient, work: OciWork, deliverer: Deliverer) -> Iterator["OciBench"]:
+    """Hand out a workbench; at the end no container of it is left.
+
+    First, containers of builds that are no more go: those killed before they had started.
+    """
+    reap(client)
+    bench = OciBench(client=client, work=work, deliverer=deliverer)
+    try:
+        yield bench
+    finally:
+        bench.drop_container()
+
+
+@dataclass(kw_only=True, slots=True)
+class OciBench:
+    """One image in the making, in the store of Docker or Podman."""
+
+    client: OciClient
+    work: OciWork
+    deliverer: Deliverer
+    delivered: Delivered | None = None
+    _parent: OciImage | None = None
+    _container: str | None = None
+    store: OciStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = OciStore(client=self.client, arch=self.work.plan.site.arch)
+
+    def recall(self, key: str) -> Kept | None:
+        """Give the kept result of a step; whoever may write to the store is trusted (OciStore)."""
+        return self.store.recall(key)
+
+    def begin(self, parent: Kept | None) -> None:
+        """Start from a kept result, or from the base; raises DamagedError for one that is gone."""
+        self.drop_container()
+        if parent is None:
+            self._parent = self._base()
+            return
+        self._parent = self.client.image(self.store.name(parent.key))
+        if self._parent is None:
+            raise DamagedError(parent.key)
+
+    def run(self, step: StepWork) -> None:
+        """Put the step's files in and run its script; raises CommandFailedError."""
+        with stepwork.laid_out(step, self.work.binds[0][0]) as script:
+            self._execute(("/bin/sh", script), f"step {step.name}")
+        self._execute(("/bin/sh", "-c", _EMPTY_TMP), f"clean after step {step.name}")
+
+    def keep(self, step: StepWork, packages: Packages) -> Kept:
+        """Keep the tree as it is now as this step's result; it appears whole or not at all."""
+        name, comment = self.store.name(step.key), ocistore.comment(step, packages)
+        config = ImageConfig(entrypoint=self._from().entrypoint)
+        self._parent = self.client.commit(self._running(), name, comment, config)
+        # The next step's layer holds that step alone: it gets a container of its own.
+        self.drop_container()
+        return self.store.kept(step.key, self._parent)
+
+    def finish(self, target: Path) -> None:
+        """Make the image of the tree as it is now, with the plan's environment and labels."""
+        plan = self.work.plan
+        parent = self._from()
+        config = ImageConfig(
+            entrypoint=parent.entrypoint,
+            environment=ociconfig.environment(plan, parent.environment),
+            labels=ociconfig.all_labels(plan),
+        )
+        name = f"{self.store.prefix}{repository_of(plan.name)}:{plan.digest[:12]}"
+        image = self.client.commit(self._running(), name, f"dlcontainer {plan.name}", config)
+        self.drop_container()
+        try:
+            _require(image, parent, config)
+        except BuildError:
+            self.client.untag(name)
+            raise
+        self.delivered = self.deliverer.deliver(
+            self.client, name, target, (self.work.folder, self.work.log)
+        )
+
+    def shell_command(self) -> list[str]:
+        """Give the command of a shell in the tree as it is now."""
+        return self.client.shell_argv(self._running())
+
+    def drop_container(self) -> None:
+        """End the running container, if there is one."""
+        container, self._container = self._container, None
+        if container is not None:
+            self.client.remove(container)
+
+    def _from(self) -> OciImage:
+        if self._parent is None:
+            raise RuntimeError("begin() comes first")
+        return self._parent
+
+    def _running(self) -> str:
+        if self._container is None:
+            spec = ContainerSpec(image=self._from(), name=container_name(), binds=self.work.binds)
+            self._container = self.client.start(spec)
+        return self._container
+
+    def _execute(self, argv: tuple[str, ...], what: str) -> None:
+        container = self._running()
+        # Neither the engine's variables nor the base's: the same as at Apptainer's workbench.
+        clean = ("/usr/bin/env", "-i", f"PATH={SYSTEM_PATH}", "TERM=dumb")
+        with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
+            lines = Lines(self.work.on_line, log)
+            code = self.client.execute(container, (*clean, *argv), lines.sinks()[0])
+            said, _ = lines.texts()
+        if code != 0:
+            done = Completed(argv=(what,), returncode=code, stdout=said, stderr="", elapsed=0.0)
+            raise CommandFailedError(done)
+
+    def _base(self) -> OciImage:
+        if isinstance(self.work.base, str):
+            reference = self.work.base
+            if self.client.image(reference) is None:
+                self.client.pull(reference, self.work.on_line, plain_http=self.work.plain_http)
+        else:
+            reference = self.store.name(self.work.base_key)
+            if self.client.image(reference) is None:
+                tar = self.work.base(self.work.folder)
+                self.client.import_tree(tar, reference)
+                tar.unlink()
+        image = self.client.image(reference)
+        if image is None:
+            raise BuildError(
+                f"{self.client.daemon.kind} took the base, but does not have it",
+                next_step="look into the engine's own log",
+            )
+        return image
+
+
+def repository_of(name: str) -> str:
+    """Name a plan's images as registries allow it: lower case, one separator at a time."""
+    plain = re.sub(r"[^a-z0-9.]+|[.]{2,}", "-", name.lower())
+    return f"dlcontainer/{re.sub(r'[.-]{2,}', '-', plain).strip('.-')}"
+
+
+def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
+    """Refuse an image that says other than it was told: engines add variables of their own."""
+    for what, has, wanted in (
+        ("variables", image.environment, {**parent.environment, **config.environment}),
+        ("labels", image.labels, {**parent.labels, **config.labels}),
+    ):
+        wrong = sorted({key for key, _ in dict(has).items() ^ dict(wanted).items()})
+        if wrong:
+            raise BuildError(
+                f"the engine noted other {what} in the image than the plan's: {', '.join(wrong)}",
+                next_step="report it with the engine's version: `dlcontainer doctor`",
+            )
+
+
+def container_name() -> str:
+    """Give a new name that says whose process a container belongs to."""
+    return f"{_prefix()}{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}"
+
+
+def reap(client: OciClient) -> list[str]:
+    """Remove containers of processes of this machine that are no more; give their names."""
+    prefix, gone = _prefix(), []
+    for container, name in client.containers(prefix):
+        pid, started = name.removeprefix(prefix).split("-")[:2]
+        if _started(int(pid)) != started:
+            client.remove(container)
+            gone.append(name)
+    return gone
+
+
+def _prefix() -> str:
+    return f"dlcontainer-{ocistore.here()}-"
+
+
+def _started(pid: int) -> str:
+    """Give what tells a process from a later one of the same number; '' for none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
