@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import (
+    benches,
     earlier,
     failures,
     growing,
@@ -34,9 +35,9 @@ from dlcontainer.progress import Steps
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
-from dlcontainer.sandbox import Sandbox
 from dlcontainer.shell import CommandFailedError
 from dlcontainer.stepwork import StepWork
+from dlcontainer.workbench import Workbench
 from dlcontainer.workshop import Workshop
 from dlcontainer.workspace import settle, settling, workspace
 
@@ -55,7 +56,7 @@ class Wishes:
     tmpdir: Path | None = None
     fresh: bool = False
     until: str | None = None
-    on_failure: Callable[[Sandbox, BuildError], None] | None = None
+    on_failure: Callable[[Workbench, BuildError], None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,14 +99,13 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
             base = shop.base(plan, workshop, routed, (work, log), progress)
             shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
             todo = _todo(plan, workshop, work, base, wishes.until)
-            bench = shop.bench(plan, workshop, (routed, base), (work, log), progress)
-            done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
-            if wishes.until:
-                return None
-            failure = _Failure(plan=plan, output=output)
-            with _packing(failure, progress):
-                described = shop.describe(plan, workshop, (bench, base, routed), done, work)
-                bench.finish(image, described.sbom)
+            with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
+                done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
+                if wishes.until:
+                    return None
+                with _packing(_Failure(plan=plan, output=output), progress):
+                    described = shop.describe(plan, workshop, (bench, base, routed), done, work)
+                    bench.finish(image, described.sbom)
         progress.begin("record", "record")
         facts = _facts(plan, workshop, (routed, described, base), image, (done, progress), start)
         written = record.write(near / "record.json", facts)
@@ -128,14 +128,14 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
     """Say of each step whether the next build takes it from the cache, and why another is not."""
     image = plan.recipe.base.image
     base = None if image else rootfs.recall(plan, workshop.cache, workshop.bundle)
-    root = shop.root(plan, base)
+    root = shop.root(plan, workshop, base)
     if base is None and not image:
         root["base"] = "made anew: none of today is kept"
     with workspace(scratch, workshop.runner) as work:
         context.stage(plan, work / "context")
         todo = stepwork.work(plan, work / "context", root, workshop.pins)
-    cache = shop.step_cache(plan, workshop)
-    kept = [cache.recall(step.key) for step in todo]
+    recall = benches.recaller(plan, workshop)
+    kept = [recall(step.key) for step in todo]
     return explaining.explain(todo, kept, root, earlier.inputs(plan, workshop))
 
 
@@ -188,7 +188,7 @@ def _todo(
     until: str | None,
 ) -> list[StepWork]:
     context.stage(plan, work / "context")
-    root = shop.root(plan, base if isinstance(base, BaseTree) else None)
+    root = shop.root(plan, workshop, base if isinstance(base, BaseTree) else None)
     todo = stepwork.work(plan, work / "context", root, workshop.pins)
     earlier.note_inputs(plan, workshop, explaining.inputs_of(todo, root))
     if until is None:
@@ -204,7 +204,7 @@ def _todo(
 def _grow(
     plan: Plan,
     workshop: Workshop,
-    made: tuple[Sandbox, Sequence[StepWork], Routed],
+    made: tuple[Workbench, Sequence[StepWork], Routed],
     progress: Steps,
     asked: tuple[Path, Wishes],
 ) -> list[Done]:

@@ -7,12 +7,14 @@ of the way out is ever in a layer. What a step leaves in /tmp and /var/tmp is th
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import ocistore, stepwork
+from dlcontainer.contents import Tree
+from dlcontainer.contents.archived import Archived
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError
@@ -107,8 +109,15 @@ class OciBench:
         self.drop_container()
         return self.store.kept(step.key, self._parent)
 
-    def finish(self, target: Path) -> None:
+    def files(self) -> Tree:
+        """Show the files of the tree as it is now, from a copy of it as a tar."""
+        path = self.work.folder / "tree.tar"
+        self.client.export(self._running(), path)
+        return Archived(path=path)
+
+    def finish(self, target: Path, sbom: Path) -> None:  # noqa: ARG002  it is in the tree
         """Make the image of the tree as it is now, with the plan's environment and labels."""
+        (self.work.folder / "tree.tar").unlink(missing_ok=True)
         plan = self.work.plan
         parent = self._from()
         config = ImageConfig(
@@ -128,9 +137,9 @@ class OciBench:
             self.client, name, target, (self.work.folder, self.work.log)
         )
 
-    def shell_command(self) -> list[str]:
-        """Give the command of a shell in the tree as it is now."""
-        return self.client.shell_argv(self._running())
+    def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
+        """Give command, environment and folder of a shell in the tree as it is now."""
+        return self.client.shell_argv(self._running()), dict(os.environ), self.work.folder
 
     def drop_container(self) -> None:
         """End the running container, if there is one."""

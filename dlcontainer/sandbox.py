@@ -21,6 +21,17 @@ from dlcontainer.workbench import DamagedError, Kept, Packages
 KEEP_SQUASH = ("-comp", "lz4")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+# Nothing of the engine's variables and the base's, but what makes an ordinary user without
+# subordinate ids root: the engine then works with the program fakeroot.
+_CLEAN = f"""\
+terminal=$1; shift
+if [ -n "${{FAKEROOTKEY-}}" ]; then
+    exec /usr/bin/env -i PATH={_PATH} TERM="$terminal" FAKEROOTKEY="$FAKEROOTKEY" \\
+        LD_PRELOAD="$LD_PRELOAD" LD_LIBRARY_PATH="${{LD_LIBRARY_PATH-}}" "$@"
+fi
+exec /usr/bin/env -i PATH={_PATH} TERM="$terminal" "$@"
+"""
+
 # Run as the engine's %setup: on the host, with the ids of the tree. Values come by environment.
 _PACK = """\
 Bootstrap: localimage
@@ -146,15 +157,14 @@ class Sandbox:
         packed.unlink()
         target.chmod(0o755)
 
-    def shell_command(self) -> tuple[list[str], dict[str, str], Path]:
+    def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
         """Give command, environment and folder of a shell in the tree as it is now."""
         return self._inside("xterm", "/bin/sh", "-i"), self._environment(), self.work
 
     def _inside(self, terminal: str, *argv: str) -> list[str]:
-        clean = ("/usr/bin/env", "-i", f"PATH={_PATH}", f"TERM={terminal}")
         spec = StepSpec(
             tree=self.tree,
-            argv=(*clean, *argv),
+            argv=("/bin/sh", "-c", _CLEAN, "sh", terminal, *argv),
             mode=self.tools.mode,
             binds=tuple(self._binds),
         )

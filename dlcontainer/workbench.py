@@ -57,3 +57,6 @@ class Workbench(Protocol):
 
         `sbom` is the bill of materials: it goes where the engine's kind of image has a place.
         """
+
+    def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
+        """Give command, environment and folder of a shell in the tree as it is now."""

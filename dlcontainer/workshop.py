@@ -8,12 +8,13 @@ from pathlib import Path
 from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
 from dlcontainer.bundle import Bundle
 from dlcontainer.describing import Description
-from dlcontainer.engines.apptainer import SQUASH, Apptainer
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.oci import OciClient
 from dlcontainer.engines.trial import Trial
-from dlcontainer.fields import OCI_ARCH
-from dlcontainer.formats import apptainer, texts
+from dlcontainer.formats import texts
 from dlcontainer.growing import Done
-from dlcontainer.machine import Host, source_date
+from dlcontainer.machine import Host
+from dlcontainer.ociroutes import Route
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Progress, Steps
 from dlcontainer.provenance import Sources
@@ -23,9 +24,9 @@ from dlcontainer.registry.check import BaseImage
 from dlcontainer.registry.client import Way
 from dlcontainer.rootfs import BaseMaker, BaseTree
 from dlcontainer.routing import Routed
-from dlcontainer.sandbox import Sandbox, Tools
 from dlcontainer.shell import Runner
 from dlcontainer.stepcache import StepCache
+from dlcontainer.workbench import Workbench
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,8 +43,16 @@ class Workshop:
     # Native programs help an emulated build; without them the image is the same, later.
     shortcuts: bool = True
     worth_keeping_s: float = growing.WORTH_KEEPING_S
+    # Docker or Podman, where one of them builds; Apptainer makes the SIF of what they built.
+    oci: OciClient | None = None
+    delivery: Route = Route()  # noqa: RUF009  frozen
     # Where all packages come from, and nowhere else (--locked, --offline).
     bundle: Bundle | None = None
+
+    @property
+    def kind(self) -> str:
+        """The engine that builds: apptainer, docker, podman."""
+        return self.oci.daemon.kind if self.oci else "apptainer"
 
     @property
     def mode(self) -> str:
@@ -130,10 +139,10 @@ def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> B
     return checked
 
 
-def root(plan: Plan, tree: BaseTree | None) -> dict[str, str]:
+def root(plan: Plan, workshop: Workshop, tree: BaseTree | None) -> dict[str, str]:
     """Name what the first step starts from, for the steps' keys."""
     digest = tree.sha256 if tree else str(plan.recipe.base.reference)
-    return stepwork.root(digest, plan.site.arch, "apptainer")
+    return stepwork.root(digest, plan.site.arch, workshop.kind)
 
 
 def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
@@ -146,52 +155,10 @@ def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
     )
 
 
-def bench(
-    plan: Plan,
-    workshop: Workshop,
-    origin: tuple[Routed, BaseTree | BaseImage],
-    places: tuple[Path, Path],
-    progress: Steps,
-) -> Sandbox:
-    """Make the bench ready on which the image grows."""
-    work, log = places
-    routed, tree = origin
-    image = plan.recipe.base.reference
-    pull: dict[str, str] = {}
-    if isinstance(tree, BaseTree):
-        # A link, not a copy: the definition names a file beside it.
-        (work / tree.path.name).symlink_to(tree.path)
-    elif routed.ca is not None:
-        # The engine itself goes out: it pulls the base.
-        pull["SSL_CERT_FILE"] = str(routed.ca)
-    proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
-    return Sandbox(
-        plan=plan,
-        tools=Tools(
-            engine=workshop.engine,
-            mode=workshop.mode,
-            version=workshop.trial.version.rpartition(" ")[2],
-            environ={**workshop.host.environ, **proxies, **pull},
-            runner=workshop.runner,
-            on_line=progress.line,
-            log=log,
-        ),
-        cache=step_cache(plan, workshop),
-        work=work,
-        origin=apptainer.origin(plan),
-        arch=None if plan.site.arch == workshop.host.arch else OCI_ARCH[plan.site.arch],
-        plain_http=image is not None and way(plan, routed).is_plain(image.address),
-        routing=routed.binds,
-        text=workshop.text(plan),
-        squash=SQUASH,
-        moment=source_date(workshop.host.environ),
-    )
-
-
 def describe(
     plan: Plan,
     workshop: Workshop,
-    grown: tuple[Sandbox, BaseTree | BaseImage, Routed],
+    grown: tuple[Workbench, BaseTree | BaseImage, Routed],
     done: Sequence[Done],
     work: Path,
 ) -> Description:

@@ -124,6 +124,10 @@ class FakeClient:
         self.calls.append(("save", name))
         target.write_text(name)
 
+    def export(self, container: str, target: Path) -> None:
+        self.calls.append(("export", container))
+        target.write_bytes(b"")
+
     def push(self, name: str, on_line: Callable[[str], None], *, plain_http: bool) -> str:
         assert name in self.store
         self.calls.append(("push", name, str(plain_http)))

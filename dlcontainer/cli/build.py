@@ -7,6 +7,7 @@ import typer
 
 from dlcontainer.cli import fetch, options, output
 from dlcontainer.engines.base import EngineKind
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,12 +15,20 @@ if TYPE_CHECKING:
     from dlcontainer.build import Image
     from dlcontainer.errors import BuildError
     from dlcontainer.plan import Plan
-    from dlcontainer.sandbox import Sandbox
+    from dlcontainer.workbench import Workbench
     from dlcontainer.workshop import Workshop
 
 Engine = Annotated[
     EngineKind | None,
     typer.Option("--engine", help="The engine to build with; without it the site's."),
+]
+Registry = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="HOST[:PORT]/NAMESPACE",
+        help="Push the OCI image there on its way to the SIF (--engine docker or podman).",
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the commands that would run; build nothing.")
@@ -58,6 +67,7 @@ def build(
     epoch: options.Epoch = None,
     variant: options.Variant = None,
     engine: Engine = None,
+    registry: Registry = None,
     target: options.Output = Path("images"),
     tmpdir: options.Tmpdir = None,
     locked: Locked = None,
@@ -74,8 +84,8 @@ def build(
     """Build an image for a site."""
     from dlcontainer import build as building
     from dlcontainer.cli.world import here
-    from dlcontainer.engines import trial
-    from dlcontainer.engines.known import FINDERS
+    from dlcontainer.engines import apptainer, oci_connect, trial
+    from dlcontainer.ociroutes import Route
     from dlcontainer.siteconfig import Target
     from dlcontainer.workshop import Workshop
 
@@ -84,7 +94,9 @@ def build(
     console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     bundle = fetch.bundle_of(world, settled, (locked, offline), console, dry_run=dry_run)
-    program = FINDERS[engine or settled.site.engine.kind](world.environ)
+    program = apptainer.find(world.environ)
+    kind = engine or settled.site.engine.kind
+    _check_engine(kind, registry=registry, dry_run=dry_run)
     workshop = Workshop(
         engine=program,
         trial=trial.require(world.cache, program, world.host, runner),
@@ -94,6 +106,10 @@ def build(
         templates=tuple(world.resources.template_folders()),
         progress=console,
         bundle=bundle,
+        oci=None
+        if kind == "apptainer"
+        else oci_connect.connect(kind, world.environ, world.host.uid),
+        delivery=Route(registry=registry, plain_http=_is_loopback(registry)),
     )
     target = target.absolute()
     tmpdir = tmpdir.absolute() if tmpdir else None
@@ -117,6 +133,24 @@ def build(
         output.emit("build-until", {"step": until, "digest": settled.digest})
     else:
         console.step(f"done up to step '{until}': the next build goes on from there")
+
+
+def _check_engine(kind: str, *, registry: str | None, dry_run: bool) -> None:
+    if kind == "apptainer" and registry:
+        raise UsageError(
+            "--registry is for images that Docker or Podman builds",
+            next_step="--engine docker, or --engine podman",
+        )
+    if kind != "apptainer" and dry_run:
+        raise UsageError(
+            f"--dry-run shows commands, and {kind} is asked over its socket",
+            next_step="--explain says what would be built",
+        )
+
+
+def _is_loopback(registry: str | None) -> bool:
+    host = (registry or "").partition("/")[0].rpartition(":")[0]
+    return host in {"127.0.0.1", "localhost", "[::1]"}
 
 
 def _show(image: "Image", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
@@ -143,10 +177,10 @@ def _show(image: "Image", settled: "Plan", console: output.Console, *, as_json: 
     output.say(str(image.path))
 
 
-def _shell(console: output.Console) -> "Callable[[Sandbox, BuildError], None]":
+def _shell(console: output.Console) -> "Callable[[Workbench, BuildError], None]":
     from dlcontainer.shell import interact
 
-    def look_round(bench: "Sandbox", error: "BuildError") -> None:
+    def look_round(bench: "Workbench", error: "BuildError") -> None:
         console.step(f"{error.what}\n{error.why or ''}")
         console.step("a shell in the tree as the step left it; `exit` ends it and the build")
         argv, env, cwd = bench.shell_command()

@@ -118,6 +118,9 @@ class OciClient(Protocol):
     def save(self, name: str, target: Path) -> None:
         """Write an image as a docker-archive."""
 
+    def export(self, container: str, target: Path) -> None:
+        """Write the tree of a container as a tar."""
+
     def push(self, name: str, on_line: Callable[[str], None], *, plain_http: bool) -> str:
         """Send an image to the registry that its name begins with; give its digest there."""
 

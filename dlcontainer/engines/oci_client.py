@@ -205,6 +205,12 @@ class SdkClient:
             for chunk in self.api.get_image(name, chunk_size=_CHUNK):
                 file.write(chunk)
 
+    def export(self, container: str, target: Path) -> None:
+        """Write the tree of a container as a tar."""
+        with self._asking(f"export {container[:12]}"), target.open("wb") as file:
+            for chunk in self.api.export(container, chunk_size=_CHUNK):
+                file.write(chunk)
+
     def push(self, name: str, on_line: Callable[[str], None], *, plain_http: bool) -> str:
         """Send an image to the registry that its name begins with; give its digest there."""
         repository, _, tag = name.rpartition(":")

@@ -123,7 +123,7 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["plna"], "No such command 'plna'"),
         (["render", *SLURM, "--format", "docker"], "'docker' is not one of"),
         (["render", *SLURM, "--form", "a"], "--form is a job script's"),
-        (["build", *SLURM, "--engine", "podman"], "'podman' is not"),
+        (["build", *SLURM, "--engine", "docker-compose"], "'docker-compose' is not"),
         (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
         (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),
         (["plan", *SLURM, "--set", "a={b: 1}"], "VALUE is a scalar or a [list]"),

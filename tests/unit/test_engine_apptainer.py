@@ -8,7 +8,6 @@ import pytest
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, SQUASH, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
-from dlcontainer.engines.known import FINDERS
 from dlcontainer.errors import EngineError
 
 ENGINE = Apptainer(program=Path("/opt/my engine/apptainer"))
@@ -120,7 +119,7 @@ def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "private" / "python"))
     environ = {"PATH": f"relative:{first}::{second}"}
     with pytest.raises(EngineError, match="no Apptainer and no Singularity on PATH") as caught:
-        FINDERS["apptainer"](environ)
+        apptainer.find(environ)
     assert "make setup" in str(caught.value.next_step)
     private = program(tmp_path / "private", "singularity")
     assert apptainer.find(environ).program == private

@@ -58,6 +58,9 @@ class Bench:
     def files(self) -> Unpacked:
         return Unpacked(folder=Path("tree"))
 
+    def shell_command(self) -> tuple[list[str], dict[str, str], Path]:
+        return ["sh"], {}, Path()
+
     def finish(self, target: Path, sbom: Path) -> None:
         self.calls.append("finish")
 

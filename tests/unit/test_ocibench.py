@@ -85,7 +85,7 @@ def test_a_base_of_a_registry_is_pulled_once(
         bench.begin(None)
         bench.run(todo[0])
         bench.keep(todo[0], ())
-        bench.finish(tmp_path / "none")
+        bench.finish(tmp_path / "none", tmp_path / "bill")
     assert client.named("pull") == [("pull", "host/base@sha256:1", "True")]
     assert bench.delivered is not None
     made = client.store[bench.delivered.name]
@@ -164,7 +164,7 @@ def test_a_failed_step_says_its_last_lines_and_stays_to_look_at(
         bench.run(todo[0])
     assert caught.value.completed.stdout == "a line\nand more\n"
     (container,) = client.running
-    assert bench.shell_command() == ["engine", "exec", container]
+    assert bench.shell_command()[0] == ["engine", "exec", container]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BuildError("x")])
@@ -190,7 +190,7 @@ def test_the_image_says_what_the_plan_says(
     client = FakeClient(daemon=daemon(kind))
     with ocibench.opened(client, work_of(plan, tmp_path), IMAGE) as bench:
         bench.begin(None)
-        bench.finish(tmp_path / "none")
+        bench.finish(tmp_path / "none", tmp_path / "bill")
     name = f"{before}dlcontainer/{plan.name}:{plan.digest[:12]}"
     made = client.store[name]
     assert made.environment["A"] == "a b'c"
@@ -207,7 +207,7 @@ def test_what_an_engine_adds_of_its_own_is_refused(
     with ocibench.opened(client, work_of(plan, tmp_path), IMAGE) as bench:
         bench.begin(None)
         with pytest.raises(BuildError, match=r"other variables .* than the plan's: http_proxy"):
-            bench.finish(tmp_path / "none")
+            bench.finish(tmp_path / "none", tmp_path / "bill")
     assert [words[0] for words in client.calls[-1:]] == ["untag"]
     assert list(client.store) == [f"dlcontainer/steps:{BASE}"]
 

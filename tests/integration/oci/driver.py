@@ -105,7 +105,7 @@ def build(order: Order) -> dict[str, object]:
             )
             progress.begin("finish", "finish")
             image = output / f"{plan.name}{SUFFIXES[order.outcome]}"
-            bench.finish(work / "image")
+            bench.finish(work / "image", work / "no bill")
             if order.outcome != "image":
                 shutil.move(work / "image", image)
             progress.end()
@@ -118,6 +118,7 @@ def build(order: Order) -> dict[str, object]:
                 image=image,
                 base=base,
                 text=shop.text(plan),
+                provenance={},
                 packages=packages,
                 done=tuple(done),
                 steps=tuple(progress.times),

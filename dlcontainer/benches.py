@@ -1,0 +1,126 @@
+"""The bench on which an image grows, of the engine that builds it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dlcontainer import ocibase, ocibench
+from dlcontainer import workshop as shop
+from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.fields import OCI_ARCH
+from dlcontainer.formats import apptainer
+from dlcontainer.machine import source_date
+from dlcontainer.ocibench import OciWork
+from dlcontainer.ociroutes import Deliverer, Packer
+from dlcontainer.ocistore import OciStore
+from dlcontainer.plan import Plan
+from dlcontainer.progress import Steps
+from dlcontainer.registry.check import BaseImage
+from dlcontainer.rootfs import BaseTree
+from dlcontainer.routing import Routed
+from dlcontainer.sandbox import Sandbox, Tools
+from dlcontainer.workbench import Kept, Workbench
+from dlcontainer.workshop import Workshop
+
+
+@contextmanager
+def opened(
+    plan: Plan,
+    workshop: Workshop,
+    origin: tuple[Routed, BaseTree | BaseImage],
+    places: tuple[Path, Path],
+    progress: Steps,
+) -> Iterator[Workbench]:
+    """Hand out the bench of the engine that builds; `places` are a private folder and the log."""
+    if workshop.oci is None:
+        yield _sandbox(plan, workshop, origin, places, progress)
+        return
+    work = _oci_work(plan, workshop, origin, places, progress)
+    packer = Packer(
+        engine=workshop.engine, trial=workshop.trial, host=workshop.host, runner=workshop.runner
+    )
+    deliverer = Deliverer(route=workshop.delivery, packer=packer, on_line=progress.line)
+    with ocibench.opened(workshop.oci, work, deliverer) as bench:
+        yield bench
+
+
+def recaller(plan: Plan, workshop: Workshop) -> Callable[[str], Kept | None]:
+    """Give what looks a step's kept result up, by key."""
+    if workshop.oci is None:
+        return shop.step_cache(plan, workshop).recall
+    return OciStore(client=workshop.oci, arch=plan.site.arch).recall
+
+
+def _oci_work(
+    plan: Plan,
+    workshop: Workshop,
+    origin: tuple[Routed, BaseTree | BaseImage],
+    places: tuple[Path, Path],
+    progress: Steps,
+) -> OciWork:
+    work, log = places
+    routed, made_of = origin
+    image = plan.recipe.base.reference
+    if isinstance(made_of, BaseTree):
+        squash, key = made_of.path, made_of.sha256
+        return OciWork(
+            plan=plan,
+            base=lambda folder: ocibase.tar(squash, folder, workshop.host, workshop.runner),
+            base_key=key,
+            binds=routed.binds,
+            folder=work,
+            log=log,
+            on_line=progress.line,
+        )
+    return OciWork(
+        plan=plan,
+        base=image.source if image else made_of.name,
+        base_key=made_of.platform_digest,
+        binds=routed.binds,
+        folder=work,
+        log=log,
+        on_line=progress.line,
+        plain_http=image is not None and shop.way(plan, routed).is_plain(image.address),
+    )
+
+
+def _sandbox(
+    plan: Plan,
+    workshop: Workshop,
+    origin: tuple[Routed, BaseTree | BaseImage],
+    places: tuple[Path, Path],
+    progress: Steps,
+) -> Sandbox:
+    """Make Apptainer's bench ready."""
+    work, log = places
+    routed, tree = origin
+    image = plan.recipe.base.reference
+    pull: dict[str, str] = {}
+    if isinstance(tree, BaseTree):
+        # A link, not a copy: the definition names a file beside it.
+        (work / tree.path.name).symlink_to(tree.path)
+    elif routed.ca is not None:
+        # The engine itself goes out: it pulls the base.
+        pull["SSL_CERT_FILE"] = str(routed.ca)
+    proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
+    return Sandbox(
+        plan=plan,
+        tools=Tools(
+            engine=workshop.engine,
+            mode=workshop.mode,
+            version=workshop.trial.version.rpartition(" ")[2],
+            environ={**workshop.host.environ, **proxies, **pull},
+            runner=workshop.runner,
+            on_line=progress.line,
+            log=log,
+        ),
+        cache=shop.step_cache(plan, workshop),
+        work=work,
+        origin=apptainer.origin(plan),
+        arch=None if plan.site.arch == workshop.host.arch else OCI_ARCH[plan.site.arch],
+        plain_http=image is not None and shop.way(plan, routed).is_plain(image.address),
+        routing=routed.binds,
+        text=workshop.text(plan),
+        squash=SQUASH,
+        moment=source_date(workshop.host.environ),
+    )
