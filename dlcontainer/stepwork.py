@@ -120,8 +120,10 @@ def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
         lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
         lines.append(f"rm -rf {quote(target)}")
         lines.append(f"cp -R {there} {quote(target)}")
-    head = f"echo {quote(f'==> step {step.number}/{step.total} {step.name}')}"
-    script.write_text("\n".join(["set -eu", "umask 022", head, *lines, step.script]))
+    # What has no key is no step of the plan, and no news.
+    news = f"==> step {step.number}/{step.total} {step.name}"
+    head = [f"echo {quote(news)}"] if step.key else []
+    script.write_text("\n".join(["set -eu", "umask 022", *head, *lines, step.script]))
     try:
         yield f"{commands.ROUTING_FOLDER}/{_SCRIPT}"
     finally:
