@@ -108,6 +108,7 @@ def _sandbox(
         tools=Tools(
             engine=workshop.engine,
             mode=workshop.mode,
+            step_mode=workshop.step_mode,
             version=workshop.trial.version.rpartition(" ")[2],
             environ={**workshop.host.environ, **proxies, **pull},
             runner=workshop.runner,

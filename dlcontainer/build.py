@@ -157,7 +157,7 @@ def planned_commands(
     commands.append(engine.unpack_base_argv("setup.def", work / "tree", workshop.mode))
     for step in stepwork.work(plan, work / "context", {}):
         argv = ("/bin/sh", f"{step.name}.sh")
-        spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.mode, binds=routed.binds)
+        spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.step_mode, binds=routed.binds)
         commands.append(engine.step_argv(spec))
     commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands

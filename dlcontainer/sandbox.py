@@ -24,12 +24,14 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Nothing of the engine's variables and the base's, but what makes an ordinary user without
 # subordinate ids root: the engine then works with the program fakeroot.
 _CLEAN = f"""\
-terminal=$1; shift
+set -- PATH={_PATH} "$0" "$@"
 if [ -n "${{FAKEROOTKEY-}}" ]; then
-    exec /usr/bin/env -i PATH={_PATH} TERM="$terminal" FAKEROOTKEY="$FAKEROOTKEY" \\
-        LD_PRELOAD="$LD_PRELOAD" LD_LIBRARY_PATH="${{LD_LIBRARY_PATH-}}" "$@"
+    for name in FAKEROOTKEY FAKEROOTDONTTRYCHOWN FAKED_MODE LD_PRELOAD LD_LIBRARY_PATH; do
+        eval "value=\\${{$name-}}"
+        set -- "$name=$value" "$@"
+    done
 fi
-exec /usr/bin/env -i PATH={_PATH} TERM="$terminal" "$@"
+exec /usr/bin/env -i "$@"
 """
 
 # Run as the engine's %setup: on the host, with the ids of the tree. Values come by environment.
@@ -48,10 +50,11 @@ From: nothing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tools:
-    """Who works at the bench, with what: the engine in its mode, and what it says."""
+    """Who works at the bench, with what: the engine in its modes, and what it says."""
 
     engine: Apptainer
     mode: str
+    step_mode: str
     version: str
     environ: Mapping[str, str]
     runner: Runner
@@ -164,8 +167,8 @@ class Sandbox:
     def _inside(self, terminal: str, *argv: str) -> list[str]:
         spec = StepSpec(
             tree=self.tree,
-            argv=("/bin/sh", "-c", _CLEAN, "sh", terminal, *argv),
-            mode=self.tools.mode,
+            argv=("/bin/sh", "-c", _CLEAN, f"TERM={terminal}", *argv),
+            mode=self.tools.step_mode,
             binds=tuple(self._binds),
         )
         return self.tools.engine.step_argv(spec)

@@ -60,6 +60,11 @@ class Workshop:
         return self.trial.build_mode or "plain"
 
     @property
+    def step_mode(self) -> str:
+        """The engine's mode for steps: only builds make an ordinary user root unasked."""
+        return self.mode if self.host.uid == 0 else "fakeroot"
+
+    @property
     def pins(self) -> Mapping[str, str]:
         """What a lock gives each step, for the steps' keys."""
         return self.bundle.lock.step_keys() if self.bundle else {}
