@@ -14,6 +14,7 @@ from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import EngineError
 from dlcontainer.shell import ProcessRunner
 from tests.integration.world import (
+    STEPPED,
     Built,
     World,
     isolated,
@@ -108,3 +109,23 @@ def as_built(tiny_image: Built, tmp_path: Path) -> Built:
     for key, path in paths.items():
         shutil.copyfile(getattr(tiny_image, key), path)
     return Built(body=json.loads(json.dumps(tiny_image.body)), **paths)
+
+
+@pytest.fixture
+def stepped(tmp_path: Path) -> Path:
+    folder = tmp_path / "it's stepped"
+    folder.mkdir()
+    (folder / "recipe.yaml").write_text(STEPPED)
+    (folder / "verify.py").write_text("")
+    return folder
+
+
+@pytest.fixture
+def alone(world: World, bare: Path, tmp_path: Path) -> World:
+    """Give a world with a cache of its own that has the session's base already."""
+    cache = tmp_path / "a cache"
+    there = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
+    if not list(there.glob("bases/*/base.json")):
+        world.build(bare, tmp_path / "for the base")
+    shutil.copytree(there, cache / "dlcontainer", ignore=shutil.ignore_patterns("steps", "twins"))
+    return isolated(tmp_path / "someone", cache)

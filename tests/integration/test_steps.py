@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -10,45 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.world import World, isolated, write_bare
-
-# The first two take long enough to be kept.
-RECIPE = """\
-schema: 1
-name: stepped
-version: "1.0"
-summary: A recipe of several steps, for tests
-space_mb: 300
-base: {distribution: debian, release: bookworm}
-prefix: /opt/stepped
-versions: {first: "1", second: "1", third: "1"}
-steps:
-  - {name: first, shell: "echo {{ versions.first }} > /opt/first; sleep 2"}
-  - {name: second, shell: "echo {{ versions.second }} > /opt/second; sleep 2"}
-  - {name: third, shell: "echo {{ versions.third }} > /opt/third"}
-exposes: [sh]
-verify: {script: verify.py}
-"""
-
-
-@pytest.fixture
-def stepped(tmp_path: Path) -> Path:
-    folder = tmp_path / "it's stepped"
-    folder.mkdir()
-    (folder / "recipe.yaml").write_text(RECIPE)
-    (folder / "verify.py").write_text("")
-    return folder
-
-
-@pytest.fixture
-def alone(world: World, bare: Path, tmp_path: Path) -> World:
-    """Give a world with a cache of its own that has the session's base already."""
-    cache = tmp_path / "a cache"
-    there = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
-    if not list(there.glob("bases/*/base.json")):
-        world.build(bare, tmp_path / "for the base")
-    shutil.copytree(there, cache / "dlcontainer", ignore=shutil.ignore_patterns("steps", "twins"))
-    return isolated(tmp_path / "someone", cache)
+from tests.integration.world import STEPPED, World, write_bare
 
 
 def ran(world: World, recipe: Path, output: Path, *more: str) -> list[str]:
@@ -98,13 +59,13 @@ def test_a_kept_step_gives_the_same_image(alone: World, stepped: Path, tmp_path:
 def test_a_failed_step_is_where_the_next_build_goes_on(
     alone: World, stepped: Path, tmp_path: Path
 ) -> None:
-    text = RECIPE.replace("echo {{ versions.third }}", "echo No space left on device; false; echo")
+    text = STEPPED.replace("echo {{ versions.third }}", "echo No space left on device; false; echo")
     (stepped / "recipe.yaml").write_text(text)
     argv = ("build", stepped, "--site", "local", "-o", tmp_path / "images")
     said = alone.run(*argv, code=5).stderr
     assert "the build failed in step 'third': the disk is full" in said
     assert "=> No space left on device" in said
-    (stepped / "recipe.yaml").write_text(RECIPE)
+    (stepped / "recipe.yaml").write_text(STEPPED)
     assert ran(alone, stepped, tmp_path / "images") == ["third", "image"]
 
 
@@ -113,7 +74,7 @@ def test_after_a_signal_it_goes_on(
     alone: World, stepped: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     (stepped / "recipe.yaml").write_text(
-        RECIPE.replace("echo {{ versions.third }}", "sleep 60; echo")
+        STEPPED.replace("echo {{ versions.third }}", "sleep 60; echo")
     )
     argv = [*alone.program, "build", str(stepped), "--site", "local", "-o", str(tmp_path / "i")]
     argv.append("--json")
@@ -127,7 +88,7 @@ def test_after_a_signal_it_goes_on(
                 process.send_signal(number)
                 break
         process.stderr.read()
-    (stepped / "recipe.yaml").write_text(RECIPE)
+    (stepped / "recipe.yaml").write_text(STEPPED)
     assert ran(alone, stepped, tmp_path / "i") == ["third", "image"]
 
 

@@ -66,6 +66,25 @@ print(json.dumps({"ok": True, "what": "answer", "answer": dlctiny.ANSWER}))
 """
 
 
+# The first two take long enough to be kept.
+STEPPED = """\
+schema: 1
+name: stepped
+version: "1.0"
+summary: A recipe of several steps, for tests
+space_mb: 300
+base: {distribution: debian, release: bookworm}
+prefix: /opt/stepped
+versions: {first: "1", second: "1", third: "1"}
+steps:
+  - {name: first, shell: "echo {{ versions.first }} > /opt/first; sleep 2"}
+  - {name: second, shell: "echo {{ versions.second }} > /opt/second; sleep 2"}
+  - {name: third, shell: "echo {{ versions.third }} > /opt/third"}
+exposes: [sh]
+verify: {script: verify.py}
+"""
+
+
 def missing(what: str) -> NoReturn:
     """Say what a test lacks: on a laptop it is skipped, in CI it fails."""
     text = f"no {what} here; type `make setup`"

@@ -1,0 +1,153 @@
+"""A build whose disk is full, whose engine dies, that is killed at any moment: nothing is lost."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.workspace import PREFIX
+from tests.integration.test_bad_input import mounted
+from tests.integration.world import STEPPED, World
+from tests.processes import MARK, kill_marked, marked, new_mark, poll
+
+SEED = 20261121
+KILLS = 50
+
+
+@pytest.fixture
+def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Give a file system of so many MB."""
+    yield from mounted(tmp_path / "a small disk", f"size={request.param}m")
+
+
+def write(recipe: Path, text: str) -> Path:
+    (recipe / "recipe.yaml").write_text(text.replace("space_mb: 300", "space_mb: 2"))
+    return recipe
+
+
+def argv(recipe: Path, output: Path, *more: str | Path) -> tuple[str | Path, ...]:
+    return ("build", recipe, "--site", "local", "-o", output, *more)
+
+
+def require_whole(world: World, output: Path) -> None:
+    """Find no half image, and nothing in the cache whose checksum is wrong."""
+    for image in output.glob("*.sif"):
+        recorded = json.loads(image.with_suffix(".json").read_text())
+        digest = hashlib.sha256(image.read_bytes()).hexdigest()
+        assert recorded["image"]["sha256"] == digest
+    steps = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"
+    for note in steps.glob("*/[!.]*.json"):
+        packed = note.with_suffix(".sqfs")
+        assert (
+            hashlib.sha256(packed.read_bytes()).hexdigest()
+            == json.loads(note.read_text())["sha256"]
+        )
+
+
+# What is written when the disk is full: the base's tree, or what a step writes.
+@pytest.mark.parametrize(
+    ("small", "step"), [(60, "unpack"), (350, "second")], indirect=["small"], ids=str
+)
+def test_the_tree_s_disk_is_full(
+    small: Path, step: str, alone: World, stepped: Path, tmp_path: Path
+) -> None:
+    big = STEPPED.replace("echo {{ versions.second }}", "head -c 300M /dev/zero > /opt/big; echo")
+    recipe, output = write(stepped, big), tmp_path / "out"
+    said = alone.run(*argv(recipe, output, "--tmpdir", small), code=5).stderr
+    assert f"failed in step '{step}': the disk is full" in said
+    assert [path.name for path in output.iterdir()] == ["stepped-1.0-local.failed.log"]
+    assert list(small.iterdir()) == []
+    alone.run(*argv(recipe, output))
+    require_whole(alone, output)
+
+
+@pytest.mark.parametrize("small", [20], indirect=True)
+def test_the_image_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_path: Path) -> None:
+    recipe = write(stepped, STEPPED)
+    said = alone.run(*argv(recipe, small / "out"), code=5).stderr
+    assert "failed in step 'pack'" in said
+    assert "the disk is full" in said
+    assert list((small / "out").glob("*.sif")) == []
+    built = alone.build(recipe, tmp_path / "out")
+    taken = [one["seconds"] is None for one in built.recorded()["work"]]
+    assert taken == [True, True, False, False]
+
+
+@pytest.mark.parametrize("small", [20], indirect=True)
+def test_the_cache_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_path: Path) -> None:
+    recipe = write(stepped, STEPPED)
+    where = f"site.engine.cache={small}"
+    said = alone.run(*argv(recipe, tmp_path / "out", "--set", where), code=5).stderr
+    assert "the disk is full" in said
+    assert [path for path in small.rglob("*") if path.is_file()] == []
+    alone.run(*argv(recipe, tmp_path / "out"))
+
+
+def test_the_engine_is_killed_in_a_step(alone: World, stepped: Path, tmp_path: Path) -> None:
+    mark = new_mark()
+    user = alone.having(**{MARK: mark})
+    slow = STEPPED.replace("echo {{ versions.third }}", "sleep 300; echo")
+    recipe = write(stepped, slow)
+    words = [*user.program, *map(str, argv(recipe, tmp_path / "out"))]
+    with subprocess.Popen(
+        words, env=dict(user.environ), cwd=user.folder, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "step 3/4" in line)
+
+        def engines() -> list[int]:
+            return [pid for pid in marked(mark) if b"sleep\x00300" in command(pid)]
+
+        assert poll(lambda: bool(engines()), 30)
+        for pid in engines():
+            os.kill(pid, signal.SIGKILL)
+        said = process.stderr.read()
+        assert process.wait(60) == 5
+    assert "failed in step 'third'" in said
+    kill_marked(mark)
+    built = alone.build(write(stepped, STEPPED), tmp_path / "out")
+    taken = [one["seconds"] is None for one in built.recorded()["work"]]
+    assert taken == [True, True, False, False]
+
+
+def command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_killed_at_any_moment(alone: World, stepped: Path, tmp_path: Path) -> None:
+    """Kill -9 at random points, seeded: no half image, no lost cache, no mounts, no processes."""
+    recipe, output = write(stepped, STEPPED), tmp_path / "out"
+    began = time.monotonic()
+    alone.run(*argv(recipe, output))
+    whole = time.monotonic() - began
+    moments, mark = random.Random(SEED), new_mark()
+    user = alone.having(**{MARK: mark})
+    for number in range(KILLS):
+        # Every build has something to do: another last step, now and then all of them.
+        fresh = ("--no-cache",) if number % 5 == 0 else ()
+        change = ("--set", f"versions.third={number}")
+        words = [*user.program, *map(str, argv(recipe, output, *change, *fresh))]
+        with subprocess.Popen(
+            words, env=dict(user.environ), cwd=user.folder, stderr=subprocess.DEVNULL
+        ) as process:
+            time.sleep(moments.uniform(0.0, whole))
+            process.kill()
+        assert poll(lambda: not marked(mark), 10), (number, marked(mark))
+        require_whole(alone, output)
+        mounts = Path("/proc/self/mounts").read_text()
+        assert str(tmp_path) not in mounts
+    built = alone.build(recipe, output)
+    assert [path.name for path in output.iterdir() if path.name.startswith(PREFIX)] == []
+    assert built.recorded()["work"][0]["seconds"] is None
