@@ -18,6 +18,7 @@ from dlcontainer.contents.archived import Archived
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError
+from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import ociconfig
 from dlcontainer.formats.commands import SYSTEM_PATH
 from dlcontainer.lines import Lines
@@ -186,6 +187,13 @@ class OciBench:
             raise BuildError(
                 f"{self.client.daemon.kind} took the base, but does not have it",
                 next_step="look into the engine's own log",
+            )
+        wanted = OCI_ARCH[self.work.plan.site.arch]
+        if image.arch != wanted:
+            # An engine takes an imported tree for one of its own machine.
+            raise BuildError(
+                f"the base is for {image.arch} to {self.client.daemon.kind}, wanted {wanted}",
+                next_step="build for another machine's architecture with --engine apptainer",
             )
         return image
 

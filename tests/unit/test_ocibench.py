@@ -76,6 +76,17 @@ def test_the_base_is_imported_once(bench: OciBench, client: FakeClient, tmp_path
     assert not (tmp_path / "base.tar").exists()
 
 
+def test_a_base_of_another_machine_is_refused(
+    client: FakeClient, plan: Plan, tmp_path: Path
+) -> None:
+    client.store["host/base@sha256:1"] = image("base", arch="ppc64le")
+    work = work_of(plan, tmp_path, base="host/base@sha256:1")
+    wrong = pytest.raises(BuildError, match="the base is for ppc64le to docker, wanted amd64")
+    with ocibench.opened(client, work, IMAGE) as bench, wrong:
+        bench.begin(None)
+    assert client.running == {}
+
+
 def test_a_base_of_a_registry_is_pulled_once(
     client: FakeClient, plan: Plan, todo: list[StepWork], tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ def test_the_same_as_in_the_dockerfile(tmp_path: Path) -> None:
 
 
 def test_a_base_of_a_registry_keeps_its_own_path(tmp_path: Path) -> None:
-    plan = plan_of(folder_of(tmp_path, base=IMAGE_BASE))
+    plan = plan_of(folder_of(tmp_path, base=IMAGE_BASE, steps=[{"name": "s", "shell": "true"}]))
     assert 'ENV PATH="/opt/demo/bin:$PATH"' in texts.text(plan, "dockerfile", [TEMPLATES])
     found = ociconfig.environment(plan, {"PATH": "/usr/local/cuda/bin:/bin", "OTHER": "1"})
     assert found["PATH"] == "/opt/demo/bin:/usr/local/cuda/bin:/bin"

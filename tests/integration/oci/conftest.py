@@ -91,7 +91,8 @@ def plain(builder: Builder, world: World) -> Builder:
 @pytest.fixture(scope="session")
 def built(builder: Builder, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Build the tiny recipe to a SIF, by way of a docker-archive."""
-    return builder.build(tiny, tmp_path_factory.mktemp(builder.service.kind))
+    # All tests share the engine's store: another user may have kept these steps.
+    return builder.build(tiny, tmp_path_factory.mktemp(builder.service.kind), fresh=True)
 
 
 @pytest.fixture(scope="session")

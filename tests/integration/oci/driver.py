@@ -40,6 +40,8 @@ class Order:
     outcome: Outcome = "sif"
     registry: str | None = None
     settings: tuple[str, ...] = ()
+    # nothing kept is taken
+    fresh: bool = False
 
 
 class Told:
@@ -101,6 +103,7 @@ def build(order: Order) -> dict[str, object]:
                     installed=lambda: routing.take_installed(routed),
                     worth_keeping_s=0.0,
                     keep_last=True,
+                    fresh=order.fresh,
                 ),
             )
             progress.begin("finish", "finish")

@@ -47,7 +47,8 @@ def test_the_second_time_every_step_is_there(
 def test_no_layer_and_no_word_of_the_image_holds_a_trace(
     built: dict[str, Any], builder: Builder, tiny: Path, tmp_path: Path
 ) -> None:
-    body = builder.build(tiny, tmp_path, outcome="docker-archive")
+    body = builder.build(tiny, tmp_path, outcome="docker-archive", fresh=True)
+    assert body["ran"] == ["system", "wheel", "image"]
     words = [*traces(builder.world), daemons.PROXY.encode(), b"pip-report", b"routing.sh"]
     archive = Path(body["image"])
     with tarfile.open(archive) as tar:
