@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dlcontainer import failures
 from dlcontainer.errors import BuildError
 from dlcontainer.progress import Steps
 from dlcontainer.shell import CommandFailedError
@@ -13,7 +14,8 @@ from dlcontainer.workbench import DamagedError, Kept, Packages, Workbench
 # What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.
 WORTH_KEEPING_S = 2.0
 
-Failure = Callable[[StepWork, CommandFailedError], BuildError]
+# What failed: a step, or a phase around them by its name.
+Failure = Callable[[StepWork | str, CommandFailedError], BuildError]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +57,10 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
 
     Raises the policy's error of a step that failed.
     """
-    number = _begin(bench, [] if policy.fresh else todo, progress)
+    try:
+        number = _begin(bench, [] if policy.fresh else todo, progress)
+    except CommandFailedError as error:
+        raise policy.failure("unpack", error) from None
     done = [_taken(step, bench.recall(step.key)) for step in todo[:number]]
     for step in todo[number:]:
         progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
@@ -68,11 +73,24 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
         packages = policy.installed()
         # The last one describes the image to itself: another with each plan, and quick.
         worth = seconds >= policy.worth_keeping_s and step.number < step.total
-        if worth or (policy.keep_last and step is todo[-1]):
+        if policy.keep_last and step is todo[-1]:
             bench.keep(step, packages)
+        elif worth:
+            _keep(bench, step, packages, progress)
         done.append(Done(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
     progress.end()
     return done
+
+
+def _keep(bench: Workbench, step: StepWork, packages: Packages, progress: Steps) -> None:
+    """Keep a step's result; a cache that takes none costs time later, and nothing now."""
+    try:
+        bench.keep(step, packages)
+    except (CommandFailedError, BuildError, OSError) as error:
+        said = error.completed.stdout if isinstance(error, CommandFailedError) else str(error)
+        known = failures.explain(said, 1)
+        why = known.cause if known else said.strip().rpartition("\n")[2]
+        progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
 
 
 def _taken(step: StepWork, kept: Kept | None) -> Done:

@@ -26,7 +26,8 @@ RUN_MODES: Mapping[str, tuple[str, ...]] = {
 SQUASH = ("-comp", "zstd", "-Xcompression-level", "3")
 
 # What reaches the engine of this process's environment. All else (APPTAINER_*, LD_PRELOAD, …)
-# could change what runs in the image.
+# could change what runs in the image; proxies it hands on into the image, --cleanenv or not. A
+# build that goes out gets them from its routing.
 KEPT_VARIABLES = (
     "HOME",
     "LANG",
@@ -38,12 +39,6 @@ KEPT_VARIABLES = (
     "TERM",
     "USER",
     "XDG_RUNTIME_DIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
 )
 
 

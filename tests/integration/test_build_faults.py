@@ -23,8 +23,8 @@ KILLS = 50
 
 @pytest.fixture
 def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """Give a file system of so many MB."""
-    yield from mounted(tmp_path / "a small disk", f"size={request.param}m")
+    """Give a file system of so many MB; the engine knows no mount point with a space."""
+    yield from mounted(tmp_path / "small", f"size={request.param}m")
 
 
 def write(recipe: Path, text: str) -> Path:
@@ -61,7 +61,7 @@ def test_the_tree_s_disk_is_full(
     big = STEPPED.replace("echo {{ versions.second }}", "head -c 300M /dev/zero > /opt/big; echo")
     recipe, output = write(stepped, big), tmp_path / "out"
     said = alone.run(*argv(recipe, output, "--tmpdir", small), code=5).stderr
-    assert f"failed in step '{step}': the disk is full" in said
+    assert f"failed in step '{step}': the disk is full" in said, said
     assert [path.name for path in output.iterdir()] == ["stepped-1.0-local.failed.log"]
     assert list(small.iterdir()) == []
     alone.run(*argv(recipe, output))
@@ -84,16 +84,16 @@ def test_the_image_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_
 def test_the_cache_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_path: Path) -> None:
     recipe = write(stepped, STEPPED)
     where = f"site.engine.cache={small}"
-    said = alone.run(*argv(recipe, tmp_path / "out", "--set", where), code=5).stderr
-    assert "the disk is full" in said
+    said = alone.run(*argv(recipe, tmp_path / "out", "--set", where)).stderr
+    assert "note: the result of 'first' is not kept: the disk is full" in said
     assert [path for path in small.rglob("*") if path.is_file()] == []
-    alone.run(*argv(recipe, tmp_path / "out"))
+    require_whole(alone, tmp_path / "out")
 
 
 def test_the_engine_is_killed_in_a_step(alone: World, stepped: Path, tmp_path: Path) -> None:
     mark = new_mark()
     user = alone.having(**{MARK: mark})
-    slow = STEPPED.replace("echo {{ versions.third }}", "sleep 300; echo")
+    slow = STEPPED.replace("echo {{ versions.third }}", "sleep 317; echo")
     recipe = write(stepped, slow)
     words = [*user.program, *map(str, argv(recipe, tmp_path / "out"))]
     with subprocess.Popen(
@@ -103,7 +103,9 @@ def test_the_engine_is_killed_in_a_step(alone: World, stepped: Path, tmp_path: P
         next(line for line in process.stderr if "step 3/4" in line)
 
         def engines() -> list[int]:
-            return [pid for pid in marked(mark) if b"sleep\x00300" in command(pid)]
+            # Steps see none of our variables, so the mark does not reach them.
+            everyone = (int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit())
+            return [pid for pid in everyone if command(pid) == b"sleep\x00317\x00"]
 
         assert poll(lambda: bool(engines()), 30)
         for pid in engines():

@@ -69,9 +69,14 @@ def _kept(key: str) -> Kept:
     return Kept(key=key, name=key, maker="me", made="2026", size=1)
 
 
+def _failure(step: StepWork | str, error: CommandFailedError) -> BuildError:
+    name = step if isinstance(step, str) else step.name
+    return BuildError(f"{name}: {error.completed.stdout}")
+
+
 def grow(bench: Bench, worth: float = 0.0, **more: bool) -> list[growing.Done]:
     policy = Policy(
-        failure=lambda step, error: BuildError(f"{step.name}: {error.completed.stdout}"),
+        failure=_failure,
         installed=lambda: ({"name": bench.calls[-1]},),
         worth_keeping_s=worth,
         **more,
@@ -138,3 +143,24 @@ def test_the_last_is_kept_where_it_is_asked_for() -> None:
     bench = Bench()
     grow(bench, worth=60.0, keep_last=True)
     assert bench.calls[-1] == "keep s3"
+
+
+def test_a_cache_that_takes_none_costs_nothing_now() -> None:
+    bench = Bench()
+    done = Completed(
+        argv=("x",),
+        returncode=1,
+        stdout="Write failed: No space left on device",
+        stderr="",
+        elapsed=0,
+    )
+    said = Quiet()
+
+    def keep(step: StepWork, packages: Packages) -> Kept:
+        raise CommandFailedError(done)
+
+    bench.keep = keep  # type: ignore[method-assign]
+    policy = Policy(failure=_failure, installed=tuple, worth_keeping_s=0.0)
+    growing.grow(bench, TODO, Steps(said), policy)
+    assert bench.calls == ["begin base", "run s1", "run s2", "run s3"]
+    assert "the result of 's1' is not kept: the disk is full" in said.said

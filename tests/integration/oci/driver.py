@@ -143,8 +143,9 @@ def build(order: Order) -> dict[str, object]:
     }
 
 
-def _failure(step: StepWork, error: CommandFailedError) -> BuildError:
-    return BuildError(f"step {step.name}: {error}", why=error.completed.stdout)
+def _failure(step: StepWork | str, error: CommandFailedError) -> BuildError:
+    name = step if isinstance(step, str) else step.name
+    return BuildError(f"step {name}: {error}", why=error.completed.stdout)
 
 
 if __name__ == "__main__":
