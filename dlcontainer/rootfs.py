@@ -263,6 +263,8 @@ def _run(
     if maker.host.uid == 0:
         # Others' mmdebstrap works as a subordinate user, who can't enter a private folder.
         env["TMPDIR"] = str(work)
+        # Its mounts of /proc and the like end with it, however it ends.
+        argv = ["unshare", "--mount", *argv]
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:

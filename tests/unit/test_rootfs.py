@@ -58,7 +58,7 @@ class Making(RecordingRunner):
 
     def __call__(self, argv: Any, **kwargs: Any) -> Completed:
         done = super().__call__(argv, **kwargs)
-        if Path(argv[0]).name == "mmdebstrap":
+        if "mmdebstrap" in {Path(word).name for word in argv[:3]}:
             with tarfile.open(argv[-1], "w") as tar:
                 for name in ("./", "./dev/", "./etc/", "./etc/os-release", "./dev/null"):
                     member = tarfile.TarInfo(name)
@@ -128,6 +128,8 @@ def test_what_reaches_the_tools(plan: Plan, tools: Host, tmp_path: Path) -> None
     env = as_root.calls[0].env
     assert env is not None
     assert env["TMPDIR"] == str(tmp_path / "work")
+    # Its mounts end with it.
+    assert as_root.argvs[0][:2] == ("unshare", "--mount")
 
 
 def _kept(tools: Host) -> dict[str, str]:
