@@ -198,7 +198,9 @@ def agrees(world: World, design: Design, sessions: int, seed: int) -> bool:
     drawn = draw(world, design, sessions, numpy.random.default_rng(seed), seed)
     ended = run(drawn, design)
     real = [_judged(drawn, row, design) for row in range(sessions)]
-    return real == [(WORDS[word], pairs) for word, pairs in zip(ended.words, ended.pairs, strict=True)]
+    return real == [
+        (WORDS[word], pairs) for word, pairs in zip(ended.words, ended.pairs, strict=True)
+    ]
 
 
 def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:

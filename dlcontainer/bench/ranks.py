@@ -66,9 +66,8 @@ def cut(n: int, tail: float) -> tuple[int, float]:
 
 
 def outlying(fitted: Fit) -> tuple[int, ...]:
-    """Name the pairs more than 3 robust sd from the median, else the farthest; none is deleted."""
+    """Name the pairs more than 3 robust sd from the median, of whom there may be none."""
     middle = median(sorted(fitted.adjusted))
     away = [abs(d - middle) for d in fitted.adjusted]
     spread = 1.4826 * median(sorted(away))  # the MAD of a normal sample, as its sd
-    far = [n for n, size in zip(fitted.numbers, away, strict=True) if size > 3 * spread]
-    return tuple(far) or (fitted.numbers[away.index(max(away))],)
+    return tuple(n for n, size in zip(fitted.numbers, away, strict=True) if size > 3 * spread)

@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from dlcontainer import __version__
 from dlcontainer.bench import figures, tables, wording
-from dlcontainer.bench.analysis import Analysis, Figure
-from dlcontainer.bench.records import plain
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.stats import Interval
 from dlcontainer.bench.tables import Table
 from dlcontainer.errors import BenchDataError

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlcontainer.bench import comparable, wording
-from dlcontainer.bench.analysis import Analysis, Figure
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.records import Sample
 
 _MEANINGS = {
@@ -181,7 +182,7 @@ def _raw(analysis: Analysis) -> Table:
 
 
 def _raw_row(sample: Sample, metric: str) -> tuple[str, ...]:
-    time = sample.seconds(metric)
+    time = sample.figure(metric)
     return (
         str(sample.line),
         sample.role,

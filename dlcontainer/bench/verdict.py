@@ -95,12 +95,17 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
         return verdict("INCONCLUSIVE", holds, more=_more(rules, fitted))
     word = _word(rules, difference, equivalence)
     if word != _robust_word(rules, averages, fitted.n, word):
-        return verdict("INCONCLUSIVE", _TAIL, tail=ranks.outlying(fitted))
+        tail = ranks.outlying(fitted)
+        if tail:
+            return verdict("INCONCLUSIVE", _TAIL, tail=tail)
+        # No pair lies far out: both are near the edge, and more pairs will tell.
+        return verdict("INCONCLUSIVE", _EDGE, more=_more(rules, fitted))
     more = _more(rules, fitted) if word == "INCONCLUSIVE" else None
     return verdict(word, more=more)
 
 
 _TAIL = ("the mean and the ranks of the pairs disagree",)
+_EDGE = ("the mean and the ranks of the pairs disagree, and no pair lies far from the others",)
 
 
 def _control(fitted: Fit | None) -> Interval | None:

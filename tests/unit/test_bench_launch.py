@@ -67,7 +67,7 @@ def test_a_crash_keeps_the_last_lines() -> None:
     crash = CommandFailedError(completed("probe", code=-11, stderr=stderr))
     outcome = perform(LAUNCH, RecordingRunner([crash]), 60)
     assert (outcome.status, outcome.returncode) == ("failed", -11)
-    assert outcome.reason == "ended by signal 11"
+    assert outcome.reason == "ended by signal 11 (SIGSEGV)"
     assert outcome.stderr == tuple(f"line {number}" for number in range(12, 20))
 
 

@@ -9,8 +9,8 @@ import pytest
 from dlcontainer.bench import figures, plot, report, results, wording
 from dlcontainer.bench.analysis import Analysis, analyse
 from dlcontainer.bench.records import Arm, Json, Session, Stack
-from dlcontainer.bench.results import Writer
 from dlcontainer.bench.stats import Interval
+from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
 from tests.benchseries import INSIDE, RECORDED, Plan

@@ -94,7 +94,7 @@ class Bench:
         wanted: dict[str, Any] = {
             "probe": "import",
             "question": "overhead",
-            "pairs": 2,
+            "looks": (2,),
             "controls": 1,
             "joiners": 0,
             "seed": 5,
@@ -253,7 +253,7 @@ def test_the_disk_is_full_of_samples(bench: Bench, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "write", write)
     with pytest.raises(BenchDataError, match="No space left"):
-        bench.run(ProbeRunner(), pairs=50)
+        bench.run(ProbeRunner(), looks=(50,))
     monkeypatch.undo()
     series = bench.read()
     assert series.samples
