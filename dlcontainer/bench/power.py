@@ -6,6 +6,8 @@ from dlcontainer.bench import student
 
 LARGEST_PLAN = 10_000
 FEWEST = 8
+BLOCK = 4  # pairs come in blocks, in which the orders are balanced
+POWER = 0.9
 _NODES = 400  # even: Simpson's rule
 _WIDTH = 9.0  # in standard deviations of the sample's sd
 
@@ -33,21 +35,22 @@ def different(n: int, sd: float, alpha: float, truth: float) -> float:
 
 
 def pairs_needed(
-    sd: float, margin: float, alpha: float, *, equivalence: bool, power: float = 0.9
+    sd: float, margin: float, alpha: float, *, equivalence: bool, truth: float | None = None
 ) -> int | None:
     """Give the pairs for a power of 0.9, never fewer than 8; None above 10,000.
 
     For equivalence at a true +0.5 % (a quarter of the margin where that is less), because nothing
-    is ever exactly equal; else for a true difference of one margin.
+    is ever exactly equal; else for a true difference of one margin. `truth` is another log-ratio
+    for equivalence: 0 for a side against itself.
     """
     if not sd > 0:
         return FEWEST
-    truth = min(math.log1p(0.005), math.log1p(margin) / 4)
+    apart = min(math.log1p(0.005), math.log1p(margin) / 4) if truth is None else truth
 
     def enough(n: int) -> bool:
         if equivalence:
-            return equivalent(n, sd, margin, alpha, truth) >= power
-        return different(n, sd, alpha, math.log1p(margin)) >= power
+            return equivalent(n, sd, margin, alpha, apart) >= POWER
+        return different(n, sd, alpha, math.log1p(margin)) >= POWER
 
     low, high = FEWEST - 1, FEWEST
     while not enough(high):

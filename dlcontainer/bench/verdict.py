@@ -152,8 +152,12 @@ def _robust_word(rules: Rules, averages: Sequence[float], n: int, word: Word) ->
 
 def _more(rules: Rules, fitted: Fit) -> int | None:
     if fitted.df < 1:
-        return max(FEWEST - fitted.n, 4)
+        return max(FEWEST - fitted.n, power.BLOCK)
     needed = power.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
     # Pairs come in blocks of four; a session that had enough on paper and still didn't decide
     # lies at the margin's edge.
-    return None if needed is None else max(4, -4 * ((fitted.n - needed) // 4))
+    return (
+        None
+        if needed is None
+        else max(power.BLOCK, -power.BLOCK * ((fitted.n - needed) // power.BLOCK))
+    )

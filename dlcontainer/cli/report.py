@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 def report(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE.jsonl...", help="Sessions; each on its own.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE.jsonl...", help="Sessions, and from three allocations on also together."
+        ),
     ],
     target: Annotated[
         Path | None,
@@ -33,8 +36,8 @@ def report(
     verbose: options.Verbose = False,
 ) -> None:
     """Report measured sessions; a verdict alone is never an error."""
+    from dlcontainer.bench import body, results
     from dlcontainer.bench import report as reporting
-    from dlcontainer.bench import results
     from dlcontainer.bench.analysis import analyse
     from dlcontainer.cli.world import here
 
@@ -47,8 +50,8 @@ def report(
         reporting.write(reporting.html(analyses, templates), target)
     bad = [analysis for analysis in analyses if _word(analysis) in failing]
     if as_json:
-        sessions = [reporting.body(analysis) for analysis in analyses]
-        output.emit("report", {"sessions": sessions, "written": str(target) if target else None})
+        written = str(target) if target else None
+        output.emit("report", {**body.report(analyses), "written": written})
         raise typer.Exit(1 if bad else 0)
     output.say(reporting.markdown(analyses))
     if target is not None:
