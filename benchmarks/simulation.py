@@ -5,15 +5,11 @@ model, rank diagnostic, control and looks. `agrees` holds these arrays against t
 """
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy
 from numpy.typing import NDArray
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from dlcontainer.bench import order, ranks, stats, student
 from dlcontainer.bench.verdict import CONTROL_LEVEL, Evidence, Rules, judge
