@@ -5,6 +5,7 @@ with hundreds of values each), and one line for each value, which no session has
 """
 
 import argparse
+import gc
 import json
 import random
 import resource
@@ -90,6 +91,7 @@ def main() -> None:
         path = Path(folder) / "many.jsonl"
         write(path, pairs, wanted.each)
         megabytes = path.stat().st_size / 1e6
+        gc.set_threshold(50_000)  # as the command does
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         began = time.perf_counter()
         series = results.read(path)

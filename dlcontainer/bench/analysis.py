@@ -46,7 +46,7 @@ def analyse(series: Series) -> Analysis:
         role: pairing.figure(declared.metric, role, pairs[role], rules.alpha)
         for role in pairing.ROLES
     }
-    found, _ = looks.facts(series)
+    gates = looks.gates(series)
     secondary = _secondary(series, pairs["pair"], rules.alpha)
     main = figures["pair"]
     return Analysis(
@@ -59,9 +59,9 @@ def analyse(series: Series) -> Analysis:
         joiner=figures["joiner"],
         secondary=secondary,
         family=metrics.family(rules, main, secondary, declared.secondary) if main else None,
-        differences=tuple(found),
-        losses=looks.losses(series),
-        verdict=looks.verdict(series, pairs),
+        differences=gates.differences,
+        losses=gates.losses,
+        verdict=looks.verdict(series, pairs, gates.refusals),
     )
 
 

@@ -5,6 +5,7 @@ verdict that the other would not give.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from dlcontainer.bench import comparable, order, pairing, stats
 from dlcontainer.bench.comparable import FactDifference, LossCheck
@@ -28,18 +29,27 @@ def rules(series: Series) -> Rules:
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gates:
+    """What may forbid a comparison: facts that differ, losses that disagree, arms that are mute."""
+
+    differences: tuple[FactDifference, ...]
+    losses: LossCheck | None
+    refusals: tuple[str, ...]
+
+
 def decides(series: Series, look: int) -> bool:
     """Whether a session that is being measured ends at this look."""
     pairs: Pairs = {role: pairing.of(series, role) for role in pairing.ROLES}
-    return _at(series, pairs, _refusals(series), look).word != "INCONCLUSIVE"
+    return _at(series, pairs, gates(series).refusals, look).word != "INCONCLUSIVE"
 
 
-def verdict(series: Series, pairs: Pairs) -> Verdict:
+def verdict(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> Verdict:
     """Judge a session: by its first look that decides, else by all that it measured.
 
     A session that did not end where it should have decides nothing.
     """
-    refusals, whole = _refusals(series), len(pairs["pair"])
+    whole = len(pairs["pair"])
     holds = _holds(series, whole)
     if holds:
         return _judged(series, pairs, refusals, holds)
@@ -56,17 +66,22 @@ def verdict(series: Series, pairs: Pairs) -> Verdict:
     return found
 
 
-def losses(series: Series) -> LossCheck | None:
-    """Check the loss curves; None where nothing is trained."""
-    declared = series.session.declared
-    if declared.probe != "train":
-        return None
-    samples = [s for s in series.samples if s.ok and s.role != "warmup"]
-    return comparable.check_losses(samples, declared.loss_tolerance or LOSS_TOLERANCE)
+def gates(series: Series) -> Gates:
+    """Give what may forbid a comparison."""
+    found, missing = _facts(series)
+    losses = _losses(series)
+    return Gates(
+        differences=tuple(found),
+        losses=losses,
+        refusals=(
+            *_mute_arms(series),
+            *comparable.refusals(found, series.session.declared.arms, missing),
+            *((losses.problem,) if losses and losses.problem else ()),
+        ),
+    )
 
 
-def facts(series: Series) -> tuple[list[FactDifference], list[ArmName]]:
-    """Give the facts in which the sides differ, and the sides that attest nothing."""
+def _facts(series: Series) -> tuple[list[FactDifference], list[ArmName]]:
     declared = series.session.declared
     stacks = {stack.arm: stack for stack in series.stacks}
     # A side that never ran could attest nothing: that is said in another way.
@@ -108,14 +123,12 @@ def _fit(metric: str, pairs: Sequence[Pair]) -> Fit | None:
     return stats.fit(found) if found else None
 
 
-def _refusals(series: Series) -> tuple[str, ...]:
-    found, missing = facts(series)
-    checked = losses(series)
-    return (
-        *_mute_arms(series),
-        *comparable.refusals(found, series.session.declared.arms, missing),
-        *((checked.problem,) if checked and checked.problem else ()),
-    )
+def _losses(series: Series) -> LossCheck | None:
+    declared = series.session.declared
+    if declared.probe != "train":
+        return None
+    samples = [s for s in series.samples if s.ok and s.role != "warmup"]
+    return comparable.check_losses(samples, declared.loss_tolerance or LOSS_TOLERANCE)
 
 
 def _mute_arms(series: Series) -> Iterable[str]:
