@@ -136,15 +136,6 @@ def test_a_cut_file_is_an_incomplete_session_or_no_file(
     assert series.end is None
 
 
-def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:
-    records = fields(written)
-    records[0] |= {"schema": "dlcontainer/bench/3", "dlcontainer": "9.1.0", "novelty": True}
-    with pytest.raises(BenchDataError, match="does not read") as caught:
-        results.read(chained(written, records))
-    assert "9.1.0" in str(caught.value)
-    assert "dlcontainer/bench/2" in str(caught.value)
-
-
 def test_records_that_do_not_fit_are_refused_with_their_line(written: Path) -> None:
     whole = fields(written)
     for line, change, says in (
