@@ -27,6 +27,9 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         found.append(
             f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
         )
+    family = analysis.family
+    if family is not None and (len(family.readings) > 1 or family.missing):
+        found.append(f"Declared metrics. {tables.together(family)}")
     if analysis.failed:
         lines = tables.ranges(sample.line for sample in analysis.failed)
         found.append(f"{len(analysis.failed)} launches failed (lines {lines}).")

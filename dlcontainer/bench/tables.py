@@ -144,7 +144,7 @@ def _metrics(analysis: Analysis) -> Table:
         name="The declared metrics together",
         head=("metric", "margin", "ratio", "interval", "p (Holm)", "reading"),
         rows=tuple(rows) if len(rows) > 1 else (),
-        note=_together(family) if family else "",
+        note=together(family) if family else "",
         numeric=True,
     )
 
@@ -162,7 +162,8 @@ def _reading_row(reading: Reading) -> tuple[str, ...]:
     )
 
 
-def _together(family: Family) -> str:
+def together(family: Family) -> str:
+    """Say what the declared metrics show together."""
     text = "The verdict is the first one's alone. "
     if family.missing:
         text += f"Not measured in every launch: {', '.join(family.missing)}. "
