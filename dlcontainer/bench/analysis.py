@@ -41,7 +41,7 @@ def analyse(series: Series) -> Analysis:
             next_step="measure again: dlcontainer bench",
         )
     rules = looks.rules(series)
-    pairs = {role: pairing.of(series, role) for role in pairing.ROLES}
+    pairs = pairing.of(series)
     figures = {
         role: pairing.figure(declared.metric, role, pairs[role], rules.alpha)
         for role in pairing.ROLES
@@ -67,9 +67,11 @@ def analyse(series: Series) -> Analysis:
 
 def _secondary(series: Series, pairs: Sequence[Pair], alpha: float) -> tuple[Figure, ...]:
     declared = series.session.declared
-    names: dict[str, None] = dict.fromkeys(declared.secondary)
-    for pair in pairs:
-        names.update(dict.fromkeys([*pair.reference.values, *pair.candidate.values, "wall_s"]))
+    shapes = dict.fromkeys(
+        tuple(sample.values) for pair in pairs for sample in (pair.reference, pair.candidate)
+    )
+    found = [*declared.secondary, *(name for shape in shapes for name in shape), "wall_s"]
+    names = dict.fromkeys(found if pairs else ())
     names.pop(declared.metric, None)
     figures = (pairing.figure(name, "pair", pairs, alpha) for name in names)
     return tuple(figure for figure in figures if figure is not None)

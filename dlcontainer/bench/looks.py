@@ -40,8 +40,7 @@ class Gates:
 
 def decides(series: Series, look: int) -> bool:
     """Whether a session that is being measured ends at this look."""
-    pairs: Pairs = {role: pairing.of(series, role) for role in pairing.ROLES}
-    return _at(series, pairs, gates(series).refusals, look).word != "INCONCLUSIVE"
+    return _at(series, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
 
 
 def verdict(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> Verdict:

@@ -37,28 +37,33 @@ class Figure:
     means: tuple[float, float]
 
 
-def of(series: Series, role: Role) -> tuple[Pair, ...]:
-    """Give the whole pairs of one kind; raises BenchDataError for launches that are no pair."""
-    groups: dict[int, list[Sample]] = {}
+def of(series: Series) -> dict[Role, tuple[Pair, ...]]:
+    """Give the whole pairs of each kind; raises BenchDataError for launches that are no pair."""
+    groups: dict[Role, dict[int, list[Sample]]] = {role: {} for role in ROLES}
     for sample in cut.used(series):
-        if sample.role == role:
-            groups.setdefault(sample.pair, []).append(sample)
-    metric = series.session.declared.metric
-    found = []
-    for number, group in sorted(groups.items()):
-        if len({sample.position for sample in group}) < len(group):
-            raise BenchDataError(
-                f"{role} {number} has two launches at one position",
-                where=f"{series.path}:{group[-1].line}",
-            )
-        if len(group) == 2 and all(sample.figure(metric) for sample in group):
-            found.append(_pair(series, number, role, sorted(group, key=lambda s: s.position)))
-    return tuple(found)
+        groups[sample.role].setdefault(sample.pair, []).append(sample)
+    return {
+        role: tuple(
+            pair
+            for number, group in sorted(numbered.items())
+            if (pair := _pair(series, number, role, group))
+        )
+        for role, numbered in groups.items()
+    }
 
 
-def _pair(series: Series, number: int, role: Role, group: Sequence[Sample]) -> Pair:
-    reference, candidate = series.session.declared.arms
-    first, second = group
+def _pair(series: Series, number: int, role: Role, group: list[Sample]) -> Pair | None:
+    """Join two launches; None where one is missing or has no time."""
+    declared = series.session.declared
+    if len({sample.position for sample in group}) < len(group):
+        raise BenchDataError(
+            f"{role} {number} has two launches at one position",
+            where=f"{series.path}:{group[-1].line}",
+        )
+    if len(group) < 2 or not all(sample.figure(declared.metric) for sample in group):
+        return None
+    reference, candidate = declared.arms
+    first, second = group if group[0].position == 0 else group[::-1]
     wanted = {reference} if role == "control" else {reference, candidate}
     fits = {first.arm, second.arm} == wanted and first.order == second.order is not None
     if role != "control":
