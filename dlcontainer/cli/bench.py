@@ -190,7 +190,8 @@ def bench(
     )
     path = _measure(wanted, measured, (recipe, settings), (world, console))
     if as_json:
-        output.emit("bench", {"file": str(path), "probe": probe, "looks": list(schedule)})
+        said = {"file": str(path), "probe": probe, "pairs": schedule[-1], "looks": list(schedule)}
+        output.emit("bench", said)
         return
     console.step(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))

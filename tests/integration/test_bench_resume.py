@@ -54,5 +54,10 @@ def test_a_killed_session_goes_on(
     assert len(pairs) == len(set(pairs))
     report = json.loads(user.run("report", output, "--json").stdout)
     assert report["sessions"][0]["resumed_lines"] == [series.resumes[0].line]
+    metrics = report["sessions"][0]["metrics"]
+    assert [reading["metric"] for reading in metrics["readings"]] == [
+        "wall_s",
+        "counts.max_rss_mb",
+    ]
     done = user.run("bench", "import", *base, code=7)
     assert "a decided or exhausted session is not extended" in done.stderr

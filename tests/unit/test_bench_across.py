@@ -124,3 +124,15 @@ def test_other_questions_and_machines_are_not_joined(tmp_path: Path) -> None:
     members.append(written(tmp_path, Plan(seed=8), cpu_model="another"))
     (found,) = across(members)
     assert len(found.members) == 2
+
+
+def test_fail_on_asks_the_joint_verdict_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Each by itself is FASTER, as is the whole: four verdicts.
+    files = [str(m.series.path) for m in sessions(tmp_path, [0.9, 0.91, 0.905])]
+    assert main._run(["report", *files, "--fail-on", "faster"], as_json=False) == 1
+    said = capsys.readouterr()
+    assert "4 of 4 verdicts" in said.err
+    assert "across 3 allocations: FASTER" in said.err
+    assert "FASTER by 8.6 to 10.5 %, across 3 allocations" in said.out
