@@ -37,7 +37,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
 
 
 def _standing(standing: Standing) -> str:
-    name = f"The site {standing.site or 'of this session'} ({standing.node})"
+    name = f"The site {standing.site or 'of this session'} ({standing.node or 'unknown nodes'})"
     pooled = f"A/A pooled over {standing.sessions} sessions, {standing.pairs} pairs"
     half = wording.percent(standing.margin / 2)
     if standing.interval is None:

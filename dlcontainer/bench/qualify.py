@@ -50,7 +50,9 @@ def standings(analyses: Sequence[Analysis]) -> dict[str, Standing]:
 
 def _key(analysis: Analysis) -> tuple[str, ...]:
     declared, machine = analysis.series.session.declared, analysis.series.session.machine
-    node = ", ".join(str(machine.get(name)) for name in ("arch", "cpu_model", "cores"))
+    cores = machine.get("cores")
+    facts = (machine.get("arch"), machine.get("cpu_model"), f"{cores} cores" if cores else None)
+    node = ", ".join(str(fact) for fact in facts if fact)
     work = sorted((name, str(value)) for name, value in declared.workload.items())
     return (
         declared.site, node, declared.metric, str(declared.margin), declared.probe,

@@ -10,6 +10,7 @@ from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.declare import Side, Sides, Wanted
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome, perform
+from dlcontainer.bench.order import Pair
 from dlcontainer.bench.recorder import Recorder
 from dlcontainer.bench.records import Resume, Session
 from dlcontainer.bench.subject import Subject
@@ -128,6 +129,8 @@ def _resumed(
     steps = begun.session.declared.steps
     declared = declare.declare(wanted, subject, sides, steps)
     cut.check(begun, declared, declare.machine(lab, subject, sides))
+    # Refused before anything is written, where the file is not the schedule's beginning.
+    cut.pairs_done(begun, (pair for stage in _planned(wanted, sides) for pair in stage))
     alone = cut.unpaired(begun)
     if begun.dropped:
         lab.progress.note(f"a half-written last line ({begun.dropped} bytes) is taken away")
@@ -150,12 +153,7 @@ def _resumed(
 
 
 def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
-    stages = order.plan_stages(
-        looks=wanted.looks,
-        joiners=wanted.joiners if sides.joiner else 0,
-        controls=wanted.controls,
-        seed=wanted.seed,
-    )
+    stages = _planned(wanted, sides)
     schedule = [pair for stage in stages for pair in stage]
     skipped = done = cut.pairs_done(wanted.cut, schedule) if wanted.cut else 0
     began, end = time.monotonic(), 0
@@ -174,6 +172,15 @@ def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Re
         if look < wanted.looks[-1] and looks.decides(results.read(wanted.output), look):
             break
     recorder.writer.end(complete=True, reason=f"ended at its look at {look} pairs")
+
+
+def _planned(wanted: Wanted, sides: Sides) -> list[list[Pair]]:
+    return order.plan_stages(
+        looks=wanted.looks,
+        joiners=wanted.joiners if sides.joiner else 0,
+        controls=wanted.controls,
+        seed=wanted.seed,
+    )
 
 
 def _left(began: float, measured: int, remaining: int) -> str:

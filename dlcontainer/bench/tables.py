@@ -133,6 +133,7 @@ def allocations(item: Across) -> Table:
         head=("file", "allocation or node", "started", "verdict", "ratio", "interval"),
         rows=tuple(rows),
         note="A session outside of a batch job is taken as an allocation of its own.",
+        numeric=True,
     )
 
 
