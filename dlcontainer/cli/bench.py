@@ -1,24 +1,21 @@
 """`dlcontainer bench`: native against container, pair by pair; the file of raw samples."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dlcontainer.bench.words import Probe, Question
-from dlcontainer.cli import options, output
+from dlcontainer.cli import asking, options, output
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.declare import Wanted
-    from dlcontainer.bench.records import Declared
     from dlcontainer.bench.subject import Subject
     from dlcontainer.cli.world import World
 
-_FEWEST = 8
-_BLOCK = 4
+_FEWEST = asking.FEWEST
 _DEFAULT_LOOKS = (8, 16, 32)
 
 _Around = tuple["World", "output.Console"]
@@ -150,8 +147,8 @@ def bench(
     _check(probe, question, (pairs, controls), steps, native)
     if resume is not None and target is not None:
         raise UsageError("--resume and -o: a resumed session goes on in its own file")
-    asked = Asking(
-        looks=_looks(pairs, looks),
+    asked = asking.Asking(
+        looks=asking.looks(pairs, looks),
         controls=controls,
         seed=seed,
         module=module,
@@ -195,49 +192,6 @@ def bench(
         return
     console.step(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
-    """What has a default that depends: None is what was not asked for."""
-
-    looks: tuple[int, ...] | None
-    controls: int | None
-    seed: int | None
-    module: str | None
-    steps: int | None
-    threads: int | None
-
-    def filled(self, declared: "Declared") -> "Asking":
-        """Take from a session's declaration what was not asked for."""
-        work = declared.workload
-        module, threads = work.get("module"), work.get("threads")
-        settled = declared.steps if not work.get("steady_s") else None
-        return Asking(
-            looks=self.looks or declared.looks,
-            controls=declared.control_pairs if self.controls is None else self.controls,
-            seed=declared.seed if self.seed is None else self.seed,
-            module=self.module or (str(module) if module else None),
-            steps=self.steps or settled,
-            threads=self.threads or (threads if isinstance(threads, int) else None),
-        )
-
-
-def _looks(pairs: int | None, looks: str | None) -> tuple[int, ...] | None:
-    if looks is None:
-        return None if pairs is None else (pairs,)
-    words = [word.strip() for word in looks.split(",")]
-    found = [int(word) for word in words if word.isdecimal()]
-    if len(found) < len(words) or not found:
-        raise UsageError(f"--looks {looks}: numbers of pairs, e.g. 8,16,32")
-    if found[0] < _FEWEST or sorted(set(found)) != found or any(n % _BLOCK for n in found):
-        raise UsageError(
-            f"--looks {looks}: growing multiples of {_BLOCK}, the first at least {_FEWEST}",
-            next_step="orders are balanced in blocks of four pairs, and a verdict takes 8: 8,16,32",
-        )
-    if pairs is not None and pairs != found[-1]:
-        raise UsageError(f"--pairs {pairs} and --looks {looks}: give one of them")
-    return tuple(found)
 
 
 def _check(
