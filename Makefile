@@ -1,6 +1,6 @@
 # Relative paths throughout: the checkout's own path may contain a space.
 PYTHON ?= python3
-EXTRAS ?= dev,report
+EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
 # The private Apptainer and helper programs are linked in BIN. Not exported for all: `make setup`

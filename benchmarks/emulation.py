@@ -16,9 +16,12 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+# Not this folder: its statistics.py is not Python's.
+sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
+
+from statistics import median
 
 from benchmarks.sampling import Row, Samples, describe, machine_facts, ratio, row_as_json, table
 from dlcontainer import rootfs, routing, shortcuts

@@ -15,10 +15,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+# Not this folder: its statistics.py is not Python's.
+sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
+
+from statistics import median
 
 from benchmarks.sampling import (
     Row,

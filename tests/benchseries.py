@@ -18,8 +18,8 @@ from dlcontainer.bench.records import (
     Session,
     Stack,
 )
-from dlcontainer.bench.results import Writer
 from dlcontainer.bench.words import Probe, Question
+from dlcontainer.bench.writing import Writer
 
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 

@@ -7,22 +7,23 @@ therefore prints the last one, and a claim that cites it can be held against the
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dlcontainer.errors import BenchDataError
 
 KEY = "chain"
 _NEXT = "restore the file from where it was measured, or measure again"
+_SUFFIX = f',"{KEY}":"'.encode()
+_LENGTH = len(_SUFFIX) + 64 + len(b'"}\n')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Line:
-    """One verified line: its number in the file (from 1), its fields, its text without chain."""
+    """One verified line: its number in the file (from 1), its text without chain, its chain."""
 
     number: int
-    fields: dict[str, object]
-    text: str
+    text: bytes
     chain: str
 
 
@@ -37,6 +38,14 @@ def canonical(value: object) -> str:
     )
 
 
+def plain_json(value: object) -> dict[str, object]:
+    """Give a mapping as it would come back from a file."""
+    found = json.loads(canonical(value))
+    if not isinstance(found, dict):
+        raise TypeError(type(value).__name__)
+    return found
+
+
 def digest(text: str) -> str:
     """Give the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -49,46 +58,58 @@ def encode(fields: Mapping[str, object], previous: str) -> tuple[str, str]:
     return f'{text[:-1]},"{KEY}":"{chain}"}}\n', chain
 
 
-def decode(data: bytes, where: str) -> Iterator[Line]:
-    """Give the lines of a file, each verified against the one before.
+def decode(lines: Iterable[bytes], where: str) -> Iterator[Line]:
+    """Give the lines of a file, each verified against the one before; one is held at a time.
 
     A last line without line feed was cut while it was written: it is left out. Raises
     BenchDataError with the line's number for everything else that isn't as it was written.
     """
-    previous = ""
-    whole = data[: data.rfind(b"\n") + 1]
-    for number, raw in enumerate(whole.split(b"\n")[:-1], start=1):
-        place = f"{where}:{number}"
-        fields, stated = _parse(raw, place)
-        text = canonical(fields)
-        expected, chain = encode(fields, previous)
-        if stated != chain or raw != expected[:-1].encode():
+    previous = b""
+    for number, raw in enumerate(lines, start=1):
+        if not raw.endswith(b"\n"):
+            return
+        text, stated = _parts(raw, f"{where}:{number}")
+        # The bytes are hashed as they stand: what they mean is not asked before they are known
+        # to be what was written.
+        chain = hashlib.sha256(previous + text).hexdigest().encode()
+        if chain != stated:
             raise BenchDataError(
                 "this line is not what was measured",
-                where=place,
+                where=f"{where}:{number}",
                 why="its chained hash does not match: a line was changed, moved, added or removed",
                 next_step=_NEXT,
             )
         previous = chain
-        yield Line(number=number, fields=fields, text=text, chain=chain)
+        yield Line(number, text, chain.decode())
 
 
-def _parse(raw: bytes, place: str) -> tuple[dict[str, object], object]:
+def parse(line: Line, where: str) -> dict[str, object]:
+    """Give a line's fields."""
     try:
-        fields = json.loads(raw.decode("utf-8"), parse_constant=_refuse)
+        fields = json.loads(line.text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise BenchDataError(
-            "this line is not JSON", where=place, why=str(error), next_step=_NEXT
+            "this line is not JSON", where=where, why=str(error), next_step=_NEXT
         ) from None
-    if not isinstance(fields, dict) or KEY not in fields or len(fields) == 1:
-        raise BenchDataError(
-            "this line is no record of a benchmark",
-            where=place,
-            why=f"a record is a JSON object with a '{KEY}'",
-            next_step="give files that `dlcontainer bench` has written",
-        )
-    stated = fields.pop(KEY)
-    return fields, stated
+    if not isinstance(fields, dict):
+        raise _no_record(where)
+    return fields
+
+
+def _parts(raw: bytes, where: str) -> tuple[bytes, bytes]:
+    begin = len(raw) - _LENGTH
+    if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(b'"}\n'):
+        raise _no_record(where)
+    return raw[:begin] + b"}", raw[begin + len(_SUFFIX) : -3]
+
+
+def _no_record(where: str) -> BenchDataError:
+    return BenchDataError(
+        "this line is no record of a benchmark",
+        where=where,
+        why=f"a record is one line, a JSON object that ends with its '{KEY}'",
+        next_step="give files that `dlcontainer bench` has written; " + _NEXT,
+    )
 
 
 def _refuse(constant: str) -> object:

@@ -12,7 +12,7 @@ from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import Arm, ArmName, Declared, Json
+from dlcontainer.bench.records import Arm, ArmName, Declared, Json, Series
 from dlcontainer.bench.subject import Subject
 from dlcontainer.bench.words import Probe, Question
 from dlcontainer.errors import BenchDataError
@@ -20,6 +20,9 @@ from dlcontainer.machine import mount_of
 
 MARGIN = 0.02
 ALPHA = 0.05
+# Beside the wall time: the slowest steps, and memory, each with its own margin.
+_P95_MARGIN = 0.05
+_MEMORY_MARGIN = 0.05
 STEADY_S = 10.0
 # A step may be quicker still than the quickest of the throw-away launches.
 _HEADROOM = 1.1
@@ -30,16 +33,23 @@ _LOSS_TOLERANCE = 0.01
 # Data and weights are the same in every launch of every session.
 _WORKLOAD_SEED = 20190617
 
+# Slurm, PBS, LSF, Flux, Grid Engine: what names a job in its environment.
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID")
+
 Side = Native | Contained
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """A session as it was asked for; `steps` 0: as many as fill STEADY_S."""
+    """A session as it was asked for; `steps` 0: as many as fill STEADY_S.
+
+    `looks` are the numbers of pairs at which the session may end; the last one is its longest.
+    `cut` is the session that is to go on in `output`.
+    """
 
     probe: Probe
     question: Question
-    pairs: int
+    looks: tuple[int, ...]
     controls: int
     joiners: int
     seed: int
@@ -53,6 +63,7 @@ class Wanted:
     native: Path | None
     probe_files: tuple[Path, ...]
     gap_s: float = 0.2
+    cut: Series | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,7 +168,9 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
         metric="wall_s",
         margin=MARGIN,
         alpha=ALPHA,
-        pairs=wanted.pairs,
+        pairs=wanted.looks[-1],
+        looks=wanted.looks,
+        secondary=_secondary(wanted.probe),
         control_pairs=wanted.controls,
         joiner_pairs=wanted.joiners if sides.joiner else 0,
         seed=wanted.seed,
@@ -174,12 +187,19 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
     )
 
 
+def _secondary(probe: Probe) -> dict[str, float]:
+    memory = {"counts.max_rss_mb": _MEMORY_MARGIN}
+    return memory if probe == "import" else {"step_p95_s": _P95_MARGIN, **memory}
+
+
 def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int | float | None]:
     """Give this machine's facts, as they are at the start of the session."""
     host, reference = lab.host, sides.reference
     place = reference.prefix if isinstance(reference, Native) else reference.image
     return {
         "node": platform.node(),
+        "boot_id": _boot_id(),
+        "allocation": _allocation(host.environ),
         "arch": host.arch,
         "distribution": host.distribution,
         "release": host.release,
@@ -194,6 +214,21 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
         "image_on": mount_of(subject.image).kind,
         "reference_on": mount_of(place).kind,
     }
+
+
+def _boot_id() -> str | None:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _allocation(environ: Mapping[str, str]) -> str | None:
+    """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
+    for name in _JOBS:
+        if environ.get(name):
+            return f"{name}={environ[name]}"
+    return None
 
 
 def now() -> str:

@@ -6,7 +6,8 @@ from math import exp
 
 from markupsafe import Markup
 
-from dlcontainer.bench.analysis import Analysis, Figure, Pair
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.pairing import Figure, Pair
 from dlcontainer.bench.plot import (
     WIDTH,
     Drawing,
@@ -136,7 +137,7 @@ def run_order(analysis: Analysis) -> Markup:
     """Draw each launch's time in the order of the session, the two of a pair joined."""
     series = analysis.series
     metric = series.session.declared.metric
-    times = {s.index: t for s in series.samples if (t := s.seconds(metric)) is not None}
+    times = {s.index: t for s in series.samples if (t := s.figure(metric)) is not None}
     top, bottom, left, right = 34.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Time of each launch in the order of the session", height=bottom + 44)
     scale = spanning(list(times.values()), bottom, top)
@@ -235,7 +236,7 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
 
 def _ratios(pairs: Sequence[Pair], metric: str) -> list[float]:
     return [
-        (pair.candidate.seconds(metric) or 1.0) / (pair.reference.seconds(metric) or 1.0)
+        (pair.candidate.figure(metric) or 1.0) / (pair.reference.figure(metric) or 1.0)
         for pair in pairs
     ]
 

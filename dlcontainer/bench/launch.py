@@ -1,6 +1,8 @@
 """One launch: start the probe in an arm, wait for it, take what it says."""
 
 import json
+import math
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -102,7 +104,18 @@ def _judged(done: Completed, offset: float) -> Outcome:
 
 def _how(done: Completed) -> str:
     code = done.returncode
-    return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+    # A launcher or an engine reports the death of what it started as 128 + the signal.
+    if code < 0:
+        return f"ended by signal {-code}{_named(-code)}"
+    return f"exit code {code}{_named(code - 128)}"
+
+
+def _named(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return ""
+    return f" ({name}; out of memory?)" if name == "SIGKILL" else f" ({name})"
 
 
 def _went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
@@ -140,8 +153,12 @@ def _taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcom
     values = {str(name): float(value) for name, value in said["values"].items()}
     if said["probe"] == "import":
         values["wall_s"] = (int(stamps["import"] or 0) - int(stamps["start"] or 0)) / 1e9
-        if not start or values["wall_s"] <= 0:
-            raise ValueError(f"stamps out of order: {stamps}")
+        if not start:
+            raise ValueError("no stamp of its start")
+    if not 0 < values.get("wall_s", 0.0) < math.inf:
+        raise ValueError(f"a time of {values.get('wall_s')} s")
+    if any(length < 0 for length in phases.values()):
+        raise ValueError(f"stamps out of order: {stamps}")
     return Outcome(
         status="ok",
         returncode=0,

@@ -1,6 +1,7 @@
 """In which order to launch: balanced, seeded, decided before the first launch. Pure."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,20 +19,33 @@ class Pair:
     native_first: bool
 
 
-def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[Pair]:
-    """Give all pairs of a session: the series interleaved, each one's order balanced.
+def plan_stages(
+    *, looks: Sequence[int], joiners: int, controls: int, seed: int
+) -> list[list[Pair]]:
+    """Give all pairs of a session, one list for what comes before each look.
 
-    The same numbers give the same order.
+    `looks` are growing numbers of pairs. The series are interleaved, each one's order balanced;
+    controls and joiners come in proportion. The same numbers give the same order.
     """
     draw = random.Random(f"dlcontainer/order/1:{seed}")  # noqa: S311 - an order, not a secret
-    counts: dict[Series, int] = {"pair": pairs, "joiner": joiners, "control": controls}
-    placed: list[tuple[float, Pair]] = []
+    counts: dict[Series, int] = {"pair": looks[-1], "joiner": joiners, "control": controls}
+    placed: list[tuple[int, float, Pair]] = []
     for series, count in counts.items():
+        ends = [due(count, look, looks) for look in looks]
         for index, native_first in enumerate(balanced(count, draw)):
             pair = Pair(series=series, number=index + 1, native_first=native_first)
-            # Spread over the whole session, the place within each stretch drawn by lot.
-            placed.append(((index + draw.random()) / count, pair))
-    return [pair for _, pair in sorted(placed, key=lambda item: item[0])]
+            stage = sum(index >= end for end in ends)
+            begin = ends[stage - 1] if stage else 0
+            # Spread over the whole stage, the place within each stretch drawn by lot.
+            place = (index - begin + draw.random()) / (ends[stage] - begin)
+            placed.append((stage, place, pair))
+    placed.sort(key=lambda item: item[:2])
+    return [[pair for at, _, pair in placed if at == stage] for stage in range(len(looks))]
+
+
+def due(count: int, look: int, looks: Sequence[int]) -> int:
+    """Give how many of a series' `count` pairs are measured when a look comes."""
+    return round(count * look / looks[-1])
 
 
 def balanced(count: int, draw: random.Random) -> list[bool]:

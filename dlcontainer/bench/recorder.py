@@ -8,7 +8,7 @@ from dlcontainer.bench.declare import Side
 from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Pair
 from dlcontainer.bench.records import ArmName, Json, Order, Sample, Stack
-from dlcontainer.bench.results import Writer
+from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError
 
 # What must be the same in every launch of a side: else the side was another one for a while.
@@ -32,16 +32,22 @@ class Recorder:
     writer: Writer
     timeout_s: float
     index: int = 0
+    # What each arm attested before an interruption: it must be the same arm that goes on.
+    attested: Mapping[ArmName, Mapping[str, Json]] = field(default_factory=dict)
     stacks: dict[tuple[ArmName, str], Mapping[str, Json]] = field(default_factory=dict)
 
     def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
         """Write a throw-away launch, and once for each arm what it is made of."""
-        if outcome.stack and side.mount != "joiner":
+        changed = ""
+        if side.name in self.attested and side.mount != "joiner":
+            self.stacks[(side.name, side.mount)] = self.attested[side.name]
+            changed = self._changed(side, outcome)
+        elif outcome.stack and side.mount != "joiner":
             # The workload is attested too: both sides must have run the same.
             facts: dict[str, Json] = {**outcome.stack, "workload": dict(outcome.workload)}
             self.writer.stack(Stack(arm=side.name, facts=facts))
         self.stacks[(side.name, side.mount)] = outcome.stack
-        self._write(_sample(self.index, side, started, outcome), side, outcome)
+        self._write(_sample(self.index, side, started, outcome, changed), side, outcome)
 
     def paired(self, pair: Pair, position: int, side: Side, started: str, outcome: Outcome) -> None:
         """Write one launch of a pair."""

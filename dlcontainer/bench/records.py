@@ -1,24 +1,22 @@
-"""A session's results: one append-only file of JSON lines with every raw value, `bench/1`.
+"""A session's results: one append-only file of JSON lines with every raw value, `bench/2`.
 
 The lines, by `kind`: `session` (what was declared before the first launch, and the machine),
-`stack` (what each arm says it is made of), `sample` (one launch each), `end`. A file without
-`end` is the start of a session that was interrupted.
+`stack` (what each arm says it is made of), `sample` (one launch each), `resume` (an interrupted
+session goes on), `end`. A file without `end` is the start of a session that was interrupted.
+`bench/1` had no `resume` and no secondary metrics; it is read as well.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
-from dlcontainer.bench import chain
 from dlcontainer.bench.words import Probe, Question
-from dlcontainer.errors import BenchDataError
 
-FORMAT = "dlcontainer/bench/"
-VERSION = 1
+VERSION = 2
 
 ArmName = Literal["native", "unpacked", "container"]
 # A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted.
@@ -40,7 +38,8 @@ class Declared:
 
     `metric` is a key of the samples' `values` or `wall_s`, in seconds, less is better. `margin` m
     means the ratios [1/(1+m), 1+m]. `looks` are the numbers of pairs at which a verdict may be
-    read; empty: one look, at `pairs`. `loss_tolerance` is relative, None where nothing is trained.
+    read; empty: one look, at `pairs`. `secondary` names further figures (a dot leads into nested
+    values) with the margin of each. `loss_tolerance` is relative, None where nothing is trained.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -58,6 +57,7 @@ class Declared:
     arms: tuple[ArmName, ArmName]
     steps: Count = 0
     looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    secondary: Mapping[str, Share] = field(default_factory=dict)
     loss_tolerance: Share | None = None
     workload: Mapping[str, JsonValue] = field(default_factory=dict)
     site: str = ""
@@ -134,17 +134,44 @@ class Sample:
         """Whether the launch ended well."""
         return self.returncode == 0 and self.error is None
 
-    def seconds(self, metric: str) -> float | None:
-        """Give one figure of this launch, None where it isn't there or is no positive time."""
-        value = self.values.get(metric, self.wall_s if metric == "wall_s" else None)
+    def figure(self, metric: str) -> float | None:
+        """Give one figure of this launch, None where it isn't there or is not positive.
+
+        A dot leads into nested values: `counts.max_rss_mb`.
+        """
+        name, _, inner = metric.partition(".")
+        value = self.values.get(name, self.wall_s if metric == "wall_s" else None)
+        if inner and isinstance(value, dict):
+            value = value.get(inner)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         return float(value) if self.ok and 0 < value < float("inf") else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Resume:
+    """An interrupted session goes on here.
+
+    `dropped_bytes` is the length of a half-written last line, which was taken away; `unpaired` the
+    index of a launch whose partner was never measured: it stays in the file and is not used, its
+    pair is measured again.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    started: str
+    dropped_bytes: Count = 0
+    unpaired: Count | None = None
+    dlcontainer: str = __version__
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class End:
-    """The last line: whether all that was declared was measured, and if not, why."""
+    """The last line: whether the session ran as declared, and at which look; if not, why.
+
+    Only a `resume` may follow the end of a session that was interrupted.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
@@ -155,7 +182,10 @@ class End:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """A session's file as read; `seal` is the chain of its last line."""
+    """A session's file as read; `seal` is the chain of its last line.
+
+    `size` counts the bytes of its whole lines, `dropped` those of a half-written one behind them.
+    """
 
     path: Path
     session: Session
@@ -164,79 +194,21 @@ class Series:
     samples: tuple[Sample, ...]
     end: End | None
     seal: str
+    resumes: tuple[Resume, ...] = ()
+    version: int = VERSION
+    size: int = 0
+    dropped: int = 0
 
     @property
     def complete(self) -> bool:
         """Whether the session ran to its declared end."""
         return self.end is not None and self.end.complete
 
-
-Record = Session | Stack | Sample | End
-KINDS: dict[str, TypeAdapter[Record]] = {
-    "session": TypeAdapter(Session),
-    "stack": TypeAdapter(Stack),
-    "sample": TypeAdapter(Sample),
-    "end": TypeAdapter(End),
-}
-_NAMES: dict[type, str] = {Session: "session", Stack: "stack", Sample: "sample", End: "end"}
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of pairs at which a verdict may be read."""
+        declared = self.session.declared
+        return declared.looks or (declared.pairs,)
 
 
-def declared_sha256(declared: Declared) -> str:
-    """Give the hash of a declaration: the same declaration has the same, in any session."""
-    return chain.digest(chain.canonical(plain(declared)))
-
-
-def plain(value: object) -> object:
-    """Turn records into what JSON has."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
-
-
-def to_fields(record: Record) -> dict[str, object]:
-    """Give the fields of a record's line, checked as a reader will check them.
-
-    Raises BenchDataError for a record that could not be read again.
-    """
-    kind = _NAMES[type(record)]
-    body = plain(record)
-    if not isinstance(body, dict):
-        raise TypeError(kind)
-    body.pop("line", None)
-    _validated(kind, chain.canonical(body), f"a {kind} to be written")
-    head: dict[str, object] = {"kind": kind}
-    if isinstance(record, Session):
-        head["schema"] = f"{FORMAT}{VERSION}"
-        head["declared_sha256"] = declared_sha256(record.declared)
-    return {**head, **body}
-
-
-def from_fields(kind: str, body: Mapping[str, object], where: str) -> Record:
-    """Read a record from its line's fields; raises BenchDataError naming the field."""
-    if kind not in KINDS:
-        raise BenchDataError(
-            f"a line of kind {kind!r}",
-            where=where,
-            why=f"a session's file has the kinds {', '.join(KINDS)}",
-            next_step="give files that `dlcontainer bench` has written",
-        )
-    return _validated(kind, chain.canonical(dict(body)), where)
-
-
-def _validated(kind: str, text: str, where: str) -> Record:
-    # From JSON text, because there a list may stand for a tuple and nothing else is lenient.
-    try:
-        return KINDS[kind].validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or kind
-        raise BenchDataError(
-            f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
-            where=where,
-            why=f"it does not fit the format {FORMAT}{VERSION}",
-            next_step="give files that `dlcontainer bench` has written",
-        ) from None
+Record = Session | Stack | Sample | Resume | End

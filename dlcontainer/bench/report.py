@@ -1,19 +1,21 @@
-"""The report of sessions, one section each: HTML, Markdown, JSON. Samples are never recomputed."""
+"""The report of sessions, one section each: HTML and Markdown. Samples are never recomputed."""
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from math import expm1, inf
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import expm1
 from pathlib import Path
 
 from markupsafe import Markup
 
 from dlcontainer import __version__
-from dlcontainer.bench import figures, tables, wording
-from dlcontainer.bench.analysis import Analysis, Figure
-from dlcontainer.bench.records import plain
-from dlcontainer.bench.stats import Interval
+from dlcontainer.bench import figures, qualify, tables, wording
+from dlcontainer.bench.across import Across, across
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.notes import notes
+from dlcontainer.bench.pairing import Figure
+from dlcontainer.bench.qualify import Standing
 from dlcontainer.bench.tables import Table
 from dlcontainer.errors import BenchDataError
 from dlcontainer.render import render_page
@@ -49,11 +51,46 @@ class Section:
     file: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joint:
+    """What several sessions say together, as the page shows it."""
+
+    title: str
+    word: str
+    style: str
+    headline: str
+    sentence: str
+    table: Table
+
+
 def html(analyses: Sequence[Analysis], templates: list[Path]) -> str:
-    """Give one self-contained page: no script, nothing fetched."""
-    sections = [_section(analysis, i) for i, analysis in enumerate(analyses, start=1)]
-    values = {"sections": sections, "version": __version__}
+    """Give one self-contained page: no script, nothing fetched.
+
+    Raises BenchDataError where one session is there twice.
+    """
+    standings = qualify.standings(analyses)
+    sections = [
+        _section(analysis, i, standings[analysis.series.seal])
+        for i, analysis in enumerate(analyses, start=1)
+    ]
+    values = {
+        "sections": sections,
+        "joint": [_joint(item) for item in across(analyses)],
+        "version": __version__,
+    }
     return render_page(templates, "report/page.html.j2", values)
+
+
+def _joint(item: Across) -> Joint:
+    word = item.word or "no verdict"
+    return Joint(
+        title=tables.title(item.members[0]),
+        word=word,
+        style=word.lower().replace(" ", "-"),
+        headline=wording.joint_headline(item),
+        sentence=wording.joint_sentence(item),
+        table=tables.allocations(item),
+    )
 
 
 def write(text: str, target: Path) -> None:
@@ -88,75 +125,27 @@ def _unwritable(target: Path, error: OSError) -> BenchDataError:
     )
 
 
-def markdown(analyses: Iterable[Analysis]) -> str:
+def markdown(analyses: Sequence[Analysis]) -> str:
     """Give a summary for a terminal, an issue or a log."""
+    standings = qualify.standings(analyses)
     blocks = []
+    for item in across(analyses):
+        title = f"## {len(item.members)} sessions: {tables.title(item.members[0])}"
+        lines = [title, "", f"**{wording.joint_headline(item)}**", ""]
+        blocks.append([*lines, wording.joint_sentence(item)])
     for analysis in analyses:
         lines = [f"## {tables.title(analysis)}", "", f"**{wording.headline(analysis)}**", ""]
         lines += [wording.sentence(analysis), wording.scope(analysis), ""]
         lines += [f"- {reason}" for reason in analysis.verdict.reasons]
-        lines += [f"- {note}" for note in _notes(analysis)]
+        lines += [f"- {note}" for note in notes(analysis, standings[analysis.series.seal])]
         lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
         lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")
-        # A hostile name must not begin a heading or a line of its own.
-        blocks.append("\n".join(" ".join(line.splitlines()) for line in lines))
-    return "\n\n".join(blocks)
+        blocks.append(lines)
+    # A hostile name must not begin a heading or a line of its own.
+    return "\n\n".join("\n".join(" ".join(line.splitlines()) for line in lines) for lines in blocks)
 
 
-def body(analysis: Analysis) -> dict[str, object]:
-    """Give one session's verdict and figures for programs."""
-    series, verdict = analysis.series, analysis.verdict
-    roles = {"A/B": analysis.main, "joiner": analysis.joiner, "A/A": analysis.control}
-    return {
-        "file": str(series.path),
-        "verdict": verdict.word,
-        "headline": wording.headline(analysis),
-        "sentence": wording.sentence(analysis),
-        "declared": plain(series.session.declared),
-        "declared_sha256": series.declared_sha256,
-        "seal": series.seal,
-        "complete": series.complete,
-        "reasons": list(verdict.reasons),
-        "beyond_margin": verdict.beyond,
-        "tail_pairs": list(verdict.tail),
-        "more_pairs": verdict.more_pairs,
-        "intervals": {
-            "difference": _interval(verdict.difference),
-            "equivalence": _interval(verdict.equivalence),
-            "ranks": _interval(verdict.robust),
-            "control": _interval(verdict.control),
-        },
-        "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
-        "secondary": [_figure(figure) for figure in analysis.secondary],
-        "phases_s": dict(figures.phase_means(analysis)),
-        "differences": [asdict(item) for item in analysis.differences],
-        "losses": asdict(analysis.losses) if analysis.losses else None,
-        "failed_lines": [sample.line for sample in analysis.failed],
-    }
-
-
-def _figure(figure: Figure) -> dict[str, object]:
-    fitted = figure.fitted
-    known = fitted.df > 0
-    return {
-        "metric": figure.metric,
-        "pairs": fitted.n,
-        "means": list(figure.means),
-        "interval": _interval(figure.interval),
-        "sd_of_a_pair": fitted.sd if known else None,
-        "order_effect": expm1(fitted.order_effect) if known else None,
-    }
-
-
-def _interval(interval: Interval | None) -> dict[str, float | None] | None:
-    if interval is None:
-        return None
-    found: dict[str, float | None] = dict(asdict(interval))
-    # JSON has no infinity: an interval without an upper end.
-    return {key: value if value != inf else None for key, value in found.items()}
-
-
-def _section(analysis: Analysis, number: int) -> Section:
+def _section(analysis: Analysis, number: int, standing: Standing) -> Section:
     verdict = analysis.verdict
     return Section(
         anchor=f"session-{number}",
@@ -167,38 +156,13 @@ def _section(analysis: Analysis, number: int) -> Section:
         headline=wording.headline(analysis),
         sentence=wording.sentence(analysis),
         scope=wording.scope(analysis),
-        notes=_notes(analysis),
+        notes=notes(analysis, standing),
         tiles=_tiles(analysis),
         plates=_plates(analysis),
         tables=tuple(table for table in tables.open_tables(analysis) if table.rows),
         folded=tuple(table for table in tables.folded_tables(analysis) if table.rows),
         file=str(analysis.series.path),
     )
-
-
-def _notes(analysis: Analysis) -> tuple[str, ...]:
-    """Say what a reader should know beside the verdict."""
-    declared, control = analysis.series.session.declared, analysis.control
-    notes = []
-    if declared.arms[0] == "unpacked":
-        notes.append("The reference is the unpacked image: no native twin was possible here.")
-    if control is None or control.fitted.df < 1:
-        notes.append("The A/A control has too few pairs to say whether this machine was steady.")
-    elif control.fitted.n < declared.pairs:
-        notes.append(
-            f"A quick session: {control.fitted.n} A/A pairs beside {declared.pairs} A/B pairs; "
-            "a published claim takes as many."
-        )
-    if analysis.losses is not None and not analysis.losses.problem:
-        apart = analysis.losses.largest
-        agree = f"agree within {wording.percent(apart)}" if apart else "are identical"
-        notes.append(
-            f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
-        )
-    if analysis.failed:
-        lines = tables.ranges(sample.line for sample in analysis.failed)
-        notes.append(f"{len(analysis.failed)} launches failed (lines {lines}).")
-    return tuple(notes)
 
 
 def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:

@@ -5,30 +5,32 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dlcontainer.bench import arms, declare, mount, order, twin
+from dlcontainer.bench import arms, cut, declare, looks, mount, order, results, twin
 from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.declare import Side, Sides, Wanted
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome, perform
+from dlcontainer.bench.order import Pair
 from dlcontainer.bench.recorder import Recorder
-from dlcontainer.bench.records import Session
-from dlcontainer.bench.results import Writer
+from dlcontainer.bench.records import Resume, Session
 from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError
 from dlcontainer.plan import Plan, native_twin_reason
 
 
 def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
-    """Measure, and give the file that holds every sample.
+    """Measure until a declared look decides or the last one is taken; give the file of samples.
 
     Raises BenchDataError where a launch fails or hangs: the file then ends with the reason. What
     was started is ended, whatever ends the session.
     """
-    if wanted.output.exists():
+    if wanted.cut is None and wanted.output.exists():
         raise BenchDataError(
             "there is a file of this name",
             where=str(wanted.output),
-            next_step="give another name with -o, or move the file away",
+            next_step="give another name with -o, move the file away, or let a session that was "
+            "interrupted go on with --resume",
         )
     candidate = arms.container(lab, subject)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
@@ -88,6 +90,15 @@ def _joiner(candidate: Contained, lab: Lab) -> Iterator[Contained | None]:
 
 
 def _measure(wanted: Wanted, subject: Subject, lab: Lab, sides: Sides) -> None:
+    begin = _resumed if wanted.cut else _fresh
+    with begin(wanted, subject, lab, sides) as (recorder, work):
+        _stages(wanted, work, lab, sides, recorder)
+
+
+@contextmanager
+def _fresh(
+    wanted: Wanted, subject: Subject, lab: Lab, sides: Sides
+) -> Iterator[tuple[Recorder, Workload]]:
     lab.progress.step("throw-away launches, one of each side")
     trial = declare.workload(wanted, subject, declare.trial_steps(wanted))
     thrown = [(side, *_timed(side, trial, wanted, lab)) for side in sides.all()]
@@ -105,27 +116,77 @@ def _measure(wanted: Wanted, subject: Subject, lab: Lab, sides: Sides) -> None:
         recorder = Recorder(writer=writer, timeout_s=wanted.timeout_s)
         for side, started, outcome in thrown:
             recorder.thrown(side, started, outcome)
-        _pairs(wanted, work, lab, sides, recorder)
-        writer.end(complete=True)
+        yield recorder, work
 
 
-def _pairs(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
-    pairs = order.plan_pairs(
-        pairs=wanted.pairs,
+@contextmanager
+def _resumed(
+    wanted: Wanted, subject: Subject, lab: Lab, sides: Sides
+) -> Iterator[tuple[Recorder, Workload]]:
+    begun = wanted.cut
+    if begun is None:
+        raise ValueError("no session to go on with")
+    steps = begun.session.declared.steps
+    declared = declare.declare(wanted, subject, sides, steps)
+    cut.check(begun, declared, declare.machine(lab, subject, sides))
+    # Refused before anything is written, where the file is not the schedule's beginning.
+    cut.pairs_done(begun, (pair for stage in _planned(wanted, sides) for pair in stage))
+    alone = cut.unpaired(begun)
+    if begun.dropped:
+        lab.progress.note(f"a half-written last line ({begun.dropped} bytes) is taken away")
+    if alone is not None:
+        lab.progress.note("the last launch has no partner: it stays in the file, unused")
+    work = declare.workload(wanted, subject, steps)
+    with Writer(wanted.output, begun.session, after=begun) as writer:
+        writer.resume(Resume(started=declare.now(), dropped_bytes=begun.dropped, unpaired=alone))
+        recorder = Recorder(
+            writer=writer,
+            timeout_s=wanted.timeout_s,
+            index=len(begun.samples),
+            attested={stack.arm: stack.facts for stack in begun.stacks},
+        )
+        lab.progress.step("throw-away launches again, one of each side")
+        trial = declare.workload(wanted, subject, declare.trial_steps(wanted))
+        for side in sides.all():
+            recorder.thrown(side, *_timed(side, trial, wanted, lab))
+        yield recorder, work
+
+
+def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
+    stages = _planned(wanted, sides)
+    schedule = [pair for stage in stages for pair in stage]
+    skipped = done = cut.pairs_done(wanted.cut, schedule) if wanted.cut else 0
+    began, end = time.monotonic(), 0
+    for look, stage in zip(wanted.looks, stages, strict=True):
+        end += len(stage)
+        for pair in schedule[done:end]:
+            # Progress, never a value: who sees a trend could stop when it pleases.
+            left = _left(began, done - skipped, end - done)
+            lab.progress.step(f"pair {done + 1} of {end}, then the look at {look} pairs{left}")
+            for position, side in enumerate(sides.launches(pair)):
+                time.sleep(wanted.gap_s)
+                started, outcome = _timed(side, work, wanted, lab)
+                recorder.paired(pair, position, side, started, outcome)
+            done += 1
+        # At the last look it ends in any case: the report judges it.
+        if look < wanted.looks[-1] and looks.decides(results.read(wanted.output), look):
+            break
+    recorder.writer.end(complete=True, reason=f"ended at its look at {look} pairs")
+
+
+def _planned(wanted: Wanted, sides: Sides) -> list[list[Pair]]:
+    return order.plan_stages(
+        looks=wanted.looks,
         joiners=wanted.joiners if sides.joiner else 0,
         controls=wanted.controls,
         seed=wanted.seed,
     )
-    began = time.monotonic()
-    for done, pair in enumerate(pairs):
-        # Progress, never a value: who sees a trend could stop when it pleases.
-        left = (time.monotonic() - began) / done * (len(pairs) - done) if done else 0.0
-        when = f", about {left:.0f} s left" if done else ""
-        lab.progress.step(f"pair {done + 1} of {len(pairs)}{when}")
-        for position, side in enumerate(sides.launches(pair)):
-            time.sleep(wanted.gap_s)
-            started, outcome = _timed(side, work, wanted, lab)
-            recorder.paired(pair, position, side, started, outcome)
+
+
+def _left(began: float, measured: int, remaining: int) -> str:
+    if not measured:
+        return ""
+    return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
 
 
 def _timed(side: Side, work: Workload, wanted: Wanted, lab: Lab) -> tuple[str, Outcome]:

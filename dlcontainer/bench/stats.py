@@ -2,23 +2,21 @@
 
 One number a pair: d = log(time of the candidate / time of the reference). The model is
 d = arm + order, where the launch that ran second may be slower or faster by a common factor; the
-degrees of freedom are n - 2. SciPy (`dlcontainer[report]`) gives the distributions.
+degrees of freedom are n - 2.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from dlcontainer.errors import ConfigError
+from dlcontainer.bench import student
 
 # Looks at the same growing data spend alpha. A constant two-sided level per look that holds the
 # whole at 0.05; simulated for a normal walk: 0.046 over looks at 8, 16, 32 (0.11-0.12 without).
 SPENT: dict[tuple[tuple[int, ...], float], float] = {((8, 16, 32), 0.05): 0.019}
 
-ROBUST_FROM = 6  # no signed-rank interval at 95 % exists below
-LARGEST_PLAN = 10_000
-_NODES = 400
+# Hodges and Lehmann's shift takes the product of the two orders' numbers; above, their medians'.
+_MOST_SHIFTS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,12 +96,18 @@ def fit(differences: Sequence[Difference]) -> Fit:
     squares = [(item.d - mean + _signed(order, item)) ** 2 for item in differences]
     sd = math.sqrt(math.fsum(squares) / df)
     se = sd / 2 * math.sqrt(1 / len(after) + 1 / len(before))
-    # Hodges and Lehmann's shift between the two orders: the median of all differences.
-    shift = _median(sorted(one - other for one in after for other in before)) / 2
+    shift = _shift(after, before) / 2
     adjusted = tuple(item.d + _signed(shift, item) for item in differences)
     return Fit(
         numbers=numbers, adjusted=adjusted, mean=mean, order_effect=order, sd=sd, se=se, df=df
     )
+
+
+def _shift(after: Sequence[float], before: Sequence[float]) -> float:
+    """Give Hodges and Lehmann's shift between the two orders: the median of all differences."""
+    if len(after) * len(before) > _MOST_SHIFTS:
+        return median(sorted(after)) - median(sorted(before))
+    return median(sorted(one - other for one in after for other in before))
 
 
 def _signed(order: float, item: Difference) -> float:
@@ -123,61 +127,17 @@ def order_interval(fitted: Fit, level: float) -> Interval:
 def _t_interval(centre: float, fitted: Fit, level: float) -> Interval:
     if fitted.df < 1:
         return Interval(ratio=math.exp(centre), low=0.0, high=math.inf, level=level)
-    half = float(_scipy().t.isf((1 - level) / 2, fitted.df)) * fitted.se
+    return _bounded(centre, fitted.se, fitted.df, level)
+
+
+def _bounded(centre: float, se: float, df: int, level: float) -> Interval:
+    half = student.quantile((1 - level) / 2, df) * se
     return Interval(
         ratio=math.exp(centre),
         low=math.exp(centre - half),
         high=_exp(centre + half),
         level=level,
     )
-
-
-def robust_interval(values: Sequence[float], level: float) -> Interval | None:
-    """Give the Hodges-Lehmann ratio and its signed-rank interval (Walsh averages).
-
-    The attainable level nearest to the asked one is taken: the interval is a diagnostic. None
-    below 6 pairs and where no interval reaches the level. Source: Hollander, Wolfe & Chicken,
-    Nonparametric Statistical Methods, 3.2-3.3.
-    """
-    n = len(values)
-    if n < ROBUST_FROM or 1 - 2 ** (1 - n) < level:
-        return None
-    walsh = sorted((values[i] + values[j]) / 2 for i in range(n) for j in range(i, n))
-    cut, attained = _signed_rank_cut(n, (1 - level) / 2)
-    return Interval(
-        ratio=math.exp(_median(walsh)),
-        low=math.exp(walsh[cut]),
-        high=math.exp(walsh[-1 - cut]),
-        level=attained,
-    )
-
-
-def _signed_rank_cut(n: int, tail: float) -> tuple[int, float]:
-    # counts[w]: how many of the 2^n sign patterns have the rank sum w.
-    counts = [1]
-    for rank in range(1, n + 1):
-        counts = [
-            (counts[w] if w < len(counts) else 0) + (counts[w - rank] if w >= rank else 0)
-            for w in range(len(counts) + rank)
-        ]
-    below, best = 0, (0, 0.0)
-    for w, count in enumerate(counts):
-        below += count
-        share = below / 2**n
-        if abs(share - tail) < abs(best[1] - tail) or w == 0:
-            best = (w, share)
-        if share > tail:
-            break
-    return best[0], 1 - 2 * best[1]
-
-
-def outlying(fitted: Fit) -> tuple[int, ...]:
-    """Name the pairs more than 3 robust sd from the median, else the farthest; none is deleted."""
-    middle = _median(sorted(fitted.adjusted))
-    away = [abs(d - middle) for d in fitted.adjusted]
-    spread = 1.4826 * _median(sorted(away))  # the MAD of a normal sample, as its sd
-    far = [n for n, size in zip(fitted.numbers, away, strict=True) if size > 3 * spread]
-    return tuple(far) or (fitted.numbers[away.index(max(away))],)
 
 
 def spent_alpha(looks: Sequence[int], alpha: float) -> float:
@@ -187,64 +147,32 @@ def spent_alpha(looks: Sequence[int], alpha: float) -> float:
     return SPENT.get((tuple(looks), alpha), alpha / len(looks))
 
 
-def power_equivalent(n: int, sd: float, margin: float, alpha: float, truth: float) -> float:
-    """Give the probability that n pairs end EQUIVALENT within the margin at a true log-ratio.
-
-    Exact for normal d: the mean over the distribution of the sample's sd (400 quantiles).
-    """
-    if n < 3:
-        return 0.0
-    scipy_stats, root = _scipy(), math.sqrt(n)
-    quantiles = [(node + 0.5) / _NODES for node in range(_NODES)]
-    scales = [math.sqrt(x / (n - 2)) for x in scipy_stats.chi2.ppf(quantiles, n - 2)]
-    t = float(scipy_stats.t.isf(alpha, n - 2))
-    total = 0.0
-    for scale in scales:
-        room = math.log1p(margin) - t * scale * sd / root
-        if room > 0:
-            total += _normal((room - truth) * root / sd) - _normal((-room - truth) * root / sd)
-    return total / _NODES
+def p_value(fitted: Fit) -> float:
+    """Give the two-sided p of a ratio of 1; 1 where the model could not be fitted."""
+    if fitted.df < 1:
+        return 1.0
+    if fitted.se == 0:
+        return 1.0 if fitted.mean == 0 else 0.0
+    return 2 * student.tail(abs(fitted.mean) / fitted.se, fitted.df)
 
 
-def power_different(n: int, sd: float, alpha: float, truth: float) -> float:
-    """Give the probability that n pairs exclude 1 in the right direction at a true log-ratio."""
-    if n < 3:
-        return 0.0
-    scipy_stats = _scipy()
-    critical = float(scipy_stats.t.isf(alpha / 2, n - 2))
-    return float(scipy_stats.nct.sf(critical, n - 2, abs(truth) * math.sqrt(n) / sd))
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Give Holm's adjusted p, in the order given: at most alpha of families err when all are 1."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return tuple(adjusted)
 
 
-def pairs_needed(
-    sd: float, margin: float, alpha: float, *, equivalence: bool, power: float = 0.9
-) -> int | None:
-    """Give the pairs for a power of 0.9, never fewer than 8; None above 10,000.
-
-    For equivalence at a true +0.5 % (a quarter of the margin where that is less), because nothing
-    is ever exactly equal; else for a true difference of one margin.
-    """
-    if not sd > 0:
-        return 8
-    truth = min(math.log1p(0.005), math.log1p(margin) / 4)
-
-    def enough(n: int) -> bool:
-        if equivalence:
-            return power_equivalent(n, sd, margin, alpha, truth) >= power
-        return power_different(n, sd, alpha, math.log1p(margin)) >= power
-
-    low, high = 7, 8
-    while not enough(high):
-        low, high = high, high * 2
-        if high > LARGEST_PLAN:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def _normal(x: float) -> float:
-    return math.erfc(-x / math.sqrt(2)) / 2
+def mean_interval(values: Sequence[float], level: float) -> Interval:
+    """Give the ratio of a mean of logs and its t interval, df n - 1; [0, inf] below two values."""
+    centre, df = _mean(values), len(values) - 1
+    if df < 1:
+        return Interval(ratio=math.exp(centre), low=0.0, high=math.inf, level=level)
+    sd = math.sqrt(math.fsum((value - centre) ** 2 for value in values) / df)
+    return _bounded(centre, sd / math.sqrt(len(values)), df, level)
 
 
 def _exp(x: float) -> float:
@@ -255,19 +183,9 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _median(ordered: Sequence[float]) -> float:
+def median(ordered: Sequence[float]) -> float:
+    """Give the median of ordered values."""
     middle = len(ordered) // 2
     if len(ordered) % 2:
         return ordered[middle]
     return (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def _scipy() -> Any:
-    try:
-        import scipy.stats
-    except ImportError:
-        raise ConfigError(
-            "the statistics need SciPy, which is not installed",
-            next_step="pip install 'dlcontainer[report]'",
-        ) from None
-    return scipy.stats

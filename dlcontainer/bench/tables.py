@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlcontainer.bench import comparable, wording
-from dlcontainer.bench.analysis import Analysis, Figure
+from dlcontainer.bench.across import Across
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.metrics import Family, Reading
+from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.records import Sample
 
 _MEANINGS = {
@@ -46,7 +49,13 @@ def subtitle(analysis: Analysis) -> str:
 
 def open_tables(analysis: Analysis) -> list[Table]:
     """Give the tables that everyone should see."""
-    return [_mounts(analysis), _differences(analysis), _secondary(analysis), _facts(analysis)]
+    return [
+        _mounts(analysis),
+        _metrics(analysis),
+        _differences(analysis),
+        _secondary(analysis),
+        _facts(analysis),
+    ]
 
 
 def folded_tables(analysis: Analysis) -> list[Table]:
@@ -106,12 +115,74 @@ def _differences(analysis: Analysis) -> Table:
     )
 
 
+def allocations(item: Across) -> Table:
+    """Give each session's ratio beside the others'."""
+    rows = []
+    for member in item.members:
+        session, main = member.series.session, member.main
+        place = session.machine.get("allocation") or session.machine.get("node")
+        ratio, interval = ("", "")
+        if main is not None:
+            ratio, interval = f"{main.interval.ratio:.3f}", wording.bounds(main.interval)
+        rows.append(
+            (str(member.series.path), comparable.shown(place), session.started,
+             member.verdict.word, ratio, interval)
+        )  # fmt: skip
+    return Table(
+        name="The sessions",
+        head=("file", "allocation or node", "started", "verdict", "ratio", "interval"),
+        rows=tuple(rows),
+        note="A session outside of a batch job is taken as an allocation of its own.",
+        numeric=True,
+    )
+
+
+def _metrics(analysis: Analysis) -> Table:
+    """All declared metrics together: the same on all, or different on some."""
+    family = analysis.family
+    rows = [_reading_row(reading) for reading in family.readings] if family else []
+    return Table(
+        name="The declared metrics together",
+        head=("metric", "margin", "ratio", "interval", "p (Holm)", "reading"),
+        rows=tuple(rows) if len(rows) > 1 else (),
+        note=together(family) if family else "",
+        numeric=True,
+    )
+
+
+def _reading_row(reading: Reading) -> tuple[str, ...]:
+    words = ["within its margin"] if reading.is_within else []
+    words += ["different"] if reading.is_different else []
+    return (
+        reading.figure.metric,
+        wording.percent(reading.margin),
+        f"{reading.equivalence.ratio:.3f}",
+        wording.bounds(reading.equivalence),
+        f"{reading.p_holm:.2g}",
+        ", ".join(words) or "not shown either way",
+    )
+
+
+def together(family: Family) -> str:
+    """Say what the declared metrics show together."""
+    text = "The verdict is the first one's alone. "
+    if family.missing:
+        text += f"Not measured in every launch: {', '.join(family.missing)}. "
+    if family.all_within:
+        return text + "The same within their margins on all of them; that takes no correction."
+    if family.different:
+        names = ", ".join(reading.figure.metric for reading in family.different)
+        return text + f"Different on {names}, by Holm's correction over all of them."
+    return text + "Neither the same on all of them nor different on one is shown."
+
+
 def _secondary(analysis: Analysis) -> Table:
     reference, candidate = analysis.series.session.declared.arms
+    declared = analysis.series.session.declared.secondary
     return Table(
         name="Other figures",
         head=("figure", reference, candidate, "ratio", "interval"),
-        rows=tuple(_secondary_row(figure) for figure in analysis.secondary),
+        rows=tuple(_secondary_row(f) for f in analysis.secondary if f.metric not in declared),
         note="Means, and ratios over the same pairs; for some of these more is better. "
         "No verdict is drawn from them.",
         numeric=True,
@@ -128,7 +199,8 @@ def _facts(analysis: Analysis) -> Table:
     series = analysis.series
     declared, session = series.session.declared, series.session
     pairs = (
-        f"{declared.pairs} A/B, {declared.joiner_pairs} joining, {declared.control_pairs} A/A, "
+        f"at most {declared.pairs} A/B, {declared.joiner_pairs} joining, "
+        f"{declared.control_pairs} A/A, "
         f"order drawn with seed {declared.seed}"
     )
     arms = (
@@ -139,6 +211,7 @@ def _facts(analysis: Analysis) -> Table:
         ("question", f"{declared.question}, {declared.probe}"),
         ("metric", declared.metric),
         ("margin", wording.percent(declared.margin)),
+        ("looks", ", ".join(map(str, series.looks)) + " pairs"),
         ("level", f"alpha {declared.alpha:g}, {analysis.alpha:g} at each look"),
         ("pairs", pairs),
         *((name, comparable.shown(value)) for name, value in declared.workload.items()),
@@ -181,7 +254,7 @@ def _raw(analysis: Analysis) -> Table:
 
 
 def _raw_row(sample: Sample, metric: str) -> tuple[str, ...]:
-    time = sample.seconds(metric)
+    time = sample.figure(metric)
     return (
         str(sample.line),
         sample.role,

@@ -1,14 +1,15 @@
 """The five verdicts, in their order of precedence; no other word is ever said."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dlcontainer.bench import stats
+from dlcontainer.bench import power, ranks, stats
 from dlcontainer.bench.stats import Fit, Interval
 
 Word = Literal["NOT COMPARABLE", "EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
 
-FEWEST = 8
+FEWEST = power.FEWEST
 CONTROL_LEVEL = 0.99
 
 
@@ -66,7 +67,8 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
         return Verdict(word=word, reasons=reasons, control=control)
     difference = stats.interval(fitted, 1 - rules.alpha)
     equivalence = stats.interval(fitted, 1 - 2 * rules.alpha)
-    robust = stats.robust_interval(fitted.adjusted, 1 - rules.alpha)
+    averages = ranks.walsh(fitted.adjusted)
+    robust = ranks.interval(averages, fitted.n, 1 - rules.alpha)
 
     def verdict(
         word: Word,
@@ -92,13 +94,18 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
     if holds:
         return verdict("INCONCLUSIVE", holds, more=_more(rules, fitted))
     word = _word(rules, difference, equivalence)
-    if word != _robust_word(rules, fitted, word):
-        return verdict("INCONCLUSIVE", _TAIL, tail=stats.outlying(fitted))
+    if word != _robust_word(rules, averages, fitted.n, word):
+        tail = ranks.outlying(fitted)
+        if tail:
+            return verdict("INCONCLUSIVE", _TAIL, tail=tail)
+        # No pair lies far out: both are near the edge, and more pairs will tell.
+        return verdict("INCONCLUSIVE", _EDGE, more=_more(rules, fitted))
     more = _more(rules, fitted) if word == "INCONCLUSIVE" else None
     return verdict(word, more=more)
 
 
 _TAIL = ("the mean and the ranks of the pairs disagree",)
+_EDGE = ("the mean and the ranks of the pairs disagree, and no pair lies far from the others",)
 
 
 def _control(fitted: Fit | None) -> Interval | None:
@@ -135,9 +142,9 @@ def _word(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
     return "INCONCLUSIVE"
 
 
-def _robust_word(rules: Rules, fitted: Fit, word: Word) -> Word:
-    difference = stats.robust_interval(fitted.adjusted, 1 - rules.alpha)
-    equivalence = stats.robust_interval(fitted.adjusted, 1 - 2 * rules.alpha)
+def _robust_word(rules: Rules, averages: Sequence[float], n: int, word: Word) -> Word:
+    difference = ranks.interval(averages, n, 1 - rules.alpha)
+    equivalence = ranks.interval(averages, n, 1 - 2 * rules.alpha)
     if difference is None or equivalence is None:
         return word
     return _word(rules, difference, equivalence)
@@ -145,8 +152,12 @@ def _robust_word(rules: Rules, fitted: Fit, word: Word) -> Word:
 
 def _more(rules: Rules, fitted: Fit) -> int | None:
     if fitted.df < 1:
-        return max(FEWEST - fitted.n, 4)
-    needed = stats.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
+        return max(FEWEST - fitted.n, power.BLOCK)
+    needed = power.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
     # Pairs come in blocks of four; a session that had enough on paper and still didn't decide
     # lies at the margin's edge.
-    return None if needed is None else max(4, -4 * ((fitted.n - needed) // 4))
+    return (
+        None
+        if needed is None
+        else max(power.BLOCK, -power.BLOCK * ((fitted.n - needed) // power.BLOCK))
+    )

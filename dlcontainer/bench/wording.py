@@ -1,5 +1,6 @@
 """A verdict in words that a scientist who knows no statistics can act on."""
 
+from dlcontainer.bench.across import Across
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.stats import Interval
 
@@ -115,6 +116,33 @@ def scope(analysis: Analysis) -> str:
             "here, not what the container costs."
         )
     return f"{text} Both sides were asked for the same bits, so what differs is the container."
+
+
+def joint_headline(item: Across) -> str:
+    """Give what several sessions say together in a few words."""
+    declared = item.members[0].series.session.declared
+    text: str = item.word or "No verdict across allocations"
+    if item.word == "EQUIVALENT":
+        text += f" within {percent(declared.margin)}"
+    elif item.word in {"SLOWER", "FASTER"} and item.difference is not None:
+        text += f" by {_by(item.difference)}"
+    if item.word:
+        text += f", across {len(item.members)} allocations"
+    return text + (", as shipped" if declared.question == "deployment" else "")
+
+
+def joint_sentence(item: Across) -> str:
+    """Say what several sessions mean together."""
+    if item.reasons:
+        return f"{'; '.join(item.reasons)}."
+    interval = item.equivalence if item.word == "EQUIVALENT" else item.difference
+    if interval is None:
+        raise ValueError("a verdict without figures")
+    return (
+        f"Over the means of {len(item.members)} allocations the ratio is {interval.ratio:.3f}, "
+        f"{bounds(interval)} (t interval, {len(item.members) - 1} degrees of freedom). Each "
+        "session's own verdict holds for its nodes alone."
+    )
 
 
 def percent(share: float) -> str:

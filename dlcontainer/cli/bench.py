@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dlcontainer.bench.words import Probe, Question
-from dlcontainer.cli import options, output
+from dlcontainer.cli import asking, options, output
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.declare import Wanted
     from dlcontainer.bench.subject import Subject
     from dlcontainer.cli.world import World
 
-_FEWEST = 8
+_FEWEST = asking.FEWEST
+_DEFAULT_LOOKS = (8, 16, 32)
 
 _Around = tuple["World", "output.Console"]
 
@@ -31,15 +33,34 @@ Asked = Annotated[
         "stack (--native) against the image, each as it is.",
     ),
 ]
+Looks = Annotated[
+    str | None,
+    typer.Option(
+        "--looks",
+        metavar="N,N,...",
+        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32.",
+    ),
+]
 Pairs = Annotated[
-    int, typer.Option("--pairs", metavar="N", help="Pairs of launches; a verdict takes 8.")
+    int | None,
+    typer.Option(
+        "--pairs", metavar="N", help="A quick session: one look, at N pairs; a verdict takes 8."
+    ),
+]
+Resumed = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FILE.jsonl",
+        help="Go on with a session that was interrupted, as it was declared.",
+    ),
 ]
 Controls = Annotated[
     int | None,
     typer.Option(
         "--controls",
         metavar="N",
-        help="Pairs native against native; without it as many as --pairs.",
+        help="Pairs native against native; without it as many as pairs.",
     ),
 ]
 Seed = Annotated[
@@ -100,10 +121,12 @@ def bench(
     site: options.Site,
     image: Image,
     question: Asked = "overhead",
-    pairs: Pairs = _FEWEST,
+    pairs: Pairs = None,
+    looks: Looks = None,
     controls: Controls = None,
     seed: Seed = None,
     target: File = None,
+    resume: Resumed = None,
     native: NativeFolder = None,
     module: Module = None,
     steps: Steps = None,
@@ -116,40 +139,56 @@ def bench(
     verbose: options.Verbose = False,
 ) -> None:
     """Measure what an image costs against the native stack; every sample goes into one file."""
-    from dlcontainer.bench import subject
+    from dlcontainer.bench import cut, subject
     from dlcontainer.bench.declare import Wanted
     from dlcontainer.cli.world import here
     from dlcontainer.resources import probe_files
 
     _check(probe, question, (pairs, controls), steps, native)
+    if resume is not None and target is not None:
+        raise UsageError("--resume and -o: a resumed session goes on in its own file")
+    asked = asking.Asking(
+        looks=asking.looks(pairs, looks),
+        controls=controls,
+        seed=seed,
+        module=module,
+        steps=steps,
+        threads=threads,
+    )
+    begun = cut.read(resume.absolute()) if resume else None
+    if begun:
+        asked = asked.filled(begun.session.declared)
     world = here()
     measured = subject.read(image.absolute(), world.host.arch)
     if probe == "train":
         measured.trained()  # before a twin is made for nothing
     console = output.Console(verbose=verbose, quiet=as_json)
-    if pairs < _FEWEST:
-        console.note(f"{pairs} pairs: a verdict takes at least {_FEWEST}, this will have none")
+    schedule = asked.looks or _DEFAULT_LOOKS
+    if schedule[-1] < _FEWEST:
+        console.note(f"{schedule[-1]} pairs: a verdict takes {_FEWEST}, this will have none")
     wanted = Wanted(
         probe=probe,
         question=question,
-        pairs=pairs,
-        controls=pairs if controls is None else controls,
+        looks=schedule,
+        controls=schedule[-1] if asked.controls is None else asked.controls,
         # Who joins a mount matters where files are read: at import.
-        joiners=pairs if probe == "import" else 0,
-        seed=_new_seed() if seed is None else seed,
-        output=(target or _file_name(measured, probe)).absolute(),
+        joiners=schedule[-1] if probe == "import" else 0,
+        seed=_new_seed() if asked.seed is None else asked.seed,
+        output=(resume or target or _file_name(measured, probe)).absolute(),
         site=site,
-        module=module or measured.modules[0],
-        threads=threads or world.host.cores,
-        steps=steps or 0,
+        module=asked.module or measured.modules[0],
+        threads=asked.threads or world.host.cores,
+        steps=asked.steps or 0,
         device=device,
         timeout_s=timeout,
         native=native.absolute() if native else None,
         probe_files=probe_files(),
+        cut=begun,
     )
     path = _measure(wanted, measured, (recipe, settings), (world, console))
     if as_json:
-        output.emit("bench", {"file": str(path), "probe": probe, "pairs": pairs})
+        said = {"file": str(path), "probe": probe, "pairs": schedule[-1], "looks": list(schedule)}
+        output.emit("bench", said)
         return
     console.step(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
@@ -158,14 +197,12 @@ def bench(
 def _check(
     probe: Probe,
     question: Question,
-    counts: tuple[int, int | None],
+    counts: tuple[int | None, int | None],
     steps: int | None,
     native: Path | None,
 ) -> None:
-    from dlcontainer.errors import UsageError
-
     pairs, controls = counts
-    if pairs < 1:
+    if pairs is not None and pairs < 1:
         raise UsageError(f"--pairs {pairs}: at least 1", next_step="a verdict takes 8: --pairs 8")
     if controls is not None and controls < 0:
         raise UsageError(f"--controls {controls}: 0 or more")

@@ -1,7 +1,7 @@
 """`dlcontainer report`: what a session's samples say, as HTML, Markdown or JSON."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -9,13 +9,13 @@ from dlcontainer.cli import options, output
 from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.hints import suggest
 
-if TYPE_CHECKING:
-    from dlcontainer.bench.analysis import Analysis
-
 
 def report(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE.jsonl...", help="Sessions; each on its own.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE.jsonl...", help="Sessions, and from three allocations on also together."
+        ),
     ],
     target: Annotated[
         Path | None,
@@ -33,8 +33,9 @@ def report(
     verbose: options.Verbose = False,
 ) -> None:
     """Report measured sessions; a verdict alone is never an error."""
+    from dlcontainer.bench import body, results
     from dlcontainer.bench import report as reporting
-    from dlcontainer.bench import results
+    from dlcontainer.bench.across import across
     from dlcontainer.bench.analysis import analyse
     from dlcontainer.cli.world import here
 
@@ -45,29 +46,35 @@ def report(
     if target is not None:
         templates = here().resources.template_folders()
         reporting.write(reporting.html(analyses, templates), target)
-    bad = [analysis for analysis in analyses if _word(analysis) in failing]
+    words = [(str(a.series.path), a.verdict.word) for a in analyses]
+    words += [
+        (f"across {len(item.members)} allocations", item.word)
+        for item in across(analyses)
+        if item.word is not None
+    ]
+    bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
     if as_json:
-        sessions = [reporting.body(analysis) for analysis in analyses]
-        output.emit("report", {"sessions": sessions, "written": str(target) if target else None})
+        written = str(target) if target else None
+        output.emit("report", {**body.report(analyses), "written": written})
         raise typer.Exit(1 if bad else 0)
     output.say(reporting.markdown(analyses))
     if target is not None:
         output.say(f"\nwrote {target}")
     if bad:
         raise ChecksFailedError(
-            f"{len(bad)} of {len(analyses)} sessions ended in a verdict of --fail-on",
-            why=", ".join(f"{a.series.path}: {a.verdict.word}" for a in bad),
+            f"{len(bad)} of {len(words)} verdicts are of --fail-on",
+            why=", ".join(bad),
         )
 
 
-def _word(analysis: "Analysis") -> str:
-    return analysis.verdict.word.lower().replace(" ", "-")
+def _slug(word: str) -> str:
+    return word.lower().replace(" ", "-")
 
 
 def _words(text: str) -> set[str]:
     from dlcontainer.bench.verdict import Word
 
-    known = [word.lower().replace(" ", "-") for word in get_args(Word)]
+    known = [_slug(word) for word in get_args(Word)]
     found = {word.strip().lower() for word in text.split(",") if word.strip()}
     for word in sorted(found - set(known)):
         raise UsageError(

@@ -7,6 +7,7 @@ import pytest
 from dlcontainer.bench import results
 from dlcontainer.bench.analysis import Analysis, analyse
 from dlcontainer.bench.records import Sample, Stack
+from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
 from tests.benchseries import RECORDED, Plan
@@ -130,7 +131,7 @@ def test_few_pairs_are_inconclusive(pairs: int, tmp_path: Path) -> None:
 
 def test_more_or_fewer_pairs_than_declared_are_inconclusive(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with results.Writer(path, benchseries.session(Plan(pairs=16))) as out:
+    with Writer(path, benchseries.session(Plan(pairs=16))) as out:
         out.stack(Stack(arm="native", facts=benchseries.FACTS))
         out.stack(Stack(arm="container", facts=benchseries.INSIDE))
         for sample in benchseries.draw(Plan(pairs=12, ratio=1.2)):
@@ -143,7 +144,7 @@ def test_more_or_fewer_pairs_than_declared_are_inconclusive(tmp_path: Path) -> N
 
 def test_no_samples_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with results.Writer(path, benchseries.session(Plan())) as out:
+    with Writer(path, benchseries.session(Plan())) as out:
         out.end(complete=False, reason="the image does not start")
     with pytest.raises(BenchDataError, match="no samples") as caught:
         analyse(results.read(path))
@@ -152,7 +153,7 @@ def test_no_samples_is_an_error(tmp_path: Path) -> None:
 
 def test_a_session_of_warm_ups_only(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with results.Writer(path, benchseries.session(Plan())) as out:
+    with Writer(path, benchseries.session(Plan())) as out:
         out.sample(benchseries.draw(Plan())[0])
     analysis = analyse(results.read(path))
     assert analysis.verdict.word == "NOT COMPARABLE"  # neither side has said what it is
@@ -161,7 +162,7 @@ def test_a_session_of_warm_ups_only(tmp_path: Path) -> None:
 
 def test_a_session_interrupted_before_one_side_ran_is_inconclusive(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with results.Writer(path, benchseries.session(Plan())) as out:
+    with Writer(path, benchseries.session(Plan())) as out:
         out.stack(Stack(arm="native", facts=benchseries.FACTS))
         out.sample(benchseries.draw(Plan())[0])
     verdict = analyse(results.read(path)).verdict
@@ -172,7 +173,7 @@ def test_a_session_interrupted_before_one_side_ran_is_inconclusive(tmp_path: Pat
 def test_a_side_that_crashes_at_once_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     first, second, *_ = benchseries.draw(Plan())
-    with results.Writer(path, benchseries.session(Plan())) as out:
+    with Writer(path, benchseries.session(Plan())) as out:
         out.stack(Stack(arm="native", facts=benchseries.FACTS))
         native, container = sorted((first, second), key=lambda s: s.arm == "container")
         out.sample(native)

@@ -62,12 +62,44 @@ def test_what_is_no_result_is_a_failure(stdout: str) -> None:
     assert outcome.reason
 
 
+@pytest.mark.parametrize("wall", [0, 0.0, -3.2, float("nan"), float("inf")])
+def test_a_time_that_is_none_is_a_failure(wall: float) -> None:
+    stdout = said(probe="train", values={"wall_s": wall})
+    outcome = perform(LAUNCH, RecordingRunner([completed("probe", stdout=stdout)]), 60)
+    assert outcome.status == "failed"
+    assert "a time of " in outcome.reason
+
+
+def test_stamps_out_of_order_are_a_failure() -> None:
+    stamps = {**SAID["stamps_ns"], "python": START + SECOND // 20}
+    outcome = perform(
+        LAUNCH, RecordingRunner([completed("probe", stdout=said(stamps_ns=stamps))]), 60
+    )
+    assert outcome.status == "failed"
+    assert "out of order" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (-9, "ended by signal 9 (SIGKILL; out of memory?)"),
+        (137, "exit code 137 (SIGKILL; out of memory?)"),
+        (139, "exit code 139 (SIGSEGV)"),
+        (1, "exit code 1"),
+        (255, "exit code 255"),
+    ],
+)
+def test_how_a_rank_died_is_said(code: int, reason: str) -> None:
+    dead = CommandFailedError(completed("probe", code=code))
+    assert perform(LAUNCH, RecordingRunner([dead]), 60).reason == reason
+
+
 def test_a_crash_keeps_the_last_lines() -> None:
     stderr = "".join(f"line {number}\n" for number in range(20))
     crash = CommandFailedError(completed("probe", code=-11, stderr=stderr))
     outcome = perform(LAUNCH, RecordingRunner([crash]), 60)
     assert (outcome.status, outcome.returncode) == ("failed", -11)
-    assert outcome.reason == "ended by signal 11"
+    assert outcome.reason == "ended by signal 11 (SIGSEGV)"
     assert outcome.stderr == tuple(f"line {number}" for number in range(12, 20))
 
 

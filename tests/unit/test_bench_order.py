@@ -2,7 +2,12 @@ import random
 
 import pytest
 
-from dlcontainer.bench.order import balanced, plan_pairs
+from dlcontainer.bench.order import Pair, balanced, due, plan_stages
+
+
+def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[Pair]:
+    (stage,) = plan_stages(looks=(pairs,), joiners=joiners, controls=controls, seed=seed)
+    return stage
 
 
 def test_the_same_seed_gives_the_same_order() -> None:
@@ -37,3 +42,19 @@ def test_series_are_whole_and_interleaved() -> None:
 
 def test_one_pair_is_possible() -> None:
     assert len(plan_pairs(pairs=1, joiners=0, controls=0, seed=0)) == 1
+
+
+def test_each_look_has_its_share_balanced_and_numbered_through() -> None:
+    looks = (8, 16, 32)
+    for seed in range(20):
+        stages = plan_stages(looks=looks, joiners=8, controls=32, seed=seed)
+        done: list[Pair] = []
+        for look, stage in zip(looks, stages, strict=True):
+            done += stage
+            for series, count in (("pair", 32), ("joiner", 8), ("control", 32)):
+                firsts = [pair.native_first for pair in done if pair.series == series]
+                assert len(firsts) == due(count, look, looks) == count * look // 32
+                assert 2 * sum(firsts) == len(firsts) or series == "joiner"
+        for series, count in (("pair", 32), ("joiner", 8), ("control", 32)):
+            numbers = [pair.number for pair in done if pair.series == series]
+            assert numbers == list(range(1, count + 1))

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlcontainer.bench import chain, results
-from dlcontainer.bench.records import End, Sample, Session, Stack, declared_sha256, to_fields
+from dlcontainer.bench.encoding import declared_sha256, to_fields
+from dlcontainer.bench.records import End, Sample, Session, Stack
+from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from tests import benchseries
 from tests.benchseries import Plan
@@ -54,7 +56,7 @@ def test_an_existing_file_is_refused(written: Path) -> None:
     before = written.read_bytes()
     with (
         pytest.raises(BenchDataError, match="there is a file of this name") as caught,
-        results.Writer(written, benchseries.session(Plan())),
+        Writer(written, benchseries.session(Plan())),
     ):
         pass
     assert caught.value.exit_code == 7
@@ -64,7 +66,7 @@ def test_an_existing_file_is_refused(written: Path) -> None:
 def test_an_unwritable_place(tmp_path: Path) -> None:
     with (
         pytest.raises(BenchDataError, match="cannot be written"),
-        results.Writer(tmp_path / "no" / "a.jsonl", benchseries.session(Plan())),
+        Writer(tmp_path / "no" / "a.jsonl", benchseries.session(Plan())),
     ):
         pass
 
@@ -134,15 +136,6 @@ def test_a_cut_file_is_an_incomplete_session_or_no_file(
     assert series.end is None
 
 
-def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:
-    records = fields(written)
-    records[0] |= {"schema": "dlcontainer/bench/2", "dlcontainer": "9.1.0", "novelty": True}
-    with pytest.raises(BenchDataError, match="does not read") as caught:
-        results.read(chained(written, records))
-    assert "9.1.0" in str(caught.value)
-    assert "dlcontainer/bench/1" in str(caught.value)
-
-
 def test_records_that_do_not_fit_are_refused_with_their_line(written: Path) -> None:
     whole = fields(written)
     for line, change, says in (
@@ -200,7 +193,7 @@ def sample(index: int, **values: object) -> Sample:
 
 def test_what_is_not_finite_is_kept_as_text(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with results.Writer(path, benchseries.session(Plan())) as out:
+    with Writer(path, benchseries.session(Plan())) as out:
         out.sample(sample(0))
         out.end(complete=True)
     assert results.read(path).samples[0].values["loss"] == [2.0, "NaN", "Infinity"]
@@ -208,7 +201,7 @@ def test_what_is_not_finite_is_kept_as_text(tmp_path: Path) -> None:
 
 def test_a_record_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with results.Writer(path, benchseries.session(Plan())) as out:
+    with Writer(path, benchseries.session(Plan())) as out:
         out.sample(sample(0))
         with pytest.raises(BenchDataError, match="wall_s"):
             out.sample(Sample(
@@ -233,7 +226,7 @@ def test_a_session_left_by_an_error_says_so(
     path = tmp_path / "a.jsonl"
 
     def run() -> None:
-        with results.Writer(path, benchseries.session(Plan())) as out:
+        with Writer(path, benchseries.session(Plan())) as out:
             out.sample(sample(0))
             raise error
 
@@ -243,7 +236,7 @@ def test_a_session_left_by_an_error_says_so(
 
 
 def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
-    with results.Writer(tmp_path / "a.jsonl", benchseries.session(Plan())) as out:
+    with Writer(tmp_path / "a.jsonl", benchseries.session(Plan())) as out:
         out.end(complete=True)
         with pytest.raises(BenchDataError, match="has ended"):
             out.sample(sample(0))
@@ -254,7 +247,7 @@ def test_a_full_disk_leaves_a_valid_file(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def run() -> None:
-        with results.Writer(path, benchseries.session(Plan())) as out:
+        with Writer(path, benchseries.session(Plan())) as out:
             # A limit on the file's size cuts a write in its middle, as a full disk does.
             resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1500, hard))
             for index in range(10):
@@ -278,7 +271,7 @@ def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> No
     try:
         with (
             pytest.raises(BenchDataError, match="cannot be written"),
-            results.Writer(path, benchseries.session(Plan())),
+            Writer(path, benchseries.session(Plan())),
         ):
             pass
     finally:

@@ -1,141 +1,15 @@
 """A session with a runner that runs nothing: what is in its file, however it ends."""
 
 import errno
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlcontainer.bench import results, session
-from dlcontainer.bench.declare import Wanted
-from dlcontainer.bench.lab import Lab
-from dlcontainer.bench.records import Series
-from dlcontainer.bench.subject import Subject
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import BenchDataError, ChecksFailedError, InterruptedByUserError
-from dlcontainer.resources import probe_files
-from dlcontainer.shell import CommandFailedError, CommandTimeoutError, Completed
+from dlcontainer.shell import CommandFailedError, CommandTimeoutError
+from tests.benchrunner import Answer, Bench, ProbeRunner, said
 from tests.fakes import completed
-from tests.values import HOST, TRIAL, folder_of, plan_of
-
-Answer = Callable[[int], Completed | Exception | None]
-
-
-def said(wall: float, train: bool) -> str:
-    start = 1_700_000_000_000_000_000
-    stamps = {"inside": start + 1000, "python": start + 2000, "site": start + 3000}
-    stamps["import"] = start + int(wall * 1e9)
-    body: dict[str, Any] = {
-        "schema": "dlcontainer/probe/1",
-        "probe": "train" if train else "import",
-        "error": None,
-        "module": "torch",
-        "stamps_ns": {"inside": start, "python": start} if train else stamps,
-        "values": {"wall_s": wall, "step_p50_s": 0.05} if train else {"import_cpu_s": wall},
-        "counts": {"modules": 3},
-        "stack": {"python": "3.11.2", "threads": 8},
-    }
-    if train:
-        body |= {"losses": [2.0, 1.0], "steps_s": [0.05, 0.05], "workload": {"batch": 16}}
-    return f"dlc-start {start}\n{json.dumps(body)}\n"
-
-
-@dataclass(slots=True)
-class ProbeRunner:
-    """Answers launches of the probe; `odd` may answer one of them otherwise, by its number."""
-
-    odd: Answer = lambda _: None
-    stdout: str = ""
-    launches: list[tuple[str, ...]] = field(default_factory=list)
-    others: list[tuple[str, ...]] = field(default_factory=list)
-
-    def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
-        if not any("dlc-start" in word for word in argv):
-            self.others.append(tuple(argv))
-            return completed(*argv, stdout=self.stdout)
-        odd = self.odd(len(self.launches))
-        self.launches.append(tuple(argv))
-        if isinstance(odd, Exception):
-            raise odd
-        return odd or completed(*argv, stdout=said(1.0, "train" in argv))
-
-
-class Quiet:
-    def step(self, title: str) -> None: ...
-    def line(self, text: str) -> None: ...
-    def note(self, text: str) -> None: ...
-
-
-@dataclass(slots=True)
-class Bench:
-    """A session's surroundings."""
-
-    folder: Path
-    modules: tuple[str, ...] = ("torch",)
-
-    def run(self, runner: ProbeRunner, **changes: Any) -> Path:
-        recipe = folder_of(self.folder / "recipe")
-        native = self.folder / "native"
-        wanted: dict[str, Any] = {
-            "probe": "import",
-            "question": "overhead",
-            "pairs": 2,
-            "controls": 1,
-            "joiners": 0,
-            "seed": 5,
-            "output": self.folder / "samples.jsonl",
-            "site": "demo",
-            "module": "torch",
-            "threads": 8,
-            "steps": 0,
-            "device": "cpu",
-            "timeout_s": 60.0,
-            "native": native,
-            "probe_files": probe_files(),
-            "gap_s": 0.0,
-        }
-        image = self.folder / "demo.sif"
-        image.touch()
-        subject = Subject(
-            image=image,
-            recipe="demo",
-            sha256="ab" * 32,
-            digest="cd" * 32,
-            prefix="/opt/demo",
-            modules=self.modules,
-            environment={"LANG": "C.UTF-8"},
-        )
-        work = self.folder / "work"
-        work.mkdir()
-        lab = Lab(
-            engine=Apptainer(program=Path("/bin/apptainer")),
-            trial=TRIAL,
-            host=HOST,
-            runner=runner,
-            cache=self.folder / "cache",
-            templates=(),
-            progress=Quiet(),
-            work=work,
-        )
-        return session.run(Wanted(**{**wanted, **changes}), plan_of(recipe), subject, lab)
-
-    def read(self) -> Series:
-        return results.read(self.folder / "samples.jsonl")
 
 
 @pytest.fixture
@@ -162,7 +36,8 @@ def test_both_sides_run_the_same_command_but_for_the_engine(bench: Bench) -> Non
     native, container = runner.launches[0], runner.launches[1]
     tail = ("-S", "PROBE", "import", "--module", "torch")
     assert native[4:7] == container[-10:-7] == native[4:7]
-    assert native[-4:] == (str(bench.folder / "work/probe"), *tail[2:])
+    assert Path(native[-4]).name == "probe"
+    assert native[-3:] == tail[2:]
     assert container[-5:] == ("-S", "/opt/dlcontainer/probe", *tail[2:])
     assert container[4:8] == ("/bin/apptainer", "--nocolor", "--quiet", "exec")
 
@@ -253,7 +128,7 @@ def test_the_disk_is_full_of_samples(bench: Bench, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "write", write)
     with pytest.raises(BenchDataError, match="No space left"):
-        bench.run(ProbeRunner(), pairs=50)
+        bench.run(ProbeRunner(), looks=(50,))
     monkeypatch.undo()
     series = bench.read()
     assert series.samples

@@ -1,11 +1,9 @@
 """The statistics against other people's programs, known tables and simulation."""
 
-import builtins
 import math
 import random
+import statistics
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
 
 import numpy
 import pytest
@@ -13,9 +11,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlcontainer.bench import stats
+from dlcontainer.bench import power, ranks, stats
 from dlcontainer.bench.stats import Difference, Fit
-from dlcontainer.errors import ConfigError
 
 finite = st.floats(-1, 1, allow_nan=False)
 pairs_of = st.lists(st.tuples(finite, st.booleans()), min_size=3, max_size=40).filter(
@@ -38,6 +35,10 @@ def normal(n: int, mean: float, sd: float, seed: int = 1) -> list[float]:
 
 def fit(values: Sequence[float]) -> Fit:
     return stats.fit(differences(values))
+
+
+def robust(values: Sequence[float], level: float) -> stats.Interval | None:
+    return ranks.interval(ranks.walsh(values), len(values), level)
 
 
 @given(pairs_of)
@@ -81,7 +82,7 @@ def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
 @pytest.mark.parametrize("n", [6, 7, 8, 12, 20, 32])
 def test_the_rank_interval_inverts_scipys_signed_rank_test(n: int) -> None:
     values = normal(n, 0.01, 0.02, n)
-    found = stats.robust_interval(values, 0.9)
+    found = robust(values, 0.9)
     assert found is not None
 
     def p(shift: float) -> float:
@@ -96,10 +97,39 @@ def test_the_rank_interval_inverts_scipys_signed_rank_test(n: int) -> None:
     assert found.ratio == pytest.approx(math.exp(float(numpy.median(walsh))))
 
 
+@pytest.mark.parametrize("tail", [0.05, 0.025, 0.019, 0.0095])
+def test_of_many_pairs_the_rank_interval_is_normal(
+    tail: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in (30, 60):
+        exact, _ = ranks.cut.__wrapped__(n, tail)
+        monkeypatch.setattr(ranks, "_EXACT", 10)
+        normal_cut, level = ranks.cut.__wrapped__(n, tail)
+        monkeypatch.undo()
+        assert abs(exact - normal_cut) <= 2
+        assert level == 1 - 2 * tail
+
+
+def test_of_very_many_pairs_there_is_no_rank_interval() -> None:
+    values = normal(ranks.MOST + 1, 0.01, 0.02)
+    assert ranks.walsh(values) == ()
+    assert robust(values, 0.9) is None
+    fitted = fit(values)
+    assert statistics.median(fitted.adjusted) == pytest.approx(0.01, abs=0.002)
+
+
+def test_of_hundreds_of_normal_pairs_ranks_and_mean_agree() -> None:
+    found = robust(normal(400, 0.01, 0.02), 0.95)
+    assert found is not None
+    assert found.low < math.exp(0.01) < found.high
+    oracle = stats.interval(fit(normal(400, 0.01, 0.02)), 0.95)
+    assert found.low == pytest.approx(oracle.low, abs=5e-4)
+
+
 def test_there_is_no_rank_interval_of_few_pairs() -> None:
-    assert stats.robust_interval(normal(5, 0, 1), 0.9) is None
-    assert stats.robust_interval(normal(6, 0, 1), 0.981) is None
-    assert stats.robust_interval(normal(8, 0, 1), 0.981) is not None
+    assert robust(normal(5, 0, 1), 0.9) is None
+    assert robust(normal(6, 0, 1), 0.981) is None
+    assert robust(normal(8, 0, 1), 0.981) is not None
 
 
 @given(st.lists(finite, min_size=6, max_size=20), st.floats(-0.5, 0.5))
@@ -166,13 +196,12 @@ def test_unbalanced_orders_are_weighted() -> None:
     ("sd", "pairs"), [(0.01, 5), (0.02, 13)]  # the protocol's table, at a true ratio of 1
 )  # fmt: skip
 def test_the_power_is_that_of_the_protocols_table(sd: float, pairs: int) -> None:
-    assert stats.power_equivalent(pairs, sd, 0.02, 0.05, 0.0) >= 0.9
-    assert stats.power_equivalent(pairs - 1, sd, 0.02, 0.05, 0.0) < 0.9
+    assert power.equivalent(pairs, sd, 0.02, 0.05, 0.0) >= 0.9
+    assert power.equivalent(pairs - 1, sd, 0.02, 0.05, 0.0) < 0.9
 
 
 def test_the_power_at_half_a_percent_is_that_of_the_protocol() -> None:
-    power = stats.power_equivalent(8, 0.014, 0.02, 0.05, math.log(1.005))
-    assert round(power, 2) == 0.84
+    assert round(power.equivalent(8, 0.014, 0.02, 0.05, math.log(1.005)), 2) == 0.84
 
 
 @pytest.mark.parametrize(("n", "sd", "truth"), [(8, 0.014, 0.005), (12, 0.02, 0.0), (32, 0.05, 0)])
@@ -180,7 +209,7 @@ def test_the_power_is_that_of_a_simulation(n: int, sd: float, truth: float) -> N
     count = 3000
     drawn = numpy.random.default_rng(7).normal(truth, sd, (count, n))
     won = sum(stats.interval(fit(row), 0.9).within(0.02) for row in drawn.tolist())
-    assert won / count == pytest.approx(stats.power_equivalent(n, sd, 0.02, 0.05, truth), abs=0.03)
+    assert won / count == pytest.approx(power.equivalent(n, sd, 0.02, 0.05, truth), abs=0.03)
 
 
 def test_the_power_of_a_difference_is_statsmodels() -> None:
@@ -189,14 +218,14 @@ def test_the_power_of_a_difference_is_statsmodels() -> None:
     # One-sample t with df n - 1; ours has one more parameter, hence n + 1 pairs are close to n.
     wanted = TTestPower().power(0.5, 101, 0.05, alternative="larger")
     two_sided = TTestPower().power(0.5, 101, 0.025, alternative="larger")
-    ours = stats.power_different(101, 0.02, 0.05, 0.01)
+    ours = power.different(101, 0.02, 0.05, 0.01)
     assert two_sided == pytest.approx(ours, abs=0.002)
     assert ours < wanted
 
 
 def test_pairs_needed() -> None:
     def needed(sd: float, *, equivalence: bool = True) -> int | None:
-        return stats.pairs_needed(sd, 0.02, 0.05, equivalence=equivalence)
+        return power.pairs_needed(sd, 0.02, 0.05, equivalence=equivalence)
 
     assert needed(0.0) == needed(0.005) == 8
     assert [needed(sd) for sd in (0.014, 0.02, 0.03)] == [10, 18, 37]
@@ -205,12 +234,12 @@ def test_pairs_needed() -> None:
         found = needed(0.05, equivalence=equivalence)
         assert found is not None
         truth = math.log(1.005) if equivalence else math.log(1.02)
-        power = (
-            stats.power_equivalent(found, 0.05, 0.02, 0.05, truth)
+        found_power = (
+            power.equivalent(found, 0.05, 0.02, 0.05, truth)
             if equivalence
-            else stats.power_different(found, 0.05, 0.05, truth)
+            else power.different(found, 0.05, 0.05, truth)
         )
-        assert power == pytest.approx(0.9, abs=0.01)
+        assert found_power == pytest.approx(0.9, abs=0.01)
 
 
 @pytest.mark.parametrize(("schedule", "level"), list(stats.SPENT.items()))
@@ -236,8 +265,8 @@ def test_levels_of_looks() -> None:
 
 
 def test_outlying_pairs_are_named() -> None:
-    assert stats.outlying(fit([0.01, 0.011, 0.012, 0.009, 0.01, 0.011, 0.9, 0.01])) == (7,)
-    assert stats.outlying(fit([0.0, 0.1, 0.0, 0.1, 0.0, 0.1, 0.0, 0.12])) != ()
+    assert ranks.outlying(fit([0.01, 0.011, 0.012, 0.009, 0.01, 0.011, 0.9, 0.01])) == (7,)
+    assert ranks.outlying(fit([0.0, 0.1, 0.0, 0.1, 0.0, 0.1, 0.0, 0.12])) != ()
 
 
 def test_an_interval_and_a_margin() -> None:
@@ -255,17 +284,3 @@ def test_the_order_effect_has_an_interval() -> None:
     found = stats.order_interval(fit([0.05, -0.05, 0.051, -0.049, 0.05, -0.051]), 0.95)
     assert found.ratio == pytest.approx(math.exp(0.05), rel=0.01)
     assert found.excludes_one()
-
-
-def test_without_scipy_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *args: Any) -> ModuleType:
-        if name.startswith("scipy"):
-            raise ImportError(name)
-        return real(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigError, match="SciPy") as caught:
-        stats.interval(fit([0.1, 0.2, 0.3]), 0.95)
-    assert caught.value.next_step == "pip install 'dlcontainer[report]'"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlcontainer.bench import stats
+from dlcontainer.bench import power, stats
 from dlcontainer.bench.stats import Difference, Fit
 from dlcontainer.bench.verdict import Evidence, Rules, judge
 
@@ -117,7 +117,7 @@ def test_one_far_launch_is_a_tail_not_a_verdict() -> None:
 
 def test_inconclusive_says_how_many_more() -> None:
     verdict = judge(TRAIN, Evidence(pairs=WIDE))
-    fitted = stats.pairs_needed(WIDE.sd, 0.02, 0.05, equivalence=True)
+    fitted = power.pairs_needed(WIDE.sd, 0.02, 0.05, equivalence=True)
     assert fitted is not None
     assert verdict.more_pairs is not None
     assert verdict.more_pairs % 4 == 0

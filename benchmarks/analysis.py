@@ -1,0 +1,113 @@
+"""How long the analysis of many samples takes, and how much memory: made-up sessions, real code.
+
+Two shapes of the same number of raw values: a session of many steps a launch (a few thousand lines
+with hundreds of values each), and one line for each value, which no session has.
+"""
+
+import argparse
+import gc
+import json
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# Not this folder: its statistics.py is not Python's.
+sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
+
+from benchmarks.sampling import describe, machine_facts
+from dlcontainer.bench import chain, results
+from dlcontainer.bench.analysis import analyse
+from dlcontainer.bench.encoding import to_fields
+from dlcontainer.bench.order import plan_stages
+from dlcontainer.bench.records import Arm, Declared, End, Json, Sample, Session
+
+_FACTS: dict[str, Json] = {"python": "3.11", "threads": 2}
+
+
+def session(pairs: int) -> Session:
+    """Give a declaration of so many pairs and as many controls."""
+    declared = Declared(
+        probe="train", question="overhead", metric="wall_s", margin=0.02, alpha=0.05, pairs=pairs,
+        control_pairs=pairs, seed=1, warmups=0, arms=("native", "container"),
+    )  # fmt: skip
+    return Session(
+        declared=declared,
+        arms={"native": Arm(what="made up"), "container": Arm(what="made up")},
+        machine={"note": "made up: nothing was run"},
+        started="2026-01-05T09:00:00Z",
+    )
+
+
+def records(pairs: int, values: int) -> Iterator[dict[str, object]]:
+    """Give the lines' fields of a session whose launches hold so many raw values each."""
+    draw = random.Random(1)
+    yield to_fields(session(pairs))
+    for arm in ("native", "container"):
+        yield {"kind": "stack", "arm": arm, "facts": _FACTS}
+    (stage,) = plan_stages(looks=(pairs,), joiners=0, controls=pairs, seed=1)
+    steps: list[Json] = [round(0.05 * draw.uniform(1, 1.1), 6) for _ in range(values - values // 2)]
+    losses: list[Json] = [round(2.3 * 0.99**step, 5) for step in range(values // 2)] or [1.0]
+    raw: dict[str, Json] = {"loss": losses, "steps_s": steps}
+    index = 0
+    for pair in stage:
+        for position in (0, 1):
+            inside = pair.series == "pair" and pair.native_first == bool(position)
+            sample = Sample(
+                index=index, role=pair.series, arm="container" if inside else "native",
+                started="2026-01-05T09:00:00Z", returncode=0, wall_s=draw.gauss(10, 0.1),
+                pair=pair.number, position=1 if position else 0,
+                order="nc" if pair.native_first else "cn", values=raw,
+            )  # fmt: skip
+            yield to_fields(sample)
+            index += 1
+    yield to_fields(End(complete=True, samples=index))
+
+
+def write(path: Path, pairs: int, values: int) -> None:
+    """Write the file without its writer, which waits for the disk after each line."""
+    previous = ""
+    with path.open("w") as file:
+        for fields in records(pairs, values):
+            text, previous = chain.encode(fields, previous)
+            file.write(text)
+
+
+def main() -> None:
+    """Write a session, then read and judge it; print seconds and the peak of memory."""
+    parser = argparse.ArgumentParser(description="Time the analysis of many samples.")
+    parser.add_argument("-n", type=int, default=1_000_000, metavar="N", help="raw values")
+    parser.add_argument(
+        "--each", type=int, default=400, metavar="K", help="values a launch; 1: lines"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    wanted = parser.parse_args()
+    pairs = max(8, wanted.n // wanted.each // 4)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "many.jsonl"
+        write(path, pairs, wanted.each)
+        megabytes = path.stat().st_size / 1e6
+        gc.set_threshold(50_000)  # as the command does
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        began = time.perf_counter()
+        series = results.read(path)
+        read_s = time.perf_counter() - began
+        word = analyse(series).verdict.word
+        seconds = time.perf_counter() - began
+    found = {
+        "values": 4 * pairs * wanted.each, "launches": 4 * pairs, "file_mb": round(megabytes, 1),
+        "read_s": round(read_s, 2), "seconds": round(seconds, 2), "verdict": word,
+        "memory_before_mb": round(before),
+        "memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }  # fmt: skip
+    print(json.dumps({**found, "machine": machine_facts()}) if wanted.json else found)
+    if not wanted.json:
+        print(describe(machine_facts()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What a report says, for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import expm1, inf
+
+from dlcontainer.bench import figures, qualify, wording
+from dlcontainer.bench.across import across
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.metrics import Family
+from dlcontainer.bench.pairing import Figure
+from dlcontainer.bench.qualify import Standing
+from dlcontainer.bench.stats import Interval
+
+
+def report(analyses: Sequence[Analysis]) -> dict[str, object]:
+    """Give all sessions, and what they say together."""
+    standings = qualify.standings(analyses)
+    sessions = []
+    for analysis in analyses:
+        standing = _standing(standings[analysis.series.seal])
+        sessions.append({**session(analysis), "site_standing": standing})
+    joint = [
+        {
+            "files": [str(member.series.path) for member in item.members],
+            "verdict": item.word,
+            "headline": wording.joint_headline(item),
+            "reasons": list(item.reasons),
+            "difference": _interval(item.difference),
+            "equivalence": _interval(item.equivalence),
+        }
+        for item in across(analyses)
+    ]
+    return {"sessions": sessions, "across": joint}
+
+
+def session(analysis: Analysis) -> dict[str, object]:
+    """Give one session's verdict and figures for programs."""
+    series, verdict = analysis.series, analysis.verdict
+    roles = {"A/B": analysis.main, "joiner": analysis.joiner, "A/A": analysis.control}
+    return {
+        "file": str(series.path),
+        "verdict": verdict.word,
+        "headline": wording.headline(analysis),
+        "sentence": wording.sentence(analysis),
+        "declared": plain(series.session.declared),
+        "declared_sha256": series.declared_sha256,
+        "seal": series.seal,
+        "complete": series.complete,
+        "reasons": list(verdict.reasons),
+        "beyond_margin": verdict.beyond,
+        "tail_pairs": list(verdict.tail),
+        "more_pairs": verdict.more_pairs,
+        "intervals": {
+            "difference": _interval(verdict.difference),
+            "equivalence": _interval(verdict.equivalence),
+            "ranks": _interval(verdict.robust),
+            "control": _interval(verdict.control),
+        },
+        "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
+        "metrics": _family(analysis.family),
+        "secondary": [_figure(figure) for figure in analysis.secondary],
+        "phases_s": dict(figures.phase_means(analysis)),
+        "differences": [asdict(item) for item in analysis.differences],
+        "losses": asdict(analysis.losses) if analysis.losses else None,
+        "resumed_lines": [resume.line for resume in series.resumes],
+        "failed_lines": [sample.line for sample in analysis.failed],
+    }
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    fitted = figure.fitted
+    known = fitted.df > 0
+    return {
+        "metric": figure.metric,
+        "pairs": fitted.n,
+        "means": list(figure.means),
+        "interval": _interval(figure.interval),
+        "sd_of_a_pair": fitted.sd if known else None,
+        "order_effect": expm1(fitted.order_effect) if known else None,
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, float | None] | None:
+    if interval is None:
+        return None
+    found: dict[str, float | None] = dict(asdict(interval))
+    # JSON has no infinity: an interval without an upper end.
+    return {key: value if value != inf else None for key, value in found.items()}
+
+
+def _family(family: Family | None) -> dict[str, object] | None:
+    if family is None:
+        return None
+    return {
+        "all_within": family.all_within,
+        "missing": list(family.missing),
+        "readings": [
+            {
+                "metric": reading.figure.metric,
+                "margin": reading.margin,
+                "p_holm": reading.p_holm,
+                "within": reading.is_within,
+                "different": reading.is_different,
+            }
+            for reading in family.readings
+        ],
+    }
+
+
+def _standing(standing: Standing) -> dict[str, object]:
+    return {
+        "qualified": standing.is_qualified,
+        "node": standing.node,
+        "sessions": standing.sessions,
+        "control_pairs": standing.pairs,
+        "interval": _interval(standing.interval),
+        "half_margin": standing.margin / 2,
+        "more_pairs": standing.more,
+    }

@@ -1,0 +1,110 @@
+"""A session that was cut: may it go on here, and where. Pure but for reading its file."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dlcontainer.bench import chain, comparable, results
+from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.order import Pair
+from dlcontainer.bench.records import VERSION, Declared, Json, Sample, Series
+from dlcontainer.errors import BenchDataError
+
+# Of the machine's facts, those that are not the machine.
+_PASSING = frozenset({"load_1min"})
+_AGAIN = "measure again: dlcontainer bench, into a new file"
+
+
+def read(path: Path) -> Series:
+    """Read a session that is to go on; raises BenchDataError where it can't."""
+    series = results.read(path)
+    if series.complete:
+        raise _refused(
+            path, "the session is complete", "a decided or exhausted session is not extended"
+        )
+    if series.version != VERSION:
+        raise _refused(
+            path, "an older dlcontainer began this session", "launches of two versions are not one"
+        )
+    if len(series.stacks) < len(series.session.declared.arms):
+        raise _refused(path, "nothing was measured yet", "not all throw-away launches were done")
+    lost = [s for s in series.samples if s.role != "warmup" and not s.ok]
+    if lost:
+        raise _refused(
+            path,
+            "the session lost a launch",
+            f"line {lost[0].line}: {lost[0].error}; with it no verdict is possible any more",
+        )
+    return series
+
+
+def check(series: Series, declared: Declared, machine: Mapping[str, Json]) -> None:
+    """Refuse to go on with another declaration or on another machine, naming both values."""
+    begun = series.session
+    pairs = (("", begun.declared, declared), ("machine.", begun.machine, machine))
+    found = []
+    for prefix, old, new in pairs:
+        before, now = _facts(old, prefix), _facts(new, prefix)
+        found += [
+            f"{name}: {comparable.shown(before.get(name))} in the file, "
+            f"now {comparable.shown(now.get(name))}"
+            for name in dict.fromkeys([*before, *now])
+            if before.get(name) != now.get(name) and name.removeprefix("machine.") not in _PASSING
+        ]
+    if found:
+        raise _refused(
+            series.path,
+            "this is not the session that was begun",
+            "; ".join(found),
+            "give the options that it was begun with, on the machine it was begun on, or " + _AGAIN,
+        )
+
+
+def unpaired(series: Series) -> int | None:
+    """Give the index of the launch whose partner was never measured, None where there is none."""
+    last = series.samples[-1] if series.samples else None
+    if last is None or last.role == "warmup" or last.index in set_aside(series):
+        return None
+    partners = [s for s in used(series) if (s.role, s.pair) == (last.role, last.pair)]
+    return last.index if len(partners) == 1 else None
+
+
+def set_aside(series: Series) -> frozenset[int]:
+    """Give the launches whose pairs were measured again after an interruption."""
+    return frozenset(r.unpaired for r in series.resumes if r.unpaired is not None)
+
+
+def used(series: Series) -> list[Sample]:
+    """Give the launches that are part of a pair, in their order."""
+    aside = set_aside(series)
+    return [s for s in series.samples if s.role != "warmup" and s.index not in aside]
+
+
+def pairs_done(series: Series, schedule: Iterable[Pair]) -> int:
+    """Give how many pairs of the schedule are in the file, whole.
+
+    Raises BenchDataError where what is in the file is not the schedule's beginning.
+    """
+    alone = unpaired(series)
+    launches = [s for s in used(series) if s.index != alone]
+    expected = [(pair, position) for pair in schedule for position in (0, 1)]
+    for sample, (pair, position) in zip(launches, expected, strict=False):
+        order = "nc" if pair.native_first else "cn"
+        wanted = (pair.series, pair.number, position, order)
+        if (sample.role, sample.pair, sample.position, sample.order) != wanted:
+            raise _refused(
+                series.path,
+                f"line {sample.line} is {sample.role} {sample.pair}, where the declared seed "
+                f"draws {pair.series} {pair.number}",
+                "the order of the launches is not the one that was declared",
+            )
+    return len(launches) // 2
+
+
+def _facts(facts: Declared | Mapping[str, Json], prefix: str) -> dict[str, object]:
+    # Once through JSON: a tuple and a list are the same there.
+    body = chain.plain_json(plain(facts))
+    return {f"{prefix}{name}": value for name, value in comparable.flat(body).items()}
+
+
+def _refused(path: Path, what: str, why: str, next_step: str = _AGAIN) -> BenchDataError:
+    return BenchDataError(what, where=str(path), why=why, next_step=next_step)

@@ -1,0 +1,163 @@
+"""The looks of a session: what is said at each, and whether it ended as it was declared. Pure.
+
+The session that measures and the report that reads its file take the same looks: nobody sees a
+verdict that the other would not give.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dlcontainer.bench import comparable, order, pairing, stats
+from dlcontainer.bench.comparable import FactDifference, LossCheck
+from dlcontainer.bench.pairing import Pair
+from dlcontainer.bench.records import ArmName, Role, Series
+from dlcontainer.bench.stats import Fit
+from dlcontainer.bench.verdict import Evidence, Rules, Verdict, judge
+
+LOSS_TOLERANCE = 0.01
+
+Pairs = Mapping[Role, Sequence[Pair]]
+
+
+def rules(series: Series) -> Rules:
+    """Give the rules of each look."""
+    declared = series.session.declared
+    return Rules(
+        margin=declared.margin,
+        alpha=stats.spent_alpha(series.looks, declared.alpha),
+        equivalence=declared.probe != "import",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gates:
+    """What may forbid a comparison: facts that differ, losses that disagree, arms that are mute."""
+
+    differences: tuple[FactDifference, ...]
+    losses: LossCheck | None
+    refusals: tuple[str, ...]
+
+
+def decides(series: Series, look: int) -> bool:
+    """Whether a session that is being measured ends at this look."""
+    return _at(series, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
+
+
+def verdict(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> Verdict:
+    """Judge a session: by its first look that decides, else by all that it measured.
+
+    A session that did not end where it should have decides nothing.
+    """
+    whole = len(pairs["pair"])
+    holds = _holds(series, whole)
+    if holds:
+        return _judged(series, pairs, refusals, holds)
+    for look in series.looks:
+        found = _at(series, pairs, refusals, look)
+        if found.word != "INCONCLUSIVE" and look < whole:
+            late = f"it went on to {whole} pairs after its look at {look} had decided"
+            return _judged(series, pairs, refusals, (late,))
+        if look >= whole:
+            break
+    if found.word == "INCONCLUSIVE" and whole < series.looks[-1]:
+        early = f"it ended at its look at {whole} pairs, which does not decide"
+        return _judged(series, pairs, refusals, (early,))
+    return found
+
+
+def gates(series: Series) -> Gates:
+    """Give what may forbid a comparison."""
+    found, missing = _facts(series)
+    losses = _losses(series)
+    return Gates(
+        differences=tuple(found),
+        losses=losses,
+        refusals=(
+            *_mute_arms(series),
+            *comparable.refusals(found, series.session.declared.arms, missing),
+            *((losses.problem,) if losses and losses.problem else ()),
+        ),
+    )
+
+
+def _facts(series: Series) -> tuple[list[FactDifference], list[ArmName]]:
+    declared = series.session.declared
+    stacks = {stack.arm: stack for stack in series.stacks}
+    # A side that never ran could attest nothing: that is said in another way.
+    ran = {sample.arm for sample in series.samples if sample.ok}
+    missing = [arm for arm in declared.arms if arm not in stacks and arm in ran]
+    if not stacks.keys() >= set(declared.arms):
+        return [], missing
+    reference, candidate = (stacks[arm] for arm in declared.arms)
+    return comparable.differences(declared.question, reference, candidate), []
+
+
+def _at(series: Series, pairs: Pairs, refusals: tuple[str, ...], look: int) -> Verdict:
+    controls = order.due(series.session.declared.control_pairs, look, series.looks)
+    then: Pairs = {
+        "pair": [pair for pair in pairs["pair"] if pair.number <= look],
+        "control": [pair for pair in pairs["control"] if pair.number <= controls],
+    }
+    return _judged(series, then, refusals)
+
+
+def _judged(
+    series: Series,
+    pairs: Pairs,
+    refusals: tuple[str, ...],
+    holds: tuple[str, ...] = (),
+) -> Verdict:
+    metric = series.session.declared.metric
+    evidence = Evidence(
+        pairs=_fit(metric, pairs["pair"]),
+        control=_fit(metric, pairs["control"]),
+        refusals=refusals,
+        holds=holds,
+    )
+    return judge(rules(series), evidence)
+
+
+def _fit(metric: str, pairs: Sequence[Pair]) -> Fit | None:
+    found = pairing.differences(metric, pairs)
+    return stats.fit(found) if found else None
+
+
+def _losses(series: Series) -> LossCheck | None:
+    declared = series.session.declared
+    if declared.probe != "train":
+        return None
+    samples = [s for s in series.samples if s.ok and s.role != "warmup"]
+    return comparable.check_losses(samples, declared.loss_tolerance or LOSS_TOLERANCE)
+
+
+def _mute_arms(series: Series) -> Iterable[str]:
+    for arm in series.session.declared.arms:
+        launches = [s for s in series.samples if s.arm == arm]
+        if launches and not any(sample.ok for sample in launches):
+            last = launches[-1]
+            yield (
+                f"no launch of {arm} succeeded: {last.error or f'exit code {last.returncode}'} "
+                f"(line {last.line})"
+            )
+
+
+def _holds(series: Series, whole: int) -> tuple[str, ...]:
+    # When to stop may have hung on what was seen, and what failed has no time: leaving it out
+    # would favour the side that failed.
+    found = []
+    if not series.complete:
+        reason = series.end.reason if series.end else "the file has no end"
+        found.append(f"the session is incomplete: {reason or 'it was stopped'}")
+    metric = series.session.declared.metric
+    launches = [s for s in series.samples if s.role == "pair"]
+    lost = [s.line for s in launches if not s.ok]
+    if lost:
+        found.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")
+    timeless = [s.line for s in launches if s.ok and s.figure(metric) is None]
+    if timeless:
+        lines = ", ".join(map(str, timeless))
+        found.append(f"{len(timeless)} launches have no positive {metric} (lines {lines})")
+    if series.complete and not found and whole not in series.looks:
+        declared = " or ".join(map(str, series.looks))
+        found.append(f"{whole} whole pairs, where {declared} were declared")
+    return tuple(found)

@@ -1,0 +1,88 @@
+"""What a reader should know beside a verdict: one sentence each."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from dlcontainer.bench import cut, tables, wording
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.qualify import Standing
+
+
+def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
+    """Say what a reader should know beside the verdict."""
+    declared, control = analysis.series.session.declared, analysis.control
+    found = []
+    if declared.arms[0] == "unpacked":
+        found.append("The reference is the unpacked image: no native twin was possible here.")
+    if control is None or control.fitted.df < 1:
+        found.append("The A/A control has too few pairs to say whether this machine was steady.")
+    elif control.fitted.n < (pairs := len(analysis.pairs["pair"])):
+        found.append(
+            f"A quick session: {control.fitted.n} A/A pairs beside {pairs} A/B pairs; "
+            "a published claim takes as many."
+        )
+    if analysis.losses is not None and not analysis.losses.problem:
+        apart = analysis.losses.largest
+        agree = f"agree within {wording.percent(apart)}" if apart else "are identical"
+        found.append(
+            f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
+        )
+    family = analysis.family
+    if family is not None and (len(family.readings) > 1 or family.missing):
+        found.append(f"Declared metrics. {tables.together(family)}")
+    if analysis.failed:
+        lines = tables.ranges(sample.line for sample in analysis.failed)
+        found.append(f"{len(analysis.failed)} launches failed (lines {lines}).")
+    return (*found, _standing(standing), *_course(analysis))
+
+
+def _standing(standing: Standing) -> str:
+    name = f"The site {standing.site or 'of this session'} ({standing.node or 'unknown nodes'})"
+    pooled = f"A/A pooled over {standing.sessions} sessions, {standing.pairs} pairs"
+    half = wording.percent(standing.margin / 2)
+    if standing.interval is None:
+        return f"{name} is not qualified: {pooled}, too few for an interval."
+    bounds = wording.bounds(standing.interval)
+    if standing.is_qualified:
+        return f"{name} is qualified: {pooled}, {bounds}, inside {half}, half the margin."
+    more = "no reasonable number" if standing.more is None else f"about {standing.more}"
+    return (
+        f"{name} is not qualified: {pooled}, {bounds}, not inside {half}, half the margin; "
+        f"{more} more A/A pairs would do."
+    )
+
+
+def _course(analysis: Analysis) -> Iterator[str]:
+    series = analysis.series
+    if len(series.looks) > 1:
+        looks = ", ".join(map(str, series.looks))
+        taken = len(analysis.pairs["pair"])
+        yield f"Looks were declared at {looks} pairs; {taken} pairs were measured."
+    for resume in series.resumes:
+        text = f"The session was interrupted and went on at line {resume.line}"
+        if resume.dropped_bytes:
+            text += f"; a half-written line of {resume.dropped_bytes} bytes was taken away"
+        yield text + "."
+    aside = cut.set_aside(series)
+    if aside:
+        lines = tables.ranges(s.line for s in series.samples if s.index in aside)
+        yield f"Lines {lines}: launches that an interruption parted from their pairs, not used."
+    if series.dropped:
+        yield f"The file ends in a half-written line of {series.dropped} bytes, which is not read."
+    yield from _clock(analysis)
+
+
+def _clock(analysis: Analysis) -> Iterator[str]:
+    # Times of a launch come from stamps within it, which are checked; this only dates them.
+    before: datetime | None = None
+    for sample in analysis.series.samples:
+        try:
+            now = datetime.fromisoformat(sample.started)
+        except ValueError:
+            continue
+        if before is not None and now < before:
+            yield (
+                f"The clock was set back before line {sample.line}: the order of the launches is "
+                "that of the lines."
+            )
+        before = now

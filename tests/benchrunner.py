@@ -1,0 +1,138 @@
+"""A bench whose runner runs nothing: sessions as fast as their files are written."""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.bench import results, session
+from dlcontainer.bench.declare import Wanted
+from dlcontainer.bench.lab import Lab
+from dlcontainer.bench.records import Series
+from dlcontainer.bench.subject import Subject
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.resources import probe_files
+from dlcontainer.shell import Completed
+from tests.fakes import completed
+from tests.values import HOST, TRIAL, folder_of, plan_of
+
+Answer = Callable[[int], Completed | Exception | None]
+
+
+def said(wall: float, train: bool) -> str:
+    start = 1_700_000_000_000_000_000
+    stamps = {"inside": start + 1000, "python": start + 2000, "site": start + 3000}
+    stamps["import"] = start + int(wall * 1e9)
+    body: dict[str, Any] = {
+        "schema": "dlcontainer/probe/1",
+        "probe": "train" if train else "import",
+        "error": None,
+        "module": "torch",
+        "stamps_ns": {"inside": start, "python": start} if train else stamps,
+        "values": {"wall_s": wall, "step_p50_s": 0.05} if train else {"import_cpu_s": wall},
+        "counts": {"modules": 3},
+        "stack": {"python": "3.11.2", "threads": 8},
+    }
+    if train:
+        body |= {"losses": [2.0, 1.0], "steps_s": [0.05, 0.05], "workload": {"batch": 16}}
+    return f"dlc-start {start}\n{json.dumps(body)}\n"
+
+
+@dataclass(slots=True)
+class ProbeRunner:
+    """Answers launches of the probe; `odd` may answer one of them otherwise, by its number."""
+
+    odd: Answer = lambda _: None
+    # Seconds of a launch, by whether it is in the container.
+    wall: Callable[[bool], float] = lambda _: 1.0
+    stdout: str = ""
+    launches: list[tuple[str, ...]] = field(default_factory=list)
+    others: list[tuple[str, ...]] = field(default_factory=list)
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        check: bool = True,
+        stdin: str | None = None,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+        log: Path | None = None,
+    ) -> Completed:
+        if not any("dlc-start" in word for word in argv):
+            self.others.append(tuple(argv))
+            return completed(*argv, stdout=self.stdout)
+        odd = self.odd(len(self.launches))
+        self.launches.append(tuple(argv))
+        if isinstance(odd, Exception):
+            raise odd
+        contained = any("apptainer" in word for word in argv)
+        return odd or completed(*argv, stdout=said(self.wall(contained), "train" in argv))
+
+
+class Quiet:
+    def step(self, title: str) -> None: ...
+    def line(self, text: str) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Bench:
+    """A session's surroundings."""
+
+    folder: Path
+    modules: tuple[str, ...] = ("torch",)
+
+    def run(self, runner: ProbeRunner, **changes: Any) -> Path:
+        recipe = folder_of(Path(tempfile.mkdtemp(dir=self.folder)))
+        native = self.folder / "native"
+        wanted: dict[str, Any] = {
+            "probe": "import",
+            "question": "overhead",
+            "looks": (2,),
+            "controls": 1,
+            "joiners": 0,
+            "seed": 5,
+            "output": self.folder / "samples.jsonl",
+            "site": "demo",
+            "module": "torch",
+            "threads": 8,
+            "steps": 0,
+            "device": "cpu",
+            "timeout_s": 60.0,
+            "native": native,
+            "probe_files": probe_files(),
+            "gap_s": 0.0,
+        }
+        if changes.get("cut"):
+            wanted["output"] = changes["cut"].path
+        image = self.folder / "demo.sif"
+        image.touch()
+        subject = Subject(
+            image=image,
+            recipe="demo",
+            sha256="ab" * 32,
+            digest="cd" * 32,
+            prefix="/opt/demo",
+            modules=self.modules,
+            environment={"LANG": "C.UTF-8"},
+        )
+        work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
+        lab = Lab(
+            engine=Apptainer(program=Path("/bin/apptainer")),
+            trial=TRIAL,
+            host=HOST,
+            runner=runner,
+            cache=self.folder / "cache",
+            templates=(),
+            progress=Quiet(),
+            work=work,
+        )
+        return session.run(Wanted(**{**wanted, **changes}), plan_of(recipe), subject, lab)
+
+    def read(self) -> Series:
+        return results.read(self.folder / "samples.jsonl")
