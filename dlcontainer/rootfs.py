@@ -145,6 +145,9 @@ def _make(
         lockedbase.stage(bundle, work, maker.runner)
     env = emulation.environment(wanted.arch) if wanted.arch != maker.host.arch else {}
     argv = mmdebstrap_argv(wanted, routed, maker.host, tar)
+    if maker.host.uid == 0:
+        # Root's mmdebstrap mounts /proc and the like: they end with it, however it ends.
+        argv = ["unshare", "--mount", *argv]
     _run(maker, argv, {**env, **routed.environment}, (work, log))
     if bundle is not None:
         lockedbase.check(bundle.lock, tar)
@@ -263,8 +266,6 @@ def _run(
     if maker.host.uid == 0:
         # Others' mmdebstrap works as a subordinate user, who can't enter a private folder.
         env["TMPDIR"] = str(work)
-        # Its mounts of /proc and the like end with it, however it ends.
-        argv = ["unshare", "--mount", *argv]
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:
