@@ -43,6 +43,7 @@ def test_what_changed_is_built_and_nothing_else(
     assert ran(alone, stepped, output, "--no-cache")[0] == "first"
 
 
+@pytest.mark.long
 def test_a_kept_step_gives_the_same_image(alone: World, stepped: Path, tmp_path: Path) -> None:
     whole = alone.build(stepped, tmp_path / "one", "--set", "versions.third=9")
     alone.build(stepped, tmp_path / "two")
@@ -113,6 +114,7 @@ def test_a_damaged_entry_is_made_anew(alone: World, stepped: Path, tmp_path: Pat
     assert ran(alone, stepped, tmp_path / "i", "--set", "versions.third=3") == ["third", "image"]
 
 
+@pytest.mark.long
 def test_two_builders_at_once(alone: World, stepped: Path, tmp_path: Path) -> None:
     argv = [*alone.program, "build", str(stepped), "--site", "local", "--json", "-o"]
     both = [
@@ -144,6 +146,7 @@ def test_the_cache_can_be_seen_and_emptied(alone: World, stepped: Path, tmp_path
     assert "not a size" in alone.run("cache", "prune", "--max-size", "much", code=2).stderr
 
 
+@pytest.mark.long
 def test_a_clock_set_back_spoils_nothing(alone: World, stepped: Path, tmp_path: Path) -> None:
     alone.build(stepped, tmp_path / "i")
     steps = Path(alone.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"

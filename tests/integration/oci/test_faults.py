@@ -32,6 +32,7 @@ def asleep(seconds: str) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_build_leaves_no_container_and_goes_on(
     plain: Builder, client: SdkClient, tmp_path: Path, how: signal.Signals
