@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlcontainer import ocibase, ocibench
 from dlcontainer import workshop as shop
-from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.engines.apptainer import squash
 from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import apptainer
 from dlcontainer.machine import source_date
@@ -37,7 +37,11 @@ def opened(
         return
     work = _oci_work(plan, workshop, origin, places, progress)
     packer = Packer(
-        engine=workshop.engine, trial=workshop.trial, host=workshop.host, runner=workshop.runner
+        engine=workshop.engine,
+        trial=workshop.trial,
+        host=workshop.host,
+        runner=workshop.runner,
+        squash=squash(workshop.level),
     )
     deliverer = Deliverer(route=workshop.delivery, packer=packer, on_line=progress.line)
     with ocibench.opened(workshop.oci, work, deliverer) as bench:
@@ -62,10 +66,10 @@ def _oci_work(
     routed, made_of = origin
     image = plan.recipe.base.reference
     if isinstance(made_of, BaseTree):
-        squash, key = made_of.path, made_of.sha256
+        packed, key = made_of.path, made_of.sha256
         return OciWork(
             plan=plan,
-            base=lambda folder: ocibase.tar(squash, folder, workshop.host, workshop.runner),
+            base=lambda folder: ocibase.tar(packed, folder, workshop.host, workshop.runner),
             base_key=key,
             binds=routed.binds,
             folder=work,
@@ -122,6 +126,6 @@ def _sandbox(
         plain_http=image is not None and shop.way(plan, routed).is_plain(image.address),
         routing=routed.binds,
         text=workshop.text(plan),
-        squash=SQUASH,
+        squash=squash(workshop.level),
         moment=source_date(workshop.host.environ),
     )

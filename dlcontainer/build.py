@@ -24,6 +24,7 @@ from dlcontainer import (
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
 from dlcontainer.describing import Description
+from dlcontainer.engines.apptainer import squash
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
@@ -281,6 +282,7 @@ def _facts(
         done=tuple(done),
         steps=tuple(progress.times),
         seconds=time.monotonic() - start,
+        squash=squash(workshop.level),
     )
 
 

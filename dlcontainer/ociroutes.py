@@ -46,6 +46,7 @@ class Packer:
     trial: Trial
     host: Host
     runner: Runner
+    squash: tuple[str, ...] = SQUASH
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +105,7 @@ class Deliverer:
             definition=source,
             image=target,
             mode=packer.trial.build_mode or "plain",
-            squash=SQUASH if packer.trial.takes_squash else (),
+            squash=packer.squash if packer.trial.takes_squash else (),
             plain_http=self.route.plain_http and remote is not None,
         )
         tmp = folder / "pack"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
 
-from dlcontainer import modulefiles, record, tree
+from dlcontainer import modulefiles, record, sbom, tree
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, PublishError
 from dlcontainer.fields import Command, ImagePath, Line, Name, Strict, Url, Version
 from dlcontainer.machine import free_mb
@@ -272,6 +272,9 @@ def _stage(
             next_step="build the image again",
         )
     tree.copy(record.beside(image), staged / "record.json")
+    bill = image.with_suffix(sbom.SUFFIX)
+    if bill.is_file():
+        tree.copy(bill, staged / f"sbom{sbom.SUFFIX}")
     log = image.with_suffix(".log")
     if log.is_file():
         tree.copy(log, staged / "build.log")

@@ -38,6 +38,8 @@ class Facts:
     seconds: float
     # digest of the lock that it was built from
     lock: str | None = None
+    # mksquashfs's settings
+    squash: tuple[str, ...] = SQUASH
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +75,7 @@ def write(path: Path, facts: Facts) -> Written:
         "engine": {
             "version": trial.version,
             "mode": trial.build_mode,
-            "squash": list(SQUASH) if trial.takes_squash else [],
+            "squash": list(facts.squash),
         },
         "built_on": {
             "arch": facts.host.arch,

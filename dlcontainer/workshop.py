@@ -8,7 +8,7 @@ from pathlib import Path
 from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
 from dlcontainer.bundle import Bundle
 from dlcontainer.describing import Description
-from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.apptainer import LEVEL, Apptainer
 from dlcontainer.engines.oci import OciClient
 from dlcontainer.engines.trial import Trial
 from dlcontainer.formats import texts
@@ -42,6 +42,8 @@ class Workshop:
     progress: Progress
     # Native programs help an emulated build; without them the image is the same, later.
     shortcuts: bool = True
+    # zstd's, of the image: higher is smaller and takes longer to make
+    level: int = LEVEL
     worth_keeping_s: float = growing.WORTH_KEEPING_S
     # Docker or Podman, where one of them builds; Apptainer makes the SIF of what they built.
     oci: OciClient | None = None

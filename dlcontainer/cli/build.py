@@ -54,6 +54,15 @@ Until = Annotated[
     str | None,
     typer.Option("--until", metavar="STEP", help="End after this step and keep it; no image."),
 ]
+Level = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=22,
+        metavar="N",
+        help="zstd's level of the image: 3 is quick; 15 is smaller, for what is published.",
+    ),
+]
 Shell = Annotated[
     bool,
     typer.Option("--shell-on-failure", help="Open a shell in the tree of a step that failed."),
@@ -77,6 +86,7 @@ def build(
     no_cache: NoCache = False,
     until: Until = None,
     shell: Shell = False,
+    level: Level = 3,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -106,6 +116,7 @@ def build(
         templates=tuple(world.resources.template_folders()),
         progress=console,
         bundle=bundle,
+        level=level,
         oci=None
         if kind == "apptainer"
         else oci_connect.connect(kind, world.environ, world.host.uid),

@@ -23,7 +23,15 @@ RUN_MODES: Mapping[str, tuple[str, ...]] = {
 
 # At level 3 zstd gives an image as small as Apptainer's default (gzip) in a tenth of the time:
 # docs/measurements.md.
-SQUASH = ("-comp", "zstd", "-Xcompression-level", "3")
+LEVEL = 3
+
+
+def squash(level: int = LEVEL) -> tuple[str, ...]:
+    """Give mksquashfs's settings for an image at a level of zstd."""
+    return ("-comp", "zstd", "-Xcompression-level", str(level))
+
+
+SQUASH = squash()
 
 # What reaches the engine of this process's environment. All else (APPTAINER_*, LD_PRELOAD, …)
 # could change what runs in the image; proxies it hands on into the image, --cleanenv or not. A

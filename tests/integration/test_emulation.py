@@ -101,7 +101,7 @@ def build(world: World, recipe: str | Path, site: str | Path, output: Path, *mor
     argv = ("build", recipe, "--site", site, "-o", output, "--json", *more)
     done = world.run(*argv, timeout=3000)
     body = json.loads(done.stdout)
-    return Built(body=body, **{key: Path(body[key]) for key in ("image", "record", "log")})
+    return Built(body=body, **{key: Path(body[key]) for key in ("image", "record", "log", "sbom")})
 
 
 def checks(world: World, image: Path, site: str | Path) -> dict[str, str]:
