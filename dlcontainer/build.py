@@ -2,17 +2,15 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import (
     benches,
     earlier,
-    failures,
+    failing,
     growing,
-    machine,
     preflight,
     record,
     rootfs,
@@ -28,6 +26,7 @@ from dlcontainer.engines.apptainer import squash
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
+from dlcontainer.failing import Failure
 from dlcontainer.formats import context
 from dlcontainer.growing import Done
 from dlcontainer.hints import suggest
@@ -36,14 +35,10 @@ from dlcontainer.progress import Steps
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
-from dlcontainer.shell import CommandFailedError
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Workbench
 from dlcontainer.workshop import Workshop
 from dlcontainer.workspace import settle, settling, workspace
-
-_LAST_LINES = 12
-_LINE_WIDTH = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +90,7 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
     runner, progress = workshop.runner, Steps(workshop.progress)
     with workspace(output, runner) as near, workspace(scratch, runner) as work:
         log, image = near / "build.log", near / "image.sif"
-        with _log_kept(log, output / f"{plan.name}.failed.log"):
+        with failing.log_kept(log, output / f"{plan.name}.failed.log"):
             routed = shop.route(plan, workshop, work)
             base = shop.base(plan, workshop, routed, (work, log), progress)
             shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
@@ -104,7 +99,7 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
                 done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
                 if wishes.until:
                     return None
-                with _packing(_Failure(plan=plan, output=output), progress):
+                with failing.packing(Failure(plan=plan, output=output), progress):
                     described = shop.describe(plan, workshop, (bench, base, routed), done, work)
                     bench.finish(image, described.sbom)
         progress.begin("record", "record")
@@ -217,7 +212,7 @@ def _grow(
             todo,
             progress,
             growing.Policy(
-                failure=_Failure(plan=plan, output=output),
+                failure=Failure(plan=plan, output=output),
                 installed=lambda: routing.take_installed(routed),
                 worth_keeping_s=workshop.worth_keeping_s,
                 fresh=wishes.fresh,
@@ -228,15 +223,6 @@ def _grow(
         if wishes.on_failure is not None:
             wishes.on_failure(bench, error)
         raise
-
-
-@contextmanager
-def _packing(failure: "_Failure", progress: Steps) -> Iterator[None]:
-    progress.begin("pack", "pack the image")
-    try:
-        yield
-    except CommandFailedError as error:
-        raise failure("pack", error) from None
 
 
 def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
@@ -284,42 +270,3 @@ def _facts(
         seconds=time.monotonic() - start,
         squash=squash(workshop.level),
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Failure:
-    """Make the error of a step that failed: what it said last, and what that means."""
-
-    plan: Plan
-    output: Path
-    # how often the kernel had ended something for want of memory before this build
-    oom_kills: int = field(default_factory=machine.cgroup_oom_kills)
-
-    def __call__(self, step: StepWork | str, error: CommandFailedError) -> BuildError:
-        name = step if isinstance(step, str) else step.name
-        done = error.completed
-        log = self.output / f"{self.plan.name}.failed.log"
-        kills = machine.cgroup_oom_kills() - self.oom_kills
-        known = failures.explain(done.stdout, done.returncode, kills)
-        read = f"read {log}; the next build goes on from the last step that is kept"
-        return BuildError(
-            f"{self.plan.name}: the build failed in step '{name}'"
-            + (f": {known.cause}" if known else ""),
-            why="\n" + _last_lines(done.stdout) + (f"\n    => {known.line}" if known else ""),
-            next_step=f"{known.next_step}; {read}" if known else read,
-        )
-
-
-def _last_lines(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return "\n".join(f"    {line[:_LINE_WIDTH]}" for line in lines[-_LAST_LINES:])
-
-
-@contextmanager
-def _log_kept(log: Path, target: Path) -> Iterator[None]:
-    try:
-        yield
-    except BuildError:
-        if log.exists():
-            shutil.move(log, target)
-        raise
