@@ -26,11 +26,31 @@ METADATA: tuple[Operation, ...] = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """Counts at one moment; `files` are those that were opened."""
+
+    operations: dict[str, int]
+    bytes: int
+    files: frozenset[str]
+
+    @property
+    def metadata(self) -> int:
+        """All operations but reads."""
+        return sum(self.operations[name] for name in METADATA)
+
+    @property
+    def reads(self) -> int:
+        """Reads, as the client's kernel cut them."""
+        return self.operations["read"]
+
+
 @dataclass(slots=True)
 class Counters:
     """Counts since the mount; many threads add to them."""
 
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # A signal may ask for the counts while this very thread gives them.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
     _operations: Counter[str] = field(default_factory=Counter)
     _clients: Counter[tuple[int, str]] = field(default_factory=Counter)
     _opened: set[bytes] = field(default_factory=set)
@@ -46,25 +66,30 @@ class Counters:
             if operation == "open":
                 self._opened.add(path)
 
+    def counted(self) -> Seen:
+        """Give the counts so far."""
+        with self._lock:
+            return Seen(
+                operations={name: self._operations[name] for name in (*METADATA, "read")},
+                bytes=self._read,
+                files=frozenset(os.fsdecode(path).removeprefix("./") for path in self._opened),
+            )
+
     def snapshot(self) -> dict[str, object]:
         """Give the counts as plain data."""
         with self._lock:
-            operations = {name: self._operations[name] for name in (*METADATA, "read")}
-            clients = dict(self._clients)
-            opened, size = sorted(self._opened), self._read
-        suffixes = Counter(os.path.splitext(os.fsdecode(path))[1] or "none" for path in opened)
+            seen, clients = self.counted(), dict(self._clients)
+        suffixes = Counter(os.path.splitext(path)[1] or "none" for path in seen.files)
         return {
-            "operations": operations,
-            "metadata": sum(operations[name] for name in METADATA),
-            "reads": operations["read"],
-            "bytes": size,
-            "unique_files": len(opened),
+            "operations": seen.operations,
+            "metadata": seen.metadata,
+            "reads": seen.reads,
+            "bytes": seen.bytes,
+            "unique_files": len(seen.files),
             "suffixes": dict(sorted(suffixes.items())),
             # The kernel names threads: a rank that imports in one thread is one client.
             "clients": {
-                str(client): {
-                    kind: clients.get((client, kind), 0) for kind in ("metadata", "read")
-                }
+                str(client): {kind: clients.get((client, kind), 0) for kind in ("metadata", "read")}
                 for client in sorted({client for client, _ in clients})
             },
         }

@@ -25,9 +25,7 @@ from dlcontainer.shell import (
 )
 
 DEVICE = Path("/dev/fuse")
-_OPTIONS = (
-    "ro,nosuid,nodev,default_permissions,auto_unmount,fsname=dlcontainer,subtype=slowfs"
-)
+_OPTIONS = "ro,nosuid,nodev,default_permissions,auto_unmount,fsname=dlcontainer,subtype=slowfs"
 # As many requests can wait at a time: ranks of a node, and what is read ahead for them.
 _THREADS = 96
 _BUFFER = protocol.MAX_READ + 65_536
@@ -67,7 +65,9 @@ def check_places(source: Path, point: Path) -> None:
     """Refuse what can't be shown or mounted on; raises UsageError."""
     for path in (source, point):
         if not path.is_dir():
-            raise UsageError(f"{path}: no such folder", next_step="SOURCE and MOUNTPOINT are folders")
+            raise UsageError(
+                f"{path}: no such folder", next_step="SOURCE and MOUNTPOINT are folders"
+            )
     if point.resolve() != source.resolve() and point.resolve().is_relative_to(source.resolve()):
         raise UsageError(
             f"{point} lies in {source}: it would show itself, without end",

@@ -69,9 +69,7 @@ class Request:
 def request(message: bytes) -> Request:
     """Read what came from /dev/fuse."""
     _, opcode, unique, node, _, _, client, _, _ = _IN.unpack_from(message)
-    return Request(
-        opcode=opcode, unique=unique, node=node, client=client, body=message[_IN.size :]
-    )
+    return Request(opcode=opcode, unique=unique, node=node, client=client, body=message[_IN.size :])
 
 
 def answer(unique: int, body: bytes) -> bytes:
