@@ -45,7 +45,7 @@ class Count:
 
     def described(self) -> dict[str, object]:
         """Give it as plain data, with files by suffix."""
-        suffixes = Counter(os.path.splitext(path)[1] or "none" for path in self.files)
+        suffixes = Counter(Path(path).suffix or "none" for path in self.files)
         return {
             "operations": dict(sorted(self.operations.items())),
             "bytes": self.bytes,
@@ -214,7 +214,7 @@ def _audited(folder: Path, under: Path | None) -> Count:
     if not written:
         raise BenchDataError(
             "the audit hooks counted nothing",
-            why="no Python of the command read sitecustomize: it is no Python, or runs with -I or -S",
+            why="no Python of it read sitecustomize: it is no Python, or runs with -I or -S",
             next_step="install strace, or give --under FOLDER on a machine with FUSE",
         )
     opened: Counter[str] = Counter()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from dlcontainer.bench.words import Probe, Question
-from dlcontainer.cli import asking, options, output, slowfs
+from dlcontainer.cli import asking, count, options, output, slowfs, storm
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -272,3 +272,6 @@ app = typer.Typer(
 app.command("import", help="Time to import the framework: native against container.")(bench)
 app.command("train", help="Time of training steps: native against container.")(bench)
 app.command("slowfs")(slowfs.slowfs)
+app.command("count")(count.count)
+app.command("probe-fs")(count.probe_fs)
+app.command("storm")(storm.storm)

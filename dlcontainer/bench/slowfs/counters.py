@@ -79,7 +79,7 @@ class Counters:
         """Give the counts as plain data."""
         with self._lock:
             seen, clients = self.counted(), dict(self._clients)
-        suffixes = Counter(os.path.splitext(path)[1] or "none" for path in seen.files)
+        suffixes = Counter(Path(path).suffix or "none" for path in seen.files)
         return {
             "operations": seen.operations,
             "metadata": seen.metadata,

@@ -4,15 +4,18 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlcontainer.bench.slowfs import protocol
 from dlcontainer.bench.slowfs.counters import Counters, Operation
 from dlcontainer.bench.slowfs.profiles import Profile
 from dlcontainer.bench.slowfs.protocol import Opcode, Request
 from dlcontainer.bench.slowfs.queue import Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +62,8 @@ class PassThrough:
         self._next_listing = 1
         self._lock = threading.Lock()
         self._answers: dict[int, Callable[[Request], bytes]] = {
+            Opcode.INIT: lambda asked: protocol.init(asked.body),
+            Opcode.DESTROY: lambda _: b"",
             Opcode.LOOKUP: self._lookup,
             Opcode.GETATTR: self._getattr,
             Opcode.READLINK: self._readlink,
@@ -75,13 +80,6 @@ class PassThrough:
         """Answer one request, after its time; None where none is wanted."""
         if asked.opcode in protocol.NO_ANSWER:
             return None
-        if asked.opcode == Opcode.INIT:
-            settled = protocol.init(asked.body)
-            if settled is None:
-                return protocol.refusal(asked.unique, errno.EPROTO)
-            return protocol.answer(asked.unique, settled)
-        if asked.opcode == Opcode.DESTROY:
-            return protocol.answer(asked.unique, b"")
         todo = self._answers.get(asked.opcode)
         if todo is None:
             return protocol.refusal(asked.unique, errno.ENOSYS)

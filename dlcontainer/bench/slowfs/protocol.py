@@ -3,6 +3,7 @@
 Source: Linux, include/uapi/linux/fuse.h, protocol 7.31; newer kernels speak it on request.
 """
 
+import errno
 import os
 import stat
 import struct
@@ -82,11 +83,11 @@ def refusal(unique: int, errno: int) -> bytes:
     return _OUT.pack(_OUT.size, -errno, unique)
 
 
-def init(body: bytes) -> bytes | None:
-    """Settle the protocol; None for a kernel that is too old."""
+def init(body: bytes) -> bytes:
+    """Settle the protocol; raises OSError (EPROTO) for a kernel that is too old."""
     major, minor, readahead, flags = _INIT_IN.unpack_from(body)
     if major != MAJOR or minor < MINOR:
-        return None
+        raise OSError(errno.EPROTO, f"FUSE {major}.{minor} is too old")
     return _INIT_OUT.pack(
         MAJOR,
         MINOR,

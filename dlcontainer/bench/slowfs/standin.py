@@ -21,8 +21,8 @@ class StandIn:
 
     source: Path
     profile: Profile = PROFILES["lustre"]
-    delay: Delay = Delay()
-    speed: Speed = Speed()
+    delay: Delay = field(default_factory=Delay)
+    speed: Speed = field(default_factory=Speed)
     server: Path | None = None
     counters: Counters = field(default_factory=Counters)
 
