@@ -8,7 +8,6 @@ audit hooks see only what Python opens and lists. So the tool stands beside each
 import json
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,7 +61,7 @@ class Counted:
     tool: Tool
     ranks: tuple[Count, ...]
     node: Count
-    elapsed_s: float
+    slowest_s: float
     setting: Mapping[str, object] = field(default_factory=dict)
 
     def body(self) -> dict[str, object]:
@@ -73,7 +72,7 @@ class Counted:
             "ranks": len(self.ranks) or None,
             "per_rank": [count.described() for count in self.ranks],
             "per_node": self.node.described(),
-            "elapsed_s": self.elapsed_s,
+            "slowest_s": self.slowest_s,
             "setting": dict(self.setting),
         }
 
@@ -112,14 +111,11 @@ def count(task: Task, tool: Tool, runner: ProcessRunner, shown: StandIn | None =
 
     `shown` is the file system that the tool slowfs mounts, else one without any delay.
     """
-    began = time.monotonic()
     if tool == "strace":
-        found = _by_strace(task, runner)
-    elif tool == "slowfs":
-        found = _by_slowfs(task, runner, shown)
-    else:
-        found = _by_audit(task, runner)
-    return replace(found, elapsed_s=time.monotonic() - began)
+        return _by_strace(task, runner)
+    if tool == "slowfs":
+        return _by_slowfs(task, runner, shown)
+    return _by_audit(task, runner)
 
 
 def run_ranks(
@@ -157,14 +153,14 @@ def _by_strace(task: Task, runner: ProcessRunner) -> Counted:
     traced = ",".join(f"?{name}" for name in strace.CALLS)
     options = ["-f", "-qq", "-y", "-s", "0", "-e", f"trace={traced}", "-e", "signal=none"]
     commands = [[str(program), *options, "-o", str(log), "--", *task.argv] for log in logs]
-    run_ranks(commands, [runner] * task.ranks, task.timeout_s)
+    seconds = run_ranks(commands, [runner] * task.ranks, task.timeout_s)
     folders = [] if task.under is None else [str(task.under.absolute()), str(task.under.resolve())]
     ranks = []
     for log in logs:
         with log.open(encoding="utf-8", errors="surrogateescape") as lines:
             found = strace.total(strace.calls(lines), folders)
         ranks.append(Count(operations=found.operations, bytes=found.bytes, files=found.files))
-    return Counted(tool="strace", ranks=tuple(ranks), node=_sum(ranks), elapsed_s=0.0)
+    return Counted(tool="strace", ranks=tuple(ranks), node=_sum(ranks), slowest_s=max(seconds))
 
 
 def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Counted:
@@ -185,11 +181,13 @@ def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Coun
             next_step="name files below it by their whole path in the command",
         )
     with shown.mounted(point, runner):
-        run_ranks([words] * task.ranks, [runner] * task.ranks, task.timeout_s)
+        seconds = run_ranks([words] * task.ranks, [runner] * task.ranks, task.timeout_s)
         found = shown.counters.counted()
     node = Count(operations=found.operations, bytes=found.bytes, files=found.files)
     ranks = (node,) if task.ranks == 1 else ()
-    return Counted(tool="slowfs", ranks=ranks, node=node, elapsed_s=0.0, setting=shown.setting())
+    return Counted(
+        tool="slowfs", ranks=ranks, node=node, slowest_s=max(seconds), setting=shown.setting()
+    )
 
 
 def _by_audit(task: Task, runner: ProcessRunner) -> Counted:
@@ -204,9 +202,9 @@ def _by_audit(task: Task, runner: ProcessRunner) -> Counted:
         path = os.pathsep.join(filter(None, [str(hooks), runner.environ.get("PYTHONPATH", "")]))
         more = {"PYTHONPATH": path, "DLCONTAINER_AUDIT": str(folder)}
         runners.append(replace(runner, environ={**runner.environ, **more}))
-    run_ranks([task.argv] * task.ranks, runners, task.timeout_s)
+    seconds = run_ranks([task.argv] * task.ranks, runners, task.timeout_s)
     ranks = [_audited(task.work / f"audit.{rank}", task.under) for rank in range(task.ranks)]
-    return Counted(tool="audit", ranks=tuple(ranks), node=_sum(ranks), elapsed_s=0.0)
+    return Counted(tool="audit", ranks=tuple(ranks), node=_sum(ranks), slowest_s=max(seconds))
 
 
 def _audited(folder: Path, under: Path | None) -> Count:

@@ -13,6 +13,7 @@ from dlcontainer.bench import counting
 from dlcontainer.bench.counting import Count, Task
 from dlcontainer.bench.slowfs.counters import METADATA
 from dlcontainer.bench.slowfs.mounting import helper
+from dlcontainer.bench.slowfs.passthrough import Delay
 from dlcontainer.bench.slowfs.profiles import Profile
 from dlcontainer.bench.slowfs.standin import StandIn
 from dlcontainer.bench.storm.model import MB, Load
@@ -23,6 +24,8 @@ from dlcontainer.shell import ProcessRunner
 
 SCHEMA = "dlcontainer/loads/1"
 _WARM_RUNS = 3
+# Long enough that a busy machine's own delays are small beside some hundred of them.
+_LATE_S = 0.01
 # $1 the image, $2 where, $3 the unmounter; the rest is run once it is mounted.
 _THROUGH_IMAGE = """
 image=$1 point=$2 unmount=$3; shift 3
@@ -107,6 +110,19 @@ class Bench:
         shown = StandIn(source=what.under, profile=self.profile)
         return counting.count(task, "slowfs", runner, shown).node
 
+    def read_waits(self, what: Runnable, name: str) -> float:
+        """Tell how many reads a cold import waits for, from what a late answer to each costs."""
+        took: list[float] = []
+        for late_s in (0.0, _LATE_S):
+            folder = self.work / f"{name}-{len(took)}"
+            folder.mkdir()
+            task = Task(argv=what.argv, ranks=1, under=what.under, work=folder)
+            delay = Delay(read_s=late_s)
+            shown = StandIn(source=what.under, profile=self.profile, delay=delay)
+            runner = replace(self.runner, environ=what.environ)
+            took.append(counting.count(task, "slowfs", runner, shown).slowest_s)
+        return max(0.0, (took[1] - took[0]) / _LATE_S)
+
     def warm_s(self, what: Runnable) -> float:
         """Give the quickest of some warm imports, s: what is left when no file is waited for."""
         runner = replace(self.runner, environ=what.environ)
@@ -119,12 +135,14 @@ def measure(bench: Bench, tree: Runnable, image: Packed | None, subject: str) ->
     bench.say("count a cold import from the tree: one rank, then two")
     one, two = bench.counted(tree, 1, "tree-1"), bench.counted(tree, 2, "tree-2")
     warm = bench.warm_s(tree)
-    loads: dict[Way, Load] = {"tree": of_tree(one, two, warm)}
+    bench.say("see how many reads are waited for")
+    loads: dict[Way, Load] = {"tree": of_tree(one, two, bench.read_waits(tree, "late"), warm)}
     size = None
     if image is not None:
         bench.say("count a cold import from the image")
         seen, slower = bench.counted(image.run, 1, "image-1"), bench.warm_s(image.run)
-        loads |= of_image(seen, warm, max(warm, slower))
+        waits = bench.read_waits(image.run, "late-image")
+        loads |= of_image(seen, waits, warm, max(warm, slower))
         size = image.file.stat().st_size / MB
     return Measured(loads=loads, image_mb=size, profile=bench.profile.name, subject=subject)
 
@@ -134,32 +152,29 @@ def metadata(count: Count) -> int:
     return sum(count.operations[name] for name in METADATA)
 
 
-def of_tree(one: Count, two: Count, warm_s: float) -> Load:
+def of_tree(one: Count, two: Count, read_waits: float, warm_s: float) -> Load:
     """Split a node's counts into the node's and each rank's own."""
     own = max(0, metadata(two) - metadata(one))
-    own_reads = max(0, two.operations["read"] - one.operations["read"])
     return Load(
         shared_operations=max(0, metadata(one) - own),
         own_operations=own,
-        shared_reads=max(0, one.operations["read"] - own_reads),
-        own_reads=own_reads,
+        read_waits=read_waits,
         mb=(one.bytes or 0) / MB,
         cpu_s=warm_s,
     )
 
 
-def of_image(seen: Count, tree_s: float, image_s: float) -> dict[Way, Load]:
+def of_image(seen: Count, read_waits: float, tree_s: float, image_s: float) -> dict[Way, Load]:
     """Give the loads of the ways that have an image.
 
     The file's pages are in the node's memory for all its ranks, however it is mounted; what a mount
     costs the processor is paid by each rank, or once a node.
     """
-    operations, reads = metadata(seen), seen.operations["read"]
+    operations = metadata(seen)
     once = Load(
         shared_operations=operations,
         own_operations=0,
-        shared_reads=reads,
-        own_reads=0,
+        read_waits=read_waits,
         mb=(seen.bytes or 0) / MB,
         cpu_s=tree_s,
         start_s=image_s - tree_s,
@@ -169,7 +184,7 @@ def of_image(seen: Count, tree_s: float, image_s: float) -> dict[Way, Load]:
             once, shared_operations=0, own_operations=operations, cpu_s=image_s, start_s=0.0
         ),
         "image per node": once,
-        "staged": replace(once, shared_operations=0, shared_reads=0, mb=0.0),
+        "staged": replace(once, shared_operations=0, read_waits=0.0, mb=0.0),
     }
 
 

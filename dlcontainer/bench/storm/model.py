@@ -38,6 +38,8 @@ def closed_queue(
         # Who arrives waits for all who wait, and for the rest of the one who is served.
         busy = min(throughput * service_s, 1.0)
         response = service_s * (1 + queue) + service_s * busy * (variation - 1) / 2
+        # The correction alone would let a constant server do more than its rate.
+        response = max(response, number * service_s - think_s)
         throughput = number / (response + think_s)
         queue = throughput * response
     share = clients - math.floor(clients)
@@ -77,13 +79,14 @@ class Load:
     """What an import asks of the file system on a node, and of the processor.
 
     Operations of a node with R ranks are `shared + R * own`: what one rank has fetched, the
-    node's cache gives to the others. `cpu_s` is of one rank, `start_s` what it waits before.
+    node's cache gives to the others. `read_waits` are the reads that a rank waits for one after the
+    other (what is read ahead is waited for once), `mb` what a node reads. `cpu_s` is of one rank,
+    `start_s` what it waits before.
     """
 
     shared_operations: float
     own_operations: float
-    shared_reads: float
-    own_reads: float
+    read_waits: float
     mb: float
     cpu_s: float
     start_s: float = 0.0
@@ -153,8 +156,7 @@ def predict(load: Load, system: FileSystem, job: Job) -> Prediction:
 
 
 def _reading(load: Load, system: FileSystem, job: Job) -> float:
-    latency = (load.shared_reads + load.own_reads) * system.read_s
-    return latency + job.nodes * load.mb / system.bandwidth(job.nodes)
+    return load.read_waits * system.read_s + job.nodes * load.mb / system.bandwidth(job.nodes)
 
 
 def saturation(load: Load, system: FileSystem, job: Job) -> float:
