@@ -8,7 +8,8 @@ still has a file open gets an error and holds nothing up.
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ _THREADS = 96
 _BUFFER = protocol.MAX_READ + 65_536
 _MOUNT_S = 30.0
 _END_S = 10.0
+_DRAIN_S = 2.0
 
 
 @dataclass(slots=True)
@@ -38,7 +40,13 @@ class Mount:
     """A mount that is being served; `ended` is set when it is gone."""
 
     point: Path
+    device: int | None = None
     ended: threading.Event = field(default_factory=threading.Event)
+
+    def close(self) -> None:
+        """Let go of the kernel's end."""
+        if self.device is not None:
+            os.close(self.device)
 
 
 def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
@@ -80,21 +88,32 @@ def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[
     """Serve a file system at a folder; raises ChecksFailedError where it can't be mounted."""
     program = helper(runner.environ)
     real = point.resolve()
+    mount = Mount(point=real)
+    serving: list[threading.Thread] = []
     ours, theirs = socket.socketpair()
+    guard = _Guard(program, real, runner, theirs)
     with ours:
-        guard = _Guard(program, real, runner, theirs)
         guard.start()
-        device = guard.device(ours)
-        mount = Mount(point=real)
-        serving = _serve(files, device, mount)
         try:
+            guard.receive(ours, mount)
+            _serve(files, mount, serving)
             yield mount
         finally:
-            _unmount(program, real, runner, mount)
-            os.close(device)
+            _unmount(program, runner, mount)
+            # Where someone still has a file open, the descriptors stay as they are until this
+            # process ends: their numbers must not come to mean other files.
+            if _drained(serving):
+                mount.close()
+                files.close()
     guard.join(_END_S)
-    for thread in serving:
-        thread.join(_END_S)
+
+
+def _drained(threads: Sequence[threading.Thread]) -> bool:
+    """Wait for threads that answer; tell whether all have ended."""
+    until = time.monotonic() + _DRAIN_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 class _Guard(threading.Thread):
@@ -118,14 +137,13 @@ class _Guard(threading.Thread):
         finally:
             self._end.close()
 
-    def device(self, ours: socket.socket) -> int:
+    def receive(self, ours: socket.socket, mount: Mount) -> None:
         """Take the descriptor that fusermount sends."""
         ours.settimeout(_MOUNT_S)
-        try:
+        with suppress(TimeoutError):
             _, found, _, _ = socket.recv_fds(ours, 1, 1)
-        except TimeoutError:
-            found = []
-        if not found:
+            mount.device = found[0] if found else None
+        if mount.device is None:
             ours.close()
             self.join(_END_S)
             raise ChecksFailedError(
@@ -133,7 +151,6 @@ class _Guard(threading.Thread):
                 why=_said(self._failure),
                 next_step=f"it needs read and write on {DEVICE}, and an empty place of your own",
             )
-        return found[0]
 
 
 def _said(failure: BaseException | None) -> str:
@@ -142,19 +159,17 @@ def _said(failure: BaseException | None) -> str:
     return str(failure or f"it sent no device within {_MOUNT_S:g} s")
 
 
-def _serve(files: PassThrough, device: int, mount: Mount) -> list[threading.Thread]:
-    threads = [
-        threading.Thread(target=_answer, args=(files, device, mount), daemon=True)
-        for _ in range(_THREADS)
-    ]
-    for thread in threads:
-        thread.start()
-    return threads
+def _serve(files: PassThrough, mount: Mount, serving: list[threading.Thread]) -> None:
+    for _ in range(_THREADS):
+        serving.append(threading.Thread(target=_answer, args=(files, mount), daemon=True))
+        serving[-1].start()
 
 
-def _answer(files: PassThrough, device: int, mount: Mount) -> None:
-    """Answer requests until the mount is gone (ENODEV) or the device closed."""
-    while not mount.ended.is_set():
+def _answer(files: PassThrough, mount: Mount) -> None:
+    """Answer requests until the mount is gone (ENODEV)."""
+    device = mount.device
+    assert device is not None  # noqa: S101 - threads start once it is there
+    while True:
         try:
             message = os.read(device, _BUFFER)
         except InterruptedError:
@@ -164,17 +179,21 @@ def _answer(files: PassThrough, device: int, mount: Mount) -> None:
         except OSError:
             mount.ended.set()
             return
+        if mount.ended.is_set():
+            # fusermount asks whether we live, and unmounts once this process is gone.
+            return
         reply = files.answer(protocol.request(message))
         if reply is not None:
             with suppress(OSError):  # nobody waits for it any more
                 os.write(device, reply)
 
 
-def _unmount(program: Path, point: Path, runner: ProcessRunner, mount: Mount) -> None:
-    if not mount.ended.is_set():
-        with suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
-            runner([str(program), "-u", "-z", "--", str(point)], timeout=_END_S)
+def _unmount(program: Path, runner: ProcessRunner, mount: Mount) -> None:
+    if mount.device is None or mount.ended.is_set():
+        return
     mount.ended.set()
+    with suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
+        runner([str(program), "-u", "-z", "--", str(mount.point)], timeout=_END_S)
 
 
 def is_mounted(point: Path) -> bool:

@@ -46,7 +46,8 @@ class _Nodes:
 class PassThrough:
     """Answers requests; any number of threads may ask at a time.
 
-    `root` is a descriptor of the folder: it stays what it is when something is mounted over it.
+    `root` is a descriptor of the folder, closed by `close`: it stays what it is when something is
+    mounted over it.
     """
 
     def __init__(
@@ -75,6 +76,10 @@ class PassThrough:
             Opcode.READDIR: self._readdir,
             Opcode.RELEASEDIR: self._releasedir,
         }
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        os.close(self._root)
 
     def answer(self, asked: Request) -> bytes | None:
         """Answer one request, after its time; None where none is wanted."""

@@ -1,6 +1,5 @@
 """A stand-in as one value: what it shows, how slow it is, and what it counts."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -48,9 +47,6 @@ class StandIn:
         mounting.check_places(self.source, point)
         queue = Queue.shared(self.speed, self.server) if self.server else Queue.alone(self.speed)
         root = open_root(self.source)
-        try:
-            files = PassThrough(root, self.profile, self.delay, queue, self.counters)
-            with mounting.mounted(files, point, runner) as mount:
-                yield mount
-        finally:
-            os.close(root)
+        files = PassThrough(root, self.profile, self.delay, queue, self.counters)
+        with mounting.mounted(files, point, runner) as mount:
+            yield mount
