@@ -14,7 +14,7 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -178,7 +178,7 @@ def _calibrate(tree: Runnable, load: Load, runner: ProcessRunner) -> Overhead:
             with stand_in.mounted(place, runner):
                 probed = probefs.probe(place)
         nominal = point.latency_ms + 1000 / point.rate
-        operation = (median(probed.samples_ms) - nominal) / 1000
+        operation = (fmean(probed.samples_ms) - nominal) / 1000
         took = median(_launch(tree, point, runner) for _ in range(3))
         none = predict(
             load, _system(point, Overhead(operation_s=operation, read_s=0.0)), _job(point)

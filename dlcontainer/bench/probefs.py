@@ -1,6 +1,7 @@
 """A micro-probe of a file system: latency, metadata rate, read latency and bandwidth.
 
 Names that do not exist, each another one, are looked up: no client can have them in its cache.
+What an import waits is a sum, so means are taken: a median would leave a queue's slow answers out.
 Reads are of a file whose pages were dropped; mincore says whether they really had gone.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 from dlcontainer.errors import UsageError
 from dlcontainer.sitefacts import FileSystemSpeed
@@ -54,7 +55,7 @@ def probe(folder: Path, file: Path | None = None) -> Probed:
     if file is not None and not file.is_file():
         raise UsageError(f"--file {file}: no such file")
     samples = _latencies(folder)
-    rates = _rates(folder, 1.0 / median(samples))
+    rates = _rates(folder, 1.0 / fmean(samples))
     saturated = rates[-1][1] < rates[-2][1] * _FLAT
     notes = [] if saturated else ["the rate was still growing: the server does more than this"]
     top = max(rate for _, rate in rates)
@@ -65,7 +66,7 @@ def probe(folder: Path, file: Path | None = None) -> Probed:
     elif reading.cold is not True:
         notes.append("the file's pages can't be shown to have left memory: cold is not proved")
     speed = FileSystemSpeed(
-        latency_ms=max(0.0, median(samples) - 1.0 / top) * 1000,
+        latency_ms=max(0.0, fmean(samples) - 1.0 / top) * 1000,
         operations_per_s=top,
         read_latency_ms=reading.latency_s * 1000 if reading else None,
         client_mb_s=reading.mb_s if reading else None,
@@ -195,7 +196,7 @@ def _reading(path: Path) -> _Reading | None:
     finally:
         os.close(number)
     both = None if cold is None or again is None else cold and again
-    return _Reading(latency_s=median(times), mb_s=rate, cold=both)
+    return _Reading(latency_s=fmean(times), mb_s=rate, cold=both)
 
 
 def _sequential(number: int, size: int) -> float:

@@ -1,16 +1,11 @@
 """`dlcontainer bench slowfs`: a folder seen through a slow, counting file system."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from dlcontainer.cli import options, output
-
-if TYPE_CHECKING:
-    import threading
-
-    from dlcontainer.bench.slowfs.standin import StandIn
 
 Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="The folder that is shown.")]
 Point = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where; an empty folder.")]
@@ -67,11 +62,15 @@ def slowfs(
     verbose: options.Verbose = False,
 ) -> None:
     """Show a folder as a slow file system would, read-only, until Ctrl-C; count what reaches it."""
+    import contextlib
+    import signal
+
     from dlcontainer.bench.slowfs.passthrough import Delay
     from dlcontainer.bench.slowfs.profiles import PROFILES
     from dlcontainer.bench.slowfs.queue import Speed
     from dlcontainer.bench.slowfs.standin import StandIn
     from dlcontainer.cli.world import here
+    from dlcontainer.errors import InterruptedByUserError
 
     console = output.Console(verbose=verbose, quiet=as_json)
     shown = StandIn(
@@ -83,9 +82,15 @@ def slowfs(
     )
     if stats is not None:
         _check_writable(stats)
-    with shown.mounted(point, console.runner(here().environ)) as mount:
+    # Being told to stop is how this command ends.
+    with (
+        contextlib.suppress(InterruptedByUserError, KeyboardInterrupt),
+        shown.mounted(point, console.runner(here().environ)) as mount,
+    ):
+        if stats is not None:
+            signal.signal(signal.SIGUSR1, lambda *_: shown.write(stats))
         console.step(f"{source} is at {point}; Ctrl-C ends it")
-        _serve(shown, stats, mount.ended)
+        mount.ended.wait()
     if stats is not None:
         shown.write(stats)
     counts = shown.counters.snapshot()
@@ -105,17 +110,3 @@ def _check_writable(stats: Path) -> None:
 
     if not os.access(stats.absolute().parent, os.W_OK):
         raise UsageError(f"--stats {stats}: its folder can't be written")
-
-
-def _serve(shown: "StandIn", stats: Path | None, ended: "threading.Event") -> None:
-    """Wait for the end: Ctrl-C, a signal, or an unmount from outside."""
-    import contextlib
-    import signal
-
-    from dlcontainer.errors import InterruptedByUserError
-
-    if stats is not None:
-        signal.signal(signal.SIGUSR1, lambda *_: shown.write(stats))
-    # Being told to stop is how this command ends.
-    with contextlib.suppress(InterruptedByUserError, KeyboardInterrupt):
-        ended.wait()

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -252,15 +253,23 @@ def test_counts_are_written_on_a_signal_and_at_the_end(
     assert json.loads(said)["operations"]["failed_lookup"] == 2
 
 
-def test_a_place_that_cannot_be_mounted_on(places: tuple[Path, Path]) -> None:
-    source, _ = places
-    runner = ProcessRunner(environ=dict(os.environ))
+def test_a_mount_that_is_refused(
+    places: tuple[Path, Path], runner: ProcessRunner, tmp_path: Path
+) -> None:
+    source, point = places
+    refusing = tmp_path / "bin"
+    refusing.mkdir()
+    program = refusing / "fusermount3"
+    program.write_text("#!/bin/sh\necho not for you >&2\nexit 1\n")
+    program.chmod(0o755)
+    theirs = replace(runner, environ={**runner.environ, "PATH": f"{refusing}:/usr/bin:/bin"})
     with (
         pytest.raises(ChecksFailedError, match="can't mount") as caught,
-        StandIn(source=source).mounted(Path("/proc/self"), runner),
+        StandIn(source=source).mounted(point, theirs),
     ):
         pass
-    assert caught.value.why
+    assert caught.value.why == "not for you"
+    assert not is_mounted(point)
 
 
 @pytest.fixture
