@@ -82,13 +82,12 @@ def slowfs(
     )
     if stats is not None:
         _check_writable(stats)
+        signal.signal(signal.SIGUSR1, lambda *_: shown.write(stats))
     # Being told to stop is how this command ends.
     with (
         contextlib.suppress(InterruptedByUserError, KeyboardInterrupt),
         shown.mounted(point, console.runner(here().environ)) as mount,
     ):
-        if stats is not None:
-            signal.signal(signal.SIGUSR1, lambda *_: shown.write(stats))
         console.step(f"{source} is at {point}; Ctrl-C ends it")
         mount.ended.wait()
     if stats is not None:

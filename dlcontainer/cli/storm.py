@@ -81,6 +81,10 @@ def storm(
 
     if (subject is None) == (loads is None):
         raise UsageError("give either an image or a folder to measure, or --loads FILE.json")
+    if subject is not None and not subject.exists():
+        raise UsageError(f"{subject}: no such image or folder")
+    if subject is not None and subject.is_dir() and module is None:
+        raise UsageError("--module: a folder does not say what ranks import")
     world = here()
     settled = world.site(site).value
     found = facts.gather(facts_file, settled, path)
@@ -110,7 +114,6 @@ def _measured(
 
     from dlcontainer.bench.slowfs.profiles import PROFILES
     from dlcontainer.bench.storm import measure
-    from dlcontainer.errors import UsageError
     from dlcontainer.workspace import workspace
 
     world, console = around
@@ -119,8 +122,7 @@ def _measured(
         bench = measure.Bench(work=work, runner=runner, profile=PROFILES[profile], say=console.step)
         if subject.is_file():
             return _of_image(subject, module, bench, around)
-        if module is None:
-            raise UsageError("--module: a folder does not say what ranks import")
+        assert module is not None  # noqa: S101 - asked for above
         tree = measure.of_prefix(subject, module, world.environ)
         image = measure.packed(tree, work, runner)
         if image is None:
