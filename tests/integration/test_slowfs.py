@@ -22,7 +22,7 @@ from dlcontainer.bench.slowfs.standin import StandIn
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.machine import find_program
 from dlcontainer.shell import ProcessRunner
-from tests.integration.world import World, isolated, missing
+from tests.integration.world import missing
 from tests.processes import poll
 
 DLCONTAINER = str(Path(sys.executable).with_name("dlcontainer"))
@@ -270,41 +270,3 @@ def test_a_mount_that_is_refused(
         pass
     assert caught.value.why == "not for you"
     assert not is_mounted(point)
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> World:
-    return isolated(tmp_path / "user", tmp_path / "user/cache")
-
-
-def test_bench_count_by_each_tool(user: World, places: tuple[Path, Path]) -> None:
-    source, _ = places
-    code = f"import sys; sys.path.insert(0, {str(source)!r}); import pkg; pkg.X"
-    base: list[str | Path] = ["bench", "count", "--under", source, "--ranks", "2", "--json"]
-    command = ["--", sys.executable, "-B", "-c", code]
-    for tool in ("strace", "slowfs", "audit"):
-        if tool == "strace" and find_program("strace", os.environ) is None:
-            continue
-        body = json.loads(user.run(*base, "--with", tool, *command).stdout)
-        assert (body["tool"], body["schema"]) == (tool, "dlcontainer/count/1")
-        assert body["per_node"]["unique_files"] >= 1
-        if tool != "slowfs":
-            assert len(body["per_rank"]) == 2
-            assert body["per_rank"][0]["operations"] == body["per_rank"][1]["operations"]
-
-
-def test_bench_count_of_a_command_that_fails(user: World, places: tuple[Path, Path]) -> None:
-    source, _ = places
-    argv: list[str | Path] = [
-        "bench",
-        "count",
-        "--under",
-        source,
-        "--with",
-        "slowfs",
-        "--",
-        "cat",
-        source / "none",
-    ]
-    done = user.run(*argv, code=7)
-    assert "No such file" in done.stderr
