@@ -14,7 +14,7 @@ from dlcontainer.bench.slowfs.queue import Speed
 from dlcontainer.bench.slowfs.standin import StandIn
 from dlcontainer.machine import find_program
 from dlcontainer.shell import ProcessRunner
-from tests.integration.world import World, isolated, missing
+from tests.integration.world import Built, World, isolated, missing
 
 JOB = ("--site", "example-slurm", "--nodes", "64", "--ranks-per-node", "4")
 FACTS = """\
@@ -122,3 +122,15 @@ def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
 def test_bad_input(user: World, argv: list[str], code: int, says: str) -> None:
     done = user.run("bench", "storm", *argv, *JOB, code=code)
     assert says in done.stderr
+
+
+def test_an_image_is_measured_through_its_engine(world: World, tiny_image: Built) -> None:
+    job = ("--site", "local", "--nodes", "8", "--ranks-per-node", "2", "--json")
+    body = json.loads(world.run("bench", "storm", tiny_image.image, *job).stdout)
+    assert body["measured"]["image_mb"] == pytest.approx(
+        tiny_image.image.stat().st_size / 1e6, rel=1e-6
+    )
+    tree, image = (body["measured"]["loads"][way] for way in ("tree", "image per node"))
+    # The image is one file; of the tree Python itself and its libraries are asked for one by one.
+    assert 0 < image["shared_operations"] <= 50
+    assert tree["shared_operations"] + tree["own_operations"] > 2 * image["shared_operations"]
