@@ -1,11 +1,14 @@
 """`dlcontainer bench slowfs`: a folder seen through a slow, counting file system."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.slowfs.standin import StandIn
 
 Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="The folder that is shown.")]
 Point = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where; an empty folder.")]
@@ -82,7 +85,7 @@ def slowfs(
     )
     if stats is not None:
         _check_writable(stats)
-        signal.signal(signal.SIGUSR1, lambda *_: shown.write(stats))
+        signal.signal(signal.SIGUSR1, lambda *_: _write_now(shown, stats, console))
     # Being told to stop is how this command ends.
     with (
         contextlib.suppress(InterruptedByUserError, KeyboardInterrupt),
@@ -91,7 +94,7 @@ def slowfs(
         console.step(f"{source} is at {point}; Ctrl-C ends it")
         mount.ended.wait()
     if stats is not None:
-        shown.write(stats)
+        _write_now(shown, stats, console)
     counts = shown.counters.snapshot()
     if as_json:
         output.emit("slowfs", {"setting": shown.setting(), **counts})
@@ -100,6 +103,13 @@ def slowfs(
         f"ended: {counts['metadata']} metadata operations, {counts['reads']} reads, "
         f"{counts['bytes']} bytes"
     )
+
+
+def _write_now(shown: "StandIn", stats: Path, console: output.Console) -> None:
+    try:
+        shown.write(stats)
+    except OSError as error:  # a full disk is no reason to take the mount from its users
+        console.note(f"can't write {stats}: {error.strerror}")
 
 
 def _check_writable(stats: Path) -> None:
