@@ -117,5 +117,6 @@ def _check_writable(stats: Path) -> None:
 
     from dlcontainer.errors import UsageError
 
-    if not os.access(stats.absolute().parent, os.W_OK):
+    folder = stats.absolute().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise UsageError(f"--stats {stats}: its folder can't be written")
