@@ -92,6 +92,8 @@ class ProcessRunner:
     environ: Mapping[str, str]
     echo: Callable[[str], None] | None = None
     dry_run: bool = False
+    # Descriptors that commands get beside their streams, under the same numbers.
+    inherited: tuple[int, ...] = ()
 
     def __call__(  # noqa: PLR0913 - see Runner
         self,
@@ -125,7 +127,8 @@ class ProcessRunner:
             output: Capture | Lines = Capture()
             if on_line is not None or log is not None:
                 output = Lines(on_line, None if log is None else stack.enter_context(_append(log)))
-            job = _Job(command, environ, cwd, stdin, None if timeout is None else start + timeout)
+            deadline = None if timeout is None else start + timeout
+            job = _Job(command, environ, cwd, stdin, deadline, self.inherited)
             code, late = _supervise(job, output)
             stdout, stderr = output.texts()
         elapsed = time.monotonic() - start
@@ -195,6 +198,7 @@ class _Job:
     cwd: Path | None
     stdin: str | None
     deadline: float | None
+    inherited: tuple[int, ...]
 
 
 def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
@@ -215,7 +219,7 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
             bufsize=0,
             cwd=job.cwd,
             start_new_session=True,
-            pass_fds=[int(end) for end in ends],
+            pass_fds=[*(int(end) for end in ends), *job.inherited],
         )
         wanted.close()
         reporting.close()

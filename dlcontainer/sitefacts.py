@@ -203,12 +203,28 @@ class Modules(Facts):
     )
 
 
+class FileSystemSpeed(Strict):
+    """How quick a file system is; what is not said is assumed by who needs it, and said to be."""
+
+    latency_ms: float | None = Field(
+        default=None, ge=0, description="of a metadata operation, no queue before it"
+    )
+    operations_per_s: float | None = Field(default=None, gt=0, description="metadata, all clients")
+    read_latency_ms: float | None = Field(default=None, ge=0, description="of a small read")
+    client_mb_s: float | None = Field(default=None, gt=0, description="one node reads")
+    target_mb_s: float | None = Field(default=None, gt=0, description="one stripe's target gives")
+    stripes: int | None = Field(default=None, ge=1, description="of an image's file")
+    total_mb_s: float | None = Field(default=None, gt=0, description="all nodes read")
+    network_mb_s: float | None = Field(default=None, gt=0, description="node to node")
+
+
 class FileSystem(Facts):
     """A file system that jobs see."""
 
     path: AbsolutePath
     kind: Line = Field(description="lustre, gpfs, nfs, local …")
     purpose: Literal["home", "project", "scratch", "node-local"]
+    speed: FileSystemSpeed | None = None
 
 
 class EngineConfig(Facts):

@@ -2,12 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from dlcontainer.bench.words import Probe, Question
-from dlcontainer.cli import asking, options, output
+from dlcontainer.cli import asking, count, options, output, slowfs, storm
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ _DEFAULT_LOOKS = (8, 16, 32)
 
 _Around = tuple["World", "output.Console"]
 
-What = Annotated[
-    Probe,
-    typer.Argument(metavar="import|train", help="Time to import the framework, or of training."),
-]
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
 Asked = Annotated[
     Question,
@@ -117,7 +113,7 @@ RecipeOf = Annotated[
 
 
 def bench(
-    probe: What,
+    context: typer.Context,
     site: options.Site,
     image: Image,
     question: Asked = "overhead",
@@ -144,6 +140,8 @@ def bench(
     from dlcontainer.cli.world import here
     from dlcontainer.resources import probe_files
 
+    # One function for both probes: the command's own name says which.
+    probe = cast("Probe", context.info_name)
     _check(probe, question, (pairs, controls), steps, native)
     if resume is not None and target is not None:
         raise UsageError("--resume and -o: a resumed session goes on in its own file")
@@ -265,3 +263,15 @@ def _new_seed() -> int:
     import secrets
 
     return secrets.randbelow(2**31)
+
+
+app = typer.Typer(
+    help="Measure what an image costs, and foresee what it does to a file system.",
+    no_args_is_help=True,
+)
+app.command("import", help="Time to import the framework: native against container.")(bench)
+app.command("train", help="Time of training steps: native against container.")(bench)
+app.command("slowfs")(slowfs.slowfs)
+app.command("count")(count.count)
+app.command("probe-fs")(count.probe_fs)
+app.command("storm")(storm.storm)

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Is the storm's prediction right? Frozen on calibration points, then held against others.
+
+On our own stand-in: that proves the arithmetic, the counts and the queue, not that a file system
+is like that. `storm_sshfs.py` does the same on one that is not ours. A benchmark, not a test.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.sampling import describe, machine_facts
+from benchmarks.stormpoints import (
+    CORES,
+    Outcome,
+    as_json,
+    folders,
+    frozen,
+    last_rank,
+    make_prefix,
+    table,
+)
+from dlcontainer.bench import probefs
+from dlcontainer.bench.slowfs.passthrough import Delay
+from dlcontainer.bench.slowfs.profiles import PROFILES
+from dlcontainer.bench.slowfs.queue import Service, Speed
+from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.storm.measure import Bench, Measured, Runnable, measure, of_prefix, packed
+from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
+from dlcontainer.shell import ProcessRunner
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A stand-in's speed, and who asks it: latency in ms, rate in operations/s."""
+
+    nodes: int
+    ranks: int
+    latency_ms: float
+    rate: float
+    service: Service = "exponential"
+
+    @property
+    def name(self) -> str:
+        """Say what it is, in words."""
+        return (
+            f"{self.nodes} nodes x {self.ranks} ranks, {self.latency_ms:g} ms, "
+            f"{self.rate:g}/s {self.service}"
+        )
+
+
+# Calibration: one client, two latencies, no queue to speak of.
+CALIBRATION = (
+    Point(nodes=1, ranks=1, latency_ms=3.0, rate=2000),
+    Point(nodes=1, ranks=1, latency_ms=9.0, rate=2000),
+)
+HELD_OUT = (
+    Point(nodes=1, ranks=1, latency_ms=6.0, rate=500),
+    Point(nodes=1, ranks=4, latency_ms=6.0, rate=500),
+    Point(nodes=2, ranks=2, latency_ms=6.0, rate=500),
+    Point(nodes=4, ranks=1, latency_ms=6.0, rate=500),
+    Point(nodes=4, ranks=1, latency_ms=12.0, rate=200),
+    Point(nodes=4, ranks=2, latency_ms=12.0, rate=200),
+    Point(nodes=6, ranks=1, latency_ms=20.0, rate=200),
+    Point(nodes=6, ranks=1, latency_ms=20.0, rate=100),
+    Point(nodes=8, ranks=1, latency_ms=20.0, rate=100),
+    Point(nodes=6, ranks=1, latency_ms=20.0, rate=200, service="constant"),
+    Point(nodes=8, ranks=1, latency_ms=20.0, rate=100, service="constant"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overhead:
+    """What this machine adds to each operation and each read of the stand-in, s."""
+
+    operation_s: float
+    read_s: float
+
+
+def main() -> None:
+    """Calibrate, freeze, predict, measure, compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=3, help="launches of a point (default 3)")
+    parser.add_argument("--module", default="numpy", help="what ranks import (default numpy)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order (default 1)")
+    parser.add_argument("--json", action="store_true", help="print JSON with the raw samples")
+    options = parser.parse_args()
+    runner = ProcessRunner(environ=dict(os.environ))
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-storm-") as name:
+        work = Path(name)
+        prefix = make_prefix(work, runner, options.module)
+        tree = of_prefix(prefix, options.module, runner.environ)
+        image = packed(tree, work, runner)
+        bench = Bench(work=work, runner=runner, profile=PROFILES["lustre"], say=_say)
+        measured = measure(bench, tree, image, options.module)
+        overhead = _calibrate(tree, measured.loads["tree"], runner)
+        predicted = {
+            point: predict(measured.loads["tree"], _system(point, overhead), _job(point)).seconds
+            for point in HELD_OUT
+        }
+        settled = _settled(measured, overhead, predicted)
+        _say(f"frozen: {frozen(settled)}")
+        outcomes = _measure_all(tree, predicted, runner, (options.n, options.seed))
+    facts = machine_facts()
+    if options.json:
+        body = {"schema": "dlcontainer/benchmark-storm/1", "frozen": frozen(settled), **settled}
+        print(json.dumps({**body, "points": as_json(outcomes), "machine": facts}, indent=1))
+        return
+    print(f"{describe(facts)}; parameters {frozen(settled)[:16]}, overhead {overhead}")
+    print(table(outcomes))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _settled(
+    measured: Measured, overhead: Overhead, predicted: dict[Point, float]
+) -> dict[str, object]:
+    return {
+        "measured": asdict(measured),
+        "overhead": asdict(overhead),
+        "predicted": {point.name: seconds for point, seconds in predicted.items()},
+    }
+
+
+def _job(point: Point) -> Job:
+    # All nodes of a point are this machine: its cores are shared by all ranks.
+    cores = max(1, CORES // point.nodes)
+    return Job(nodes=point.nodes, ranks=point.ranks, cores=cores)
+
+
+def _system(point: Point, overhead: Overhead) -> FileSystem:
+    return FileSystem(
+        latency_s=point.latency_ms / 1000 + overhead.operation_s,
+        rate=point.rate,
+        read_s=point.latency_ms / 1000 + overhead.read_s,
+        variation=1.0 if point.service == "exponential" else 0.0,
+    )
+
+
+def _stand_in(source: Path, point: Point, server: Path) -> StandIn:
+    late = point.latency_ms / 1000
+    return StandIn(
+        source=source,
+        delay=Delay(operation_s=late, read_s=late),
+        speed=Speed(rate=point.rate, service=point.service),
+        server=server,
+    )
+
+
+def _launch(tree: Runnable, point: Point, runner: ProcessRunner) -> float:
+    """Mount afresh for each node, which makes its client cold, and import."""
+    with folders(point.nodes + 1) as places, ExitStack() as stack:
+        server = places[-1] / "server"
+        for place in places[:-1]:
+            stand_in = _stand_in(tree.under, point, server)
+            stack.enter_context(stand_in.mounted(place, runner))
+        return last_rank(tree, places[:-1], point.ranks, runner)
+
+
+def _calibrate(tree: Runnable, load: Load, runner: ProcessRunner) -> Overhead:
+    """Find what an operation takes beside its nominal time: by micro-probe, then by import."""
+    beside = []
+    for point in CALIBRATION:
+        with folders(2) as (place, other):
+            stand_in = _stand_in(tree.under, point, other / "server")
+            with stand_in.mounted(place, runner):
+                probed = probefs.probe(place)
+        nominal = point.latency_ms + 1000 / point.rate
+        operation = (fmean(probed.samples_ms) - nominal) / 1000
+        took = median(_launch(tree, point, runner) for _ in range(3))
+        none = predict(
+            load, _system(point, Overhead(operation_s=operation, read_s=0.0)), _job(point)
+        )
+        beside.append((operation, (took - none.seconds) / load.read_waits))
+        _say(f"calibration, {point.name}: {took:.2f} s, {operation * 1000:.2f} ms beside")
+    return Overhead(
+        operation_s=median(one for one, _ in beside), read_s=median(two for _, two in beside)
+    )
+
+
+def _measure_all(
+    tree: Runnable, predicted: dict[Point, float], runner: ProcessRunner, how: tuple[int, int]
+) -> list[Outcome]:
+    launches, seed = how
+    order = [point for point in predicted for _ in range(launches)]
+    random.Random(seed).shuffle(order)
+    taken: dict[Point, list[float]] = {point: [] for point in predicted}
+    for number, point in enumerate(order, 1):
+        taken[point].append(_launch(tree, point, runner))
+        _say(f"{number} of {len(order)}: {point.name}: {taken[point][-1]:.2f} s")
+    return [
+        Outcome(name=point.name, predicted=predicted[point], measured=tuple(taken[point]))
+        for point in predicted
+    ]
+
+
+if __name__ == "__main__":
+    main()

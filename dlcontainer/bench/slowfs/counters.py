@@ -1,0 +1,103 @@
+"""What reached the file system: counts by operation, by client and by file."""
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+SCHEMA = "dlcontainer/slowfs/1"
+
+Operation = Literal[
+    "getattr", "lookup", "failed_lookup", "open", "opendir", "readdir", "readlink", "statfs", "read"
+]
+METADATA: tuple[Operation, ...] = (
+    "getattr",
+    "lookup",
+    "failed_lookup",
+    "open",
+    "opendir",
+    "readdir",
+    "readlink",
+    "statfs",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """Counts at one moment; `files` are those that were opened."""
+
+    operations: dict[str, int]
+    bytes: int
+    files: frozenset[str]
+
+    @property
+    def metadata(self) -> int:
+        """All operations but reads."""
+        return sum(self.operations[name] for name in METADATA)
+
+    @property
+    def reads(self) -> int:
+        """Reads, as the client's kernel cut them."""
+        return self.operations["read"]
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since the mount; many threads add to them."""
+
+    # A signal may ask for the counts while this very thread gives them.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _operations: Counter[str] = field(default_factory=Counter)
+    _clients: Counter[tuple[int, str]] = field(default_factory=Counter)
+    _opened: set[bytes] = field(default_factory=set)
+    _read: int = 0
+
+    def add(self, operation: Operation, client: int, path: bytes, size: int = 0) -> None:
+        """Count one operation of a client's on a path; `size` in bytes."""
+        kind = "read" if operation == "read" else "metadata"
+        with self._lock:
+            self._operations[operation] += 1
+            self._clients[client, kind] += 1
+            self._read += size
+            if operation == "open":
+                self._opened.add(path)
+
+    def counted(self) -> Seen:
+        """Give the counts so far."""
+        with self._lock:
+            return Seen(
+                operations={name: self._operations[name] for name in (*METADATA, "read")},
+                bytes=self._read,
+                files=frozenset(os.fsdecode(path).removeprefix("./") for path in self._opened),
+            )
+
+    def snapshot(self) -> dict[str, object]:
+        """Give the counts as plain data."""
+        with self._lock:
+            seen, clients = self.counted(), dict(self._clients)
+        suffixes = Counter(Path(path).suffix or "none" for path in seen.files)
+        return {
+            "operations": seen.operations,
+            "metadata": seen.metadata,
+            "reads": seen.reads,
+            "bytes": seen.bytes,
+            "unique_files": len(seen.files),
+            "suffixes": dict(sorted(suffixes.items())),
+            # The kernel names threads: a rank that imports in one thread is one client.
+            "clients": {
+                str(client): {kind: clients.get((client, kind), 0) for kind in ("metadata", "read")}
+                for client in sorted({client for client, _ in clients})
+            },
+        }
+
+
+def write(path: Path, counts: Mapping[str, object], setting: Mapping[str, object]) -> None:
+    """Write counts beside what they were counted with; the file appears whole."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    body = {"schema": SCHEMA, "setting": dict(setting), **counts}
+    aside.write_text(json.dumps(body, indent=1) + "\n")
+    aside.replace(path)

@@ -1,0 +1,63 @@
+"""`bench count` with each of its tools, on a small known tree."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.slowfs import mounting
+from dlcontainer.machine import find_program
+from tests.integration.world import World, isolated, missing
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    if not os.access(mounting.DEVICE, os.R_OK | os.W_OK):
+        missing("/dev/fuse that you may open")
+    for name in ("fusermount3", "strace"):
+        if find_program(name, os.environ) is None:
+            missing(name)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "it's a source"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "pkg/__init__.py").write_text("X = 1\n")
+    return folder
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> World:
+    return isolated(tmp_path / "user", tmp_path / "user/cache")
+
+
+def test_bench_count_by_each_tool(user: World, source: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(source)!r}); import pkg; pkg.X"
+    base: list[str | Path] = ["bench", "count", "--under", source, "--ranks", "2", "--json"]
+    command = ["--", sys.executable, "-B", "-c", code]
+    for tool in ("strace", "slowfs", "audit"):
+        body = json.loads(user.run(*base, "--with", tool, *command).stdout)
+        assert (body["tool"], body["schema"]) == (tool, "dlcontainer/count/1")
+        assert body["per_node"]["unique_files"] >= 1
+        if tool != "slowfs":
+            assert len(body["per_rank"]) == 2
+            assert body["per_rank"][0]["operations"] == body["per_rank"][1]["operations"]
+
+
+def test_bench_count_of_a_command_that_fails(user: World, source: Path) -> None:
+    argv: list[str | Path] = [
+        "bench",
+        "count",
+        "--under",
+        source,
+        "--with",
+        "slowfs",
+        "--",
+        "cat",
+        source / "none",
+    ]
+    done = user.run(*argv, code=7)
+    assert "No such file" in done.stderr

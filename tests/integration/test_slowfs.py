@@ -1,0 +1,272 @@
+"""The stand-in with the real kernel: exact counts, real delays, one queue, and no mount left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.slowfs import mounting
+from dlcontainer.bench.slowfs.passthrough import Delay
+from dlcontainer.bench.slowfs.profiles import PROFILES
+from dlcontainer.bench.slowfs.queue import Speed
+from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.machine import find_program
+from dlcontainer.shell import ProcessRunner
+from tests.integration.world import missing
+from tests.processes import poll
+
+DLCONTAINER = str(Path(sys.executable).with_name("dlcontainer"))
+
+
+@pytest.fixture(autouse=True)
+def fuse() -> None:
+    if not os.access(mounting.DEVICE, os.R_OK | os.W_OK):
+        missing("/dev/fuse that you may open")
+    if find_program("fusermount3", os.environ) is None:
+        missing("fusermount3 (package fuse3)")
+
+
+@pytest.fixture
+def runner() -> ProcessRunner:
+    return ProcessRunner(environ=dict(os.environ))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """Give a small known tree and a place to show it at, with odd names."""
+    source, point = tmp_path / "it's a source", tmp_path / "a, point"
+    (source / "pkg/__pycache__").mkdir(parents=True)
+    (source / "pkg/__init__.py").write_text("X = 1\n")
+    (source / "pkg/big.bin").write_bytes(os.urandom(300_000))
+    (source / "link").symlink_to("pkg/big.bin")
+    point.mkdir()
+    return source, point
+
+
+def is_mounted(point: Path) -> bool:
+    return mounting.is_mounted(point)
+
+
+def nonzero(shown: StandIn) -> dict[str, int]:
+    return {name: count for name, count in shown.counters.counted().operations.items() if count}
+
+
+def test_counts_of_a_known_tree_are_exact(places: tuple[Path, Path], runner: ProcessRunner) -> None:
+    source, point = places
+    shown = StandIn(source=source)
+    with shown.mounted(point, runner):
+        assert (point / "pkg/__init__.py").read_text() == "X = 1\n"  # 2 look-ups, open, read
+        assert not (point / "pkg/none").exists()  # a failed look-up, kept
+        assert not (point / "pkg/none").exists()
+        assert sorted(path.name for path in (point / "pkg").iterdir()) == [
+            "__init__.py",
+            "__pycache__",
+            "big.bin",
+        ]
+        assert (point / "link").readlink() == Path("pkg/big.bin")
+        first = nonzero(shown)
+        # All of it is in the client's cache: only opens are asked for again.
+        assert (point / "pkg/__init__.py").read_text() == "X = 1\n"
+        assert (point / "pkg/__init__.py").stat().st_size == 6
+        again = nonzero(shown)
+    assert first.pop("getattr", 0) <= 1, "of the root"
+    assert first == {
+        "lookup": 3,
+        "failed_lookup": 1,
+        "open": 1,
+        "opendir": 1,
+        "readdir": 1,
+        "readlink": 1,
+        "read": 1,
+    }
+    assert again["open"] == 2
+    assert (again["lookup"], again["read"]) == (3, 1)
+    assert shown.counters.counted().bytes == 6
+    assert shown.counters.counted().files == {"pkg/__init__.py"}
+
+
+def test_content_is_the_same(places: tuple[Path, Path], runner: ProcessRunner) -> None:
+    source, point = places
+    shown = StandIn(source=source)
+    with shown.mounted(point, runner):
+        assert (point / "link").read_bytes() == (source / "pkg/big.bin").read_bytes()
+        with pytest.raises(OSError, match="Read-only"):
+            (point / "new").write_text("x")
+    assert shown.counters.counted().bytes == 300_000
+
+
+def test_gpfs_keeps_no_missing_names(places: tuple[Path, Path], runner: ProcessRunner) -> None:
+    source, point = places
+    for profile, expected in (("lustre", 1), ("gpfs", 3)):
+        shown = StandIn(source=source, profile=PROFILES[profile])
+        with shown.mounted(point, runner):
+            for _ in range(3):
+                assert not (point / "none").exists()
+        assert nonzero(shown)["failed_lookup"] == expected
+
+
+def test_latency_is_added(places: tuple[Path, Path], runner: ProcessRunner) -> None:
+    source, point = places
+    delay = Delay(operation_s=0.02, read_s=0.1)
+    with StandIn(source=source, delay=delay).mounted(point, runner):
+        start = time.monotonic()
+        for number in range(20):
+            assert not (point / f"none{number}").exists()
+        looked = time.monotonic() - start
+        with (point / "pkg/__init__.py").open("rb") as file:
+            start = time.monotonic()
+            file.read()
+            read = time.monotonic() - start
+    # Never less; how much more is this machine's business.
+    assert looked >= 20 * 0.02
+    assert read >= 0.1
+
+
+def test_waiting_clients_do_not_hold_each_other_up(
+    places: tuple[Path, Path], runner: ProcessRunner
+) -> None:
+    source, point = places
+    with StandIn(source=source, delay=Delay(operation_s=0.5)).mounted(point, runner):
+        start = time.monotonic()
+        threads = [
+            threading.Thread(target=os.path.exists, args=(point / f"none{n}",)) for n in range(12)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = time.monotonic() - start
+    # A getattr of the root at most, then all at once; one after the other would be 6 s.
+    assert 0.5 <= took < 4
+
+
+def ask(points: list[Path], each: int) -> float:
+    """Look up so many missing names in each folder, all folders at once; give the seconds."""
+
+    def work(point: Path) -> None:
+        for number in range(each):
+            assert not (point / f"none{number}").exists()
+
+    start = time.monotonic()
+    threads = [threading.Thread(target=work, args=(point,)) for point in points]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - start
+
+
+def test_two_mounts_share_one_queue(
+    places: tuple[Path, Path], runner: ProcessRunner, tmp_path: Path
+) -> None:
+    source, point = places
+    other = tmp_path / "other"
+    other.mkdir()
+    speed = Speed(rate=50, service="constant")
+    server = tmp_path / "server"
+    with (
+        StandIn(source=source, speed=speed, server=server).mounted(point, runner),
+        StandIn(source=source, speed=speed, server=server).mounted(other, runner),
+    ):
+        together = ask([point, other], 25)
+    # 50 operations at 50/s: the server needs a second, whoever asks.
+    assert together >= 50 / 50 - 0.05
+
+
+@contextmanager
+def served(*argv: str | Path, point: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Run `bench slowfs` until its mount is there; end it in the end."""
+    running = subprocess.Popen(
+        [DLCONTAINER, "bench", "slowfs", *map(str, argv)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert poll(lambda: is_mounted(point) or running.poll() is not None, 60)
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_no_way_of_ending_leaves_a_mount(places: tuple[Path, Path], name: str) -> None:
+    source, point = places
+    with served(source, point, point=point) as running:
+        # Someone has a file open: the mount goes all the same.
+        held = os.open(point / "pkg/big.bin", os.O_RDONLY)
+        try:
+            running.send_signal(signal.Signals[name])
+            code = running.wait(30)
+            assert poll(lambda: not is_mounted(point), 10)
+        finally:
+            with suppress(OSError):  # nobody is there to hear that it is closed
+                os.close(held)
+    assert code == (-signal.SIGKILL if name == "SIGKILL" else 0)
+    assert list(point.iterdir()) == []
+
+
+def test_an_unmount_from_outside_ends_it(places: tuple[Path, Path]) -> None:
+    source, point = places
+    with served(source, point, point=point) as running:
+        subprocess.run(["fusermount3", "-u", str(point)], check=True)
+        assert running.wait(30) == 0
+
+
+def test_counts_are_written_on_a_signal_and_at_the_end(
+    places: tuple[Path, Path], tmp_path: Path
+) -> None:
+    source, point = places
+    stats = tmp_path / "counts.json"
+    options: list[str | Path] = [
+        "--stats",
+        stats,
+        "--profile",
+        "nfs",
+        "--latency-ms",
+        "1",
+        "--json",
+    ]
+    with served(source, point, *options, point=point) as running:
+        assert not stats.exists()
+        assert not (point / "one").exists()
+        running.send_signal(signal.SIGUSR1)
+        assert poll(stats.exists, 10)
+        body = json.loads(stats.read_text())
+        assert body["operations"]["failed_lookup"] == 1
+        assert (body["setting"]["profile"]["name"], body["setting"]["latency_ms"]) == ("nfs", 1.0)
+        assert not (point / "two").exists()
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=30)
+    assert json.loads(stats.read_text())["operations"]["failed_lookup"] == 2
+    assert json.loads(said)["operations"]["failed_lookup"] == 2
+
+
+def test_a_mount_that_is_refused(
+    places: tuple[Path, Path], runner: ProcessRunner, tmp_path: Path
+) -> None:
+    source, point = places
+    refusing = tmp_path / "bin"
+    refusing.mkdir()
+    program = refusing / "fusermount3"
+    program.write_text("#!/bin/sh\necho not for you >&2\nexit 1\n")
+    program.chmod(0o755)
+    theirs = replace(runner, environ={**runner.environ, "PATH": f"{refusing}:/usr/bin:/bin"})
+    with (
+        pytest.raises(ChecksFailedError, match="can't mount") as caught,
+        StandIn(source=source).mounted(point, theirs),
+    ):
+        pass
+    assert caught.value.why == "not for you"
+    assert not is_mounted(point)

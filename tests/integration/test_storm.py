@@ -1,0 +1,136 @@
+"""`bench storm` and `bench probe-fs` on real mounts: what is measured, kept and predicted from."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.slowfs import mounting
+from dlcontainer.bench.slowfs.passthrough import Delay
+from dlcontainer.bench.slowfs.queue import Speed
+from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.machine import find_program
+from dlcontainer.shell import ProcessRunner
+from tests.integration.world import Built, World, isolated, missing
+
+JOB = ("--site", "example-slurm", "--nodes", "64", "--ranks-per-node", "4")
+FACTS = """\
+schema: 1
+source: "a test's own"
+speed: {latency_ms: 1, operations_per_s: 1000, read_latency_ms: 1, client_mb_s: 100}
+"""
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    if not os.access(mounting.DEVICE, os.R_OK | os.W_OK):
+        missing("/dev/fuse that you may open")
+    for name in ("fusermount3", "mksquashfs", "squashfuse"):
+        if find_program(name, os.environ) is None:
+            missing(name)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> World:
+    return isolated(tmp_path / "user", tmp_path / "user/cache")
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    """Give an environment with a package of a hundred modules."""
+    folder = tmp_path / "an environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    package = next(folder.glob("lib/python3*/site-packages")) / "many"
+    package.mkdir()
+    names = [f"part{number}" for number in range(100)]
+    for name in names:
+        (package / f"{name}.py").write_text(f"VALUE = {name!r}\n")
+    (package / "__init__.py").write_text("".join(f"from many import {name}\n" for name in names))
+    subprocess.run([folder / "bin/python", "-m", "compileall", "-q", package], check=True)
+    return folder
+
+
+def test_a_folder_is_measured_kept_and_predicted_from(
+    user: World, prefix: Path, tmp_path: Path
+) -> None:
+    facts, kept = tmp_path / "facts.yaml", tmp_path / "loads.json"
+    facts.write_text(FACTS)
+    argv: list[str | Path] = ["bench", "storm", prefix, "--module", "many", *JOB, "--json"]
+    argv += ["--fs", facts]
+    body = json.loads(user.run(*argv, "--keep", kept).stdout)
+    tree, image = (body["measured"]["loads"][way] for way in ("tree", "image per node"))
+    # A look-up, an open of each module's byte code; the second rank opens them again.
+    assert tree["shared_operations"] + tree["own_operations"] >= 300
+    assert 100 <= tree["own_operations"] <= 200
+    assert image["shared_operations"] <= 6
+    rows = {row["way"]: row for row in body["rows"]}
+    assert list(rows) == ["tree", "image per rank", "image per node", "staged"]
+    assert rows["tree"]["seconds"] > 3 * rows["image per node"]["seconds"]
+    assert rows["staged"]["staging"][1] > 0
+    assert body["nodes_until_it_pays"]["image per node"] is not None
+    by = {fact["key"]: fact for fact in body["facts"]}
+    assert not by["operations_per_s"]["assumed"]
+    assert by["network_mb_s"]["assumed"]
+
+    again = json.loads(
+        user.run("bench", "storm", "--loads", kept, *JOB, "--fs", facts, "--json").stdout
+    )
+    assert again["rows"] == body["rows"]
+    said = user.run("bench", "storm", "--loads", kept, *JOB).stdout
+    assert "8 of these are assumed" in said
+
+
+def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
+    from dlcontainer.bench import probefs
+
+    source, point = tmp_path / "source", tmp_path / "point"
+    for folder in (source, point, *(source / str(number) for number in range(8))):
+        folder.mkdir()
+    (source / "big").write_bytes(os.urandom(2 << 20))
+    shown = StandIn(
+        source=source,
+        delay=Delay(operation_s=0.02, read_s=0.02),
+        speed=Speed(rate=200, service="constant"),
+    )
+    with shown.mounted(point, ProcessRunner(environ=dict(os.environ))):
+        found = probefs.probe(point)
+    # Never quicker than it is; slower by as much as this machine is busy.
+    assert found.speed.latency_ms is not None
+    assert found.speed.operations_per_s is not None
+    assert found.speed.read_latency_ms is not None
+    assert 19 <= found.speed.latency_ms <= 40
+    assert 100 <= found.speed.operations_per_s <= 210
+    assert found.speed.read_latency_ms >= 20
+    assert found.saturated
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        ([], 2, "--loads FILE.json"),
+        (["/no/such/image.sif"], 2, "no such image or folder"),
+        (["/usr"], 2, "--module"),
+        (["/tmp", "--module", "os"], 7, "no bin/python"),
+        (["--loads", "/etc/hostname"], 7, "no measured loads"),
+        (["/usr", "--module", "os", "--path", "/nowhere"], 2, "no such file system"),
+        (["/usr", "--module", "os", "--fs", "/no/facts.yaml"], 3, "facts.yaml"),
+    ],
+)
+def test_bad_input(user: World, argv: list[str], code: int, says: str) -> None:
+    done = user.run("bench", "storm", *argv, *JOB, code=code)
+    assert says in done.stderr
+
+
+def test_an_image_is_measured_through_its_engine(world: World, tiny_image: Built) -> None:
+    job = ("--site", "local", "--nodes", "8", "--ranks-per-node", "2", "--json")
+    body = json.loads(world.run("bench", "storm", tiny_image.image, *job).stdout)
+    assert body["measured"]["image_mb"] == pytest.approx(
+        tiny_image.image.stat().st_size / 1e6, rel=1e-6
+    )
+    tree, image = (body["measured"]["loads"][way] for way in ("tree", "image per node"))
+    # The image is one file; of the tree Python itself and its libraries are asked for one by one.
+    assert 0 < image["shared_operations"] <= 50
+    assert tree["shared_operations"] + tree["own_operations"] > 2 * image["shared_operations"]
