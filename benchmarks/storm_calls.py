@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+# Beside this stands a statistics.py: Python's own is meant.
+sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
 from benchmarks.sampling import describe, machine_facts
 from benchmarks.stormpoints import folders, make_prefix

@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+# Beside this stands a statistics.py: Python's own is meant.
+sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
+
+from statistics import median
 
 from benchmarks.delayproxy import proxy
 from benchmarks.sampling import describe, machine_facts
