@@ -14,11 +14,12 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, median
 
 HERE = Path(__file__).resolve().parent
 # Beside this stands a statistics.py: Python's own is meant.
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
+
+from statistics import fmean, median
 
 from benchmarks.sampling import describe, machine_facts
 from benchmarks.stormpoints import (
