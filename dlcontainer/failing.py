@@ -1,5 +1,6 @@
 """The error of a step that failed: what it said last, and what that means; its log stays."""
 
+import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,13 +50,28 @@ def _last_lines(text: str) -> str:
 
 @contextmanager
 def log_kept(log: Path, target: Path) -> Iterator[None]:
-    """Keep the log of a build that fails."""
+    """Keep the log of a build that fails; a disk that is full is no bug."""
     try:
-        yield
+        with _full_disk_explained(target.parent):
+            yield
     except BuildError:
         if log.exists():
             shutil.move(log, target)
         raise
+
+
+@contextmanager
+def _full_disk_explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        raise BuildError(
+            f"{folder}: {error.strerror}",
+            why="the image, its log and its record are written there",
+            next_step="make room, or give another folder: -o",
+        ) from None
 
 
 @contextmanager

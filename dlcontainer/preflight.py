@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dlcontainer import emulation, machine
+from dlcontainer.engines import apptainer
 from dlcontainer.errors import BuildError
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
@@ -51,6 +52,7 @@ def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> 
     """Refuse a build that can't end well: no space, programs may not run, not writable."""
     if not scratch.is_dir():
         raise BuildError(f"no folder {scratch}", next_step="give one that exists: --tmpdir")
+    apptainer.require_bindable(scratch)
     mount = machine.mount_of(scratch)
     if "noexec" in mount.options:
         raise BuildError(

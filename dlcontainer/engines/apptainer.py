@@ -190,15 +190,20 @@ def _variables(environment: Mapping[str, str]) -> list[str]:
     return argv
 
 
+def require_bindable(path: Path) -> None:
+    """Refuse a path that no engine can bind; raises EngineError."""
+    if any(character in str(path) for character in ':,"\\\n'):
+        # Apptainer splits --bind at these; older versions have no way to quote them.
+        raise EngineError(
+            f"the engine can't bind {str(path)!r}",
+            why="a ':', ',', quote, backslash or newline in the path",
+            next_step="choose another folder (--tmpdir)",
+        )
+
+
 def _binds(binds: tuple[tuple[Path, str], ...]) -> list[str]:
     argv = []
     for source, target in binds:
-        if any(character in str(source) for character in ':,"\\\n'):
-            # Apptainer splits --bind at these; older versions have no way to quote them.
-            raise EngineError(
-                f"the engine can't bind {str(source)!r}",
-                why="a ':', ',', quote, backslash or newline in the path",
-                next_step="choose another folder (--tmpdir)",
-            )
+        require_bindable(source)
         argv += ["--bind", f"{source}:{target}"]
     return argv

@@ -208,5 +208,7 @@ def test_image_of_another_architecture(as_built: Built, world: World) -> None:
 def test_odd_recipe_path_is_quoted_for_a_shell(world: World, bare: Path, tmp_path: Path) -> None:
     output = tmp_path / "a b'c"
     text = world.run(*build(bare, output, "--dry-run")).stdout
-    (command,) = [line for line in text.splitlines() if line.startswith("$ ") and " build " in line]
+    (command,) = [
+        line for line in text.splitlines() if line.startswith("$ ") and " sif new " in line
+    ]
     assert str(output / "bare-1.0-local.sif") in shlex.split(command[2:])
