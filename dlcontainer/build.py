@@ -150,7 +150,11 @@ def planned_commands(
         for tree in trees:
             commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, target))
     engine = workshop.engine
-    commands.append(engine.unpack_base_argv("setup.def", work / "tree", workshop.mode))
+    image = plan.recipe.base.reference
+    plain = image is not None and shop.way(plan, routed).is_plain(image.address)
+    commands.append(
+        engine.unpack_base_argv("setup.def", work / "tree", workshop.mode, plain_http=plain)
+    )
     for step in stepwork.work(plan, work / "context", {}):
         argv = ("/bin/sh", f"{step.name}.sh")
         spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.step_mode, binds=routed.binds)

@@ -74,7 +74,9 @@ def image(planted: World, tiny: Path) -> Built:
     wheels = f"site.routing.wheels=[{planted.folder / WHEELS}]"
     scratch = planted.folder / "planted scratch"
     scratch.mkdir()
-    return planted.build(tiny, planted.folder / "out", "--set", wheels, "--tmpdir", scratch)
+    # A kept step of another test would have used nothing of what is planted.
+    more = ("--set", wheels, "--tmpdir", scratch, "--no-cache")
+    return planted.build(tiny, planted.folder / "out", *more)
 
 
 def traces(planted: World) -> list[bytes]:
