@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.records import Declared
+    from dlcontainer.bench.records import Declared, Series
+    from dlcontainer.cli.benchoptions import Chosen
 
 FEWEST = 8
 _BLOCK = 4
@@ -36,6 +37,24 @@ class Asking:
             steps=self.steps or settled,
             threads=self.threads or (threads if isinstance(threads, int) else None),
         )
+
+
+def asked(chosen: "Chosen") -> "tuple[Asking, Series | None]":
+    """Give what was asked for, and the session that is to go on; its file fills what was not."""
+    from dlcontainer.bench import cut
+
+    found = Asking(
+        looks=looks(chosen.pairs, chosen.looks),
+        controls=chosen.controls,
+        seed=chosen.seed,
+        module=chosen.module,
+        steps=chosen.steps,
+        threads=chosen.threads,
+    )
+    if chosen.resume is None:
+        return found, None
+    begun = cut.read(chosen.resume.absolute())
+    return found.filled(begun.session.declared), begun
 
 
 def looks(pairs: int | None, text: str | None) -> tuple[int, ...] | None:

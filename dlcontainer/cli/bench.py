@@ -2,16 +2,18 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
-from dlcontainer.bench.words import Probe, Question
+from dlcontainer.bench.words import Probe
 from dlcontainer.cli import asking, count, options, output, slowfs, storm
-from dlcontainer.errors import UsageError
+from dlcontainer.cli import benchoptions as own
+from dlcontainer.cli.benchoptions import Chosen
 
 if TYPE_CHECKING:
     from dlcontainer.bench.declare import Wanted
+    from dlcontainer.bench.records import Series
     from dlcontainer.bench.subject import Subject
     from dlcontainer.cli.world import World
 
@@ -20,203 +22,96 @@ _DEFAULT_LOOKS = (8, 16, 32)
 
 _Around = tuple["World", "output.Console"]
 
-Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
-Asked = Annotated[
-    Question,
-    typer.Option(
-        "--question",
-        help="overhead: the same bits without and with a container; deployment: the site's own "
-        "stack (--native) against the image, each as it is.",
-    ),
-]
-Looks = Annotated[
-    str | None,
-    typer.Option(
-        "--looks",
-        metavar="N,N,...",
-        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32.",
-    ),
-]
-Pairs = Annotated[
-    int | None,
-    typer.Option(
-        "--pairs", metavar="N", help="A quick session: one look, at N pairs; a verdict takes 8."
-    ),
-]
-Resumed = Annotated[
-    Path | None,
-    typer.Option(
-        "--resume",
-        metavar="FILE.jsonl",
-        help="Go on with a session that was interrupted, as it was declared.",
-    ),
-]
-Controls = Annotated[
-    int | None,
-    typer.Option(
-        "--controls",
-        metavar="N",
-        help="Pairs native against native; without it as many as pairs.",
-    ),
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="K", help="Of the order; without it a new one.")
-]
-File = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE.jsonl", help="Where the samples go."),
-]
-NativeFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--native",
-        metavar="FOLDER",
-        help="The native side, a Python prefix; without it the recipe's native twin.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", metavar="T", min=1, help="Threads on both sides; without it all cores."
-    ),
-]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", metavar="S", min=1.0, help="A launch that takes longer is ended."),
-]
-
-
-Module = Annotated[
-    str | None,
-    typer.Option("--module", metavar="NAME", help="import: what; without it the recipe's first."),
-]
-Steps = Annotated[
-    int | None,
-    typer.Option(
-        "--steps",
-        metavar="K",
-        min=1,
-        help="train: steps of a launch; without it as many as fill 10 s.",
-    ),
-]
-Device = Annotated[
-    Literal["auto", "cpu", "cuda"],
-    typer.Option("--device", help="train: where; auto: a GPU if seen."),
-]
-
-RecipeOf = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe", metavar="RECIPE", help="The recipe's name or file; without it the image's own."
-    ),
-]
-
 
 def bench(
     context: typer.Context,
     site: options.Site,
-    image: Image,
-    question: Asked = "overhead",
-    pairs: Pairs = None,
-    looks: Looks = None,
-    controls: Controls = None,
-    seed: Seed = None,
-    target: File = None,
-    resume: Resumed = None,
-    native: NativeFolder = None,
-    module: Module = None,
-    steps: Steps = None,
-    device: Device = "auto",
-    threads: Threads = None,
-    timeout: Timeout = 600.0,
-    recipe: RecipeOf = None,
+    image: own.Image,
+    question: own.Asked = "overhead",
+    pairs: own.Pairs = None,
+    looks: own.Looks = None,
+    controls: own.Controls = None,
+    seed: own.Seed = None,
+    target: own.File = None,
+    resume: own.Resumed = None,
+    native: own.NativeFolder = None,
+    module: own.Module = None,
+    steps: own.Steps = None,
+    device: own.Device = "auto",
+    threads: own.Threads = None,
+    timeout: own.Timeout = 600.0,
+    recipe: own.RecipeOf = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure what an image costs against the native stack; every sample goes into one file."""
-    from dlcontainer.bench import cut, subject
-    from dlcontainer.bench.declare import Wanted
-    from dlcontainer.cli.world import here
-    from dlcontainer.resources import probe_files
+    chosen = Chosen(
+        # One function for both probes: the command's own name says which.
+        probe=cast("Probe", context.info_name),
+        question=question, site=site, image=image, pairs=pairs, looks=looks, controls=controls,
+        seed=seed, target=target, resume=resume, native=native, module=module, steps=steps,
+        device=device, threads=threads, timeout=timeout, recipe=recipe, settings=settings,
+    )  # fmt: skip
+    chosen.check()
+    _run(chosen, output.Console(verbose=verbose, quiet=as_json), as_json=as_json)
 
-    # One function for both probes: the command's own name says which.
-    probe = cast("Probe", context.info_name)
-    _check(probe, question, (pairs, controls), steps, native)
-    if resume is not None and target is not None:
-        raise UsageError("--resume and -o: a resumed session goes on in its own file")
-    asked = asking.Asking(
-        looks=asking.looks(pairs, looks),
-        controls=controls,
-        seed=seed,
-        module=module,
-        steps=steps,
-        threads=threads,
-    )
-    begun = cut.read(resume.absolute()) if resume else None
-    if begun:
-        asked = asked.filled(begun.session.declared)
+
+def _run(chosen: Chosen, console: output.Console, *, as_json: bool) -> None:
+    from dlcontainer.bench import subject
+    from dlcontainer.cli.world import here
+
+    asked, begun = asking.asked(chosen)
     world = here()
-    measured = subject.read(image.absolute(), world.host.arch)
-    if probe == "train":
+    measured = subject.read(chosen.image.absolute(), world.host.arch)
+    if chosen.probe == "train":
         measured.trained()  # before a twin is made for nothing
-    console = output.Console(verbose=verbose, quiet=as_json)
-    schedule = asked.looks or _DEFAULT_LOOKS
-    if schedule[-1] < _FEWEST:
-        console.note(f"{schedule[-1]} pairs: a verdict takes {_FEWEST}, this will have none")
-    wanted = Wanted(
-        probe=probe,
-        question=question,
-        looks=schedule,
-        controls=schedule[-1] if asked.controls is None else asked.controls,
-        # Who joins a mount matters where files are read: at import.
-        joiners=schedule[-1] if probe == "import" else 0,
-        seed=_new_seed() if asked.seed is None else asked.seed,
-        output=(resume or target or _file_name(measured, probe)).absolute(),
-        site=site,
-        module=asked.module or measured.modules[0],
-        threads=asked.threads or world.host.cores,
-        steps=asked.steps or 0,
-        device=device,
-        timeout_s=timeout,
-        native=native.absolute() if native else None,
-        probe_files=probe_files(),
-        cut=begun,
-    )
-    path = _measure(wanted, measured, (recipe, settings), (world, console))
+    wanted = _wanted(chosen, asked, begun, measured, world)
+    most = wanted.looks[-1]
+    if most < _FEWEST:
+        console.note(f"{most} pairs: a verdict takes {_FEWEST}, this will have none")
+    path = _measure(wanted, measured, (chosen.recipe, chosen.settings), (world, console))
     if as_json:
-        said = {"file": str(path), "probe": probe, "pairs": schedule[-1], "looks": list(schedule)}
+        said = {
+            "file": str(path), "probe": chosen.probe, "pairs": most, "looks": list(wanted.looks),
+        }  # fmt: skip
         output.emit("bench", said)
         return
     console.step(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
 
 
-def _check(
-    probe: Probe,
-    question: Question,
-    counts: tuple[int | None, int | None],
-    steps: int | None,
-    native: Path | None,
-) -> None:
-    pairs, controls = counts
-    if pairs is not None and pairs < 1:
-        raise UsageError(f"--pairs {pairs}: at least 1", next_step="a verdict takes 8: --pairs 8")
-    if controls is not None and controls < 0:
-        raise UsageError(f"--controls {controls}: 0 or more")
-    if steps is not None and probe == "import":
-        raise UsageError("--steps: an import has none", next_step="leave it out, or: bench train")
-    if native is None:
-        if question == "deployment":
-            raise UsageError(
-                "--question deployment: the site's own stack is not given",
-                next_step="name the folder that holds its bin/python: --native FOLDER",
-            )
-    elif not (native / "bin/python").is_file():
-        raise UsageError(
-            f"--native {native}: there is no bin/python in it",
-            next_step="give the folder of a virtual environment or a Python installation",
-        )
+def _wanted(
+    chosen: Chosen,
+    asked: asking.Asking,
+    begun: "Series | None",
+    measured: "Subject",
+    world: "World",
+) -> "Wanted":
+    from dlcontainer.bench.declare import Wanted
+    from dlcontainer.resources import probe_files
+
+    schedule = asked.looks or _DEFAULT_LOOKS
+    place = chosen.resume or chosen.target or _file_name(measured, chosen.probe)
+    return Wanted(
+        probe=chosen.probe,
+        question=chosen.question,
+        looks=schedule,
+        controls=schedule[-1] if asked.controls is None else asked.controls,
+        # Who joins a mount matters where files are read: at import.
+        joiners=schedule[-1] if chosen.probe == "import" else 0,
+        seed=_new_seed() if asked.seed is None else asked.seed,
+        output=place.absolute(),
+        site=chosen.site,
+        module=asked.module or measured.modules[0],
+        threads=asked.threads or world.host.cores,
+        steps=asked.steps or 0,
+        device=chosen.device,
+        timeout_s=chosen.timeout,
+        native=chosen.native.absolute() if chosen.native else None,
+        probe_files=probe_files(),
+        cut=begun,
+    )
 
 
 def _measure(

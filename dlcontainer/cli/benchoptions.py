@@ -1,0 +1,154 @@
+"""The options of `dlcontainer bench import` and `bench train`, and what they come to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dlcontainer.bench.words import Probe, Question
+from dlcontainer.errors import UsageError
+
+Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
+Asked = Annotated[
+    Question,
+    typer.Option(
+        "--question",
+        help="overhead: the same bits without and with a container; deployment: the site's own "
+        "stack (--native) against the image, each as it is.",
+    ),
+]
+Looks = Annotated[
+    str | None,
+    typer.Option(
+        "--looks",
+        metavar="N,N,...",
+        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32.",
+    ),
+]
+Pairs = Annotated[
+    int | None,
+    typer.Option(
+        "--pairs", metavar="N", help="A quick session: one look, at N pairs; a verdict takes 8."
+    ),
+]
+Resumed = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FILE.jsonl",
+        help="Go on with a session that was interrupted, as it was declared.",
+    ),
+]
+Controls = Annotated[
+    int | None,
+    typer.Option(
+        "--controls",
+        metavar="N",
+        help="Pairs native against native; without it as many as pairs.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="K", help="Of the order; without it a new one.")
+]
+File = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE.jsonl", help="Where the samples go."),
+]
+NativeFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--native",
+        metavar="FOLDER",
+        help="The native side, a Python prefix; without it the recipe's native twin.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", metavar="T", min=1, help="Threads on both sides; without it all cores."
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="S", min=1.0, help="A launch that takes longer is ended."),
+]
+
+
+Module = Annotated[
+    str | None,
+    typer.Option("--module", metavar="NAME", help="import: what; without it the recipe's first."),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        "--steps",
+        metavar="K",
+        min=1,
+        help="train: steps of a launch; without it as many as fill 10 s.",
+    ),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    typer.Option("--device", help="train: where; auto: a GPU if seen."),
+]
+
+RecipeOf = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe", metavar="RECIPE", help="The recipe's name or file; without it the image's own."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """What was typed, as it was typed; None is what was not asked for."""
+
+    probe: Probe
+    question: Question
+    site: str
+    image: Path
+    pairs: int | None
+    looks: str | None
+    controls: int | None
+    seed: int | None
+    target: Path | None
+    resume: Path | None
+    native: Path | None
+    module: str | None
+    steps: int | None
+    device: str
+    threads: int | None
+    timeout: float
+    recipe: str | None
+    settings: list[str] | None
+
+    def check(self) -> None:
+        """Refuse what contradicts itself; raises UsageError."""
+        if self.pairs is not None and self.pairs < 1:
+            raise UsageError(
+                f"--pairs {self.pairs}: at least 1", next_step="a verdict takes 8: --pairs 8"
+            )
+        if self.controls is not None and self.controls < 0:
+            raise UsageError(f"--controls {self.controls}: 0 or more")
+        if self.steps is not None and self.probe == "import":
+            raise UsageError(
+                "--steps: an import has none", next_step="leave it out, or: bench train"
+            )
+        if self.resume is not None and self.target is not None:
+            raise UsageError("--resume and -o: a resumed session goes on in its own file")
+        self._check_native()
+
+    def _check_native(self) -> None:
+        if self.native is None:
+            if self.question == "deployment":
+                raise UsageError(
+                    "--question deployment: the site's own stack is not given",
+                    next_step="name the folder that holds its bin/python: --native FOLDER",
+                )
+        elif not (self.native / "bin/python").is_file():
+            raise UsageError(
+                f"--native {self.native}: there is no bin/python in it",
+                next_step="give the folder of a virtual environment or a Python installation",
+            )
