@@ -23,7 +23,7 @@ from benchmarks.sampling import describe, machine_facts
 from dlcontainer.bench import chain, results
 from dlcontainer.bench.analysis import analyse
 from dlcontainer.bench.encoding import to_fields
-from dlcontainer.bench.order import plan_stages
+from dlcontainer.bench.order import Counts, plan_stages
 from dlcontainer.bench.records import Arm, Declared, End, Json, Sample, Session
 
 _FACTS: dict[str, Json] = {"python": "3.11", "threads": 2}
@@ -49,19 +49,19 @@ def records(pairs: int, values: int) -> Iterator[dict[str, object]]:
     yield to_fields(session(pairs))
     for arm in ("native", "container"):
         yield {"kind": "stack", "arm": arm, "facts": _FACTS}
-    (stage,) = plan_stages(looks=(pairs,), joiners=0, controls=pairs, seed=1)
+    (stage,) = plan_stages(looks=(pairs,), counts=Counts(controls=pairs), seed=1)
     steps: list[Json] = [round(0.05 * draw.uniform(1, 1.1), 6) for _ in range(values - values // 2)]
     losses: list[Json] = [round(2.3 * 0.99**step, 5) for step in range(values // 2)] or [1.0]
     raw: dict[str, Json] = {"loss": losses, "steps_s": steps}
     index = 0
     for pair in stage:
         for position in (0, 1):
-            inside = pair.series == "pair" and pair.native_first == bool(position)
+            inside = pair.series == "pair" and pair.order[position] == "c"
             sample = Sample(
                 index=index, role=pair.series, arm="container" if inside else "native",
                 started="2026-01-05T09:00:00Z", returncode=0, wall_s=draw.gauss(10, 0.1),
                 pair=pair.number, position=1 if position else 0,
-                order="nc" if pair.native_first else "cn", values=raw,
+                order=pair.order, values=raw,
             )  # fmt: skip
             yield to_fields(sample)
             index += 1

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dlcontainer.bench import looks, metrics, pairing
+from dlcontainer.bench import contrasts, looks, metrics, pairing
 from dlcontainer.bench.comparable import FactDifference, LossCheck
+from dlcontainer.bench.contrasts import Contrast
 from dlcontainer.bench.metrics import Family
 from dlcontainer.bench.pairing import Figure, Pair
 from dlcontainer.bench.records import Role, Sample, Series
@@ -22,12 +23,14 @@ class Analysis:
     failed: tuple[Sample, ...]
     main: Figure | None
     control: Figure | None
+    candidate_control: Figure | None
     joiner: Figure | None
     secondary: tuple[Figure, ...]
     family: Family | None
     differences: tuple[FactDifference, ...]
     losses: LossCheck | None
     verdict: Verdict
+    contrasts: tuple[Contrast, ...] = ()
 
 
 def analyse(series: Series) -> Analysis:
@@ -56,12 +59,14 @@ def analyse(series: Series) -> Analysis:
         failed=tuple(sample for sample in series.samples if not sample.ok),
         main=main,
         control=figures["control"],
+        candidate_control=figures["candidate_control"],
         joiner=figures["joiner"],
         secondary=secondary,
         family=metrics.family(rules, main, secondary, declared.secondary) if main else None,
         differences=gates.differences,
         losses=gates.losses,
         verdict=looks.verdict(series, pairs, gates.refusals),
+        contrasts=contrasts.of(series, pairs, gates.refusals),
     )
 
 

@@ -9,13 +9,13 @@ from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Launch, inside, stamped
 from dlcontainer.bench.mount import Instance
 from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.words import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
 from dlcontainer.plan import PROBE_FOLDER
 from dlcontainer.shell import CommandFailedError
 
-ArmName = Literal["native", "unpacked", "container"]
 Mount = Literal["none", "first", "joiner"]
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -137,7 +137,7 @@ def container(lab: Lab, subject: Subject) -> Contained:
 def unpacked(lab: Lab, subject: Subject) -> Contained:
     """Give the unpacked arm: the image's tree in a folder of the session's, no image mount."""
     folder = lab.work / "unpacked"
-    lab.progress.step("unpack the image: it is the native side here")
+    lab.progress.step("unpack the image into a folder of this session's")
     argv = lab.engine.unpack_argv(subject.image, folder, lab.trial.build_mode or "plain")
     tmp = lab.work / "unpack-tmp"
     tmp.mkdir()

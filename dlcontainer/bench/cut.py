@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dlcontainer.bench import chain, comparable, results
 from dlcontainer.bench.encoding import plain
-from dlcontainer.bench.order import Pair
+from dlcontainer.bench.order import Group
 from dlcontainer.bench.records import VERSION, Declared, Json, Sample, Series
 from dlcontainer.errors import BenchDataError
 
@@ -59,37 +59,38 @@ def check(series: Series, declared: Declared, machine: Mapping[str, Json]) -> No
         )
 
 
-def unpaired(series: Series) -> int | None:
-    """Give the index of the launch whose partner was never measured, None where there is none."""
+def unfinished(series: Series) -> tuple[int, ...]:
+    """Give the indices of the launches whose pair or triple was left before it was whole."""
     last = series.samples[-1] if series.samples else None
     if last is None or last.role == "warmup" or last.index in set_aside(series):
-        return None
-    partners = [s for s in used(series) if (s.role, s.pair) == (last.role, last.pair)]
-    return last.index if len(partners) == 1 else None
+        return ()
+    group = [s.index for s in used(series) if (s.role, s.pair) == (last.role, last.pair)]
+    return tuple(group) if len(group) < len(last.order or "") else ()
 
 
 def set_aside(series: Series) -> frozenset[int]:
-    """Give the launches whose pairs were measured again after an interruption."""
-    return frozenset(r.unpaired for r in series.resumes if r.unpaired is not None)
+    """Give the launches whose pairs or triples were measured again after an interruption."""
+    old = [r.unpaired for r in series.resumes if r.unpaired is not None]
+    return frozenset([*old, *(index for r in series.resumes for index in r.aside)])
 
 
 def used(series: Series) -> list[Sample]:
-    """Give the launches that are part of a pair, in their order."""
+    """Give the launches that are part of a pair or triple, in their order."""
     aside = set_aside(series)
     return [s for s in series.samples if s.role != "warmup" and s.index not in aside]
 
 
-def pairs_done(series: Series, schedule: Iterable[Pair]) -> int:
-    """Give how many pairs of the schedule are in the file, whole.
+def groups_done(series: Series, schedule: Iterable[Group]) -> int:
+    """Give how many pairs and triples of the schedule are in the file, whole.
 
     Raises BenchDataError where what is in the file is not the schedule's beginning.
     """
-    alone = unpaired(series)
-    launches = [s for s in used(series) if s.index != alone]
-    expected = [(pair, position) for pair in schedule for position in (0, 1)]
+    left = unfinished(series)
+    launches = [s for s in used(series) if s.index not in left]
+    expected = [(pair, place) for pair in schedule for place in range(len(pair.order))]
+    done = 0
     for sample, (pair, position) in zip(launches, expected, strict=False):
-        order = "nc" if pair.native_first else "cn"
-        wanted = (pair.series, pair.number, position, order)
+        wanted = (pair.series, pair.number, position, pair.order)
         if (sample.role, sample.pair, sample.position, sample.order) != wanted:
             raise _refused(
                 series.path,
@@ -97,7 +98,8 @@ def pairs_done(series: Series, schedule: Iterable[Pair]) -> int:
                 f"draws {pair.series} {pair.number}",
                 "the order of the launches is not the one that was declared",
             )
-    return len(launches) // 2
+        done += position == len(pair.order) - 1
+    return done
 
 
 def _facts(facts: Declared | Mapping[str, Json], prefix: str) -> dict[str, object]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome
-from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import Arm, ArmName, Declared, Json, Series
+from dlcontainer.bench.order import Group
+from dlcontainer.bench.records import Arm, Arms, Declared, Json, Series
 from dlcontainer.bench.subject import Subject
-from dlcontainer.bench.words import Probe, Question
+from dlcontainer.bench.words import ArmName, Probe, Question
 from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import mount_of
 
@@ -43,8 +43,9 @@ Side = Native | Contained
 class Wanted:
     """A session as it was asked for; `steps` 0: as many as fill STEADY_S.
 
-    `looks` are the numbers of pairs at which the session may end; the last one is its longest.
-    `cut` is the session that is to go on in `output`.
+    `looks` are the numbers of pairs (triples) at which the session may end; the last one is its
+    longest. Without `arms` it is the native side, or what stands for it, and the container. `cut`
+    is the session that is to go on in `output`.
     """
 
     probe: Probe
@@ -62,43 +63,59 @@ class Wanted:
     timeout_s: float
     native: Path | None
     probe_files: tuple[Path, ...]
+    arms: tuple[ArmName, ...] = ()
+    candidate_controls: int = 0
     gap_s: float = 0.2
     cut: Series | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
-    """Who is held against whom: `joiner` is the candidate on a mount that it shares."""
+    """Who is held against whom: `joiner` is the candidate on a mount that it shares.
+
+    `between` is the third arm, where there are three.
+    """
 
     reference: Side
     candidate: Contained
     joiner: Contained | None
     why: str
+    between: Contained | None = None
+
+    def arms(self) -> list[Side]:
+        """Give the sides that are held against each other."""
+        sides = [self.reference, self.between, self.candidate]
+        return [side for side in sides if side is not None]
+
+    def names(self) -> Arms:
+        """Give the arms' names as they are declared."""
+        if self.between is not None:
+            return ("native", "unpacked", "container")
+        return (self.reference.name, self.candidate.name)
 
     def all(self) -> list[Side]:
         """Give every side once."""
-        sides = [self.reference, self.candidate, self.joiner]
-        return [side for side in sides if side is not None]
+        return [*self.arms(), *([self.joiner] if self.joiner else [])]
 
-    def launches(self, pair: Pair) -> list[Side]:
-        """Give a pair's two launches in their order; in a control both are the reference's."""
+    def launches(self, group: Group) -> list[Side]:
+        """Give the launches of a pair or triple in their order; in a control all are one side's."""
+        first: Side = self.candidate if group.series == "candidate_control" else self.reference
         others: dict[str, Side | None] = {"control": self.reference, "joiner": self.joiner}
-        other = others.get(pair.series) or self.candidate
-        both = [self.reference, other]
-        return both if pair.native_first else both[::-1]
+        last = others.get(group.series) or self.candidate
+        named: dict[str, Side | None] = {"n": first, "u": self.between, "c": last}
+        return [side for letter in group.order if (side := named[letter]) is not None]
 
     def described(self, work: Workload, image: Path) -> dict[ArmName, Arm]:
         """Say what each side is, with the command that starts it."""
-        what = "native twin" if self.why.startswith("same recipe") else "native side, given"
-        if self.reference.name == "unpacked":
-            what = "unpacked image"
+        native = "native twin" if self.why.startswith("same recipe") else "native side, given"
+        what = {"native": native, "unpacked": "unpacked image", "container": f"image {image.name}"}
         return {
-            self.reference.name: Arm(
-                what=what, why=self.why, argv=self.reference.launch(work).argv
-            ),
-            self.candidate.name: Arm(
-                what=f"image {image.name}", argv=self.candidate.launch(work).argv
-            ),
+            side.name: Arm(
+                what=what[side.name],
+                why=self.why if side is self.reference else "",
+                argv=side.launch(work).argv,
+            )
+            for side in self.arms()
         }
 
 
@@ -172,10 +189,11 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
         looks=wanted.looks,
         secondary=_secondary(wanted.probe),
         control_pairs=wanted.controls,
+        candidate_control_pairs=wanted.candidate_controls,
         joiner_pairs=wanted.joiners if sides.joiner else 0,
         seed=wanted.seed,
         warmups=len(sides.all()),
-        arms=(sides.reference.name, sides.candidate.name),
+        arms=sides.names(),
         steps=steps,
         loss_tolerance=_LOSS_TOLERANCE if wanted.probe == "train" else None,
         workload=work,

@@ -20,7 +20,7 @@ from dlcontainer.bench.records import (
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"
-READABLE = (1, VERSION)
+READABLE = (1, 2, VERSION)
 
 KINDS: dict[str, TypeAdapter[Record]] = {
     "session": TypeAdapter(Session),

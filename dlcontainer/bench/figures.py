@@ -158,7 +158,7 @@ def run_order(analysis: Analysis) -> Markup:
             continue
         drawing.mark(x, scale.at(times[sample.index]), *_look(sample, series), hint)
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
-    reference, candidate = series.session.declared.arms
+    reference, candidate = series.session.declared.sides
     entries: list[tuple[Shape | None, str, str]] = [
         ("circle", "reference", reference),
         ("diamond", "pair", candidate),
@@ -203,7 +203,7 @@ def phases(analysis: Analysis) -> Markup | None:
 
 def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
     """Give the mean of each phase, s, for each kind of launch that was compared."""
-    reference, candidate = analysis.series.session.declared.arms
+    reference, candidate = analysis.series.session.declared.sides
     kinds: list[tuple[str, list[Sample]]] = [
         (reference, [p.reference for p in analysis.pairs["pair"]]),
         (candidate, [p.candidate for p in analysis.pairs["pair"]]),

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from dlcontainer.bench import comparable, order, pairing, stats
 from dlcontainer.bench.comparable import FactDifference, LossCheck
 from dlcontainer.bench.pairing import Pair
-from dlcontainer.bench.records import ArmName, Role, Series
+from dlcontainer.bench.records import Role, Series
 from dlcontainer.bench.stats import Fit
 from dlcontainer.bench.verdict import Evidence, Rules, Verdict, judge
+from dlcontainer.bench.words import ArmName
 
 LOSS_TOLERANCE = 0.01
 
@@ -26,6 +27,7 @@ def rules(series: Series) -> Rules:
         margin=declared.margin,
         alpha=stats.spent_alpha(series.looks, declared.alpha),
         equivalence=declared.probe != "import",
+        block=order.TRIPLES if declared.is_triple else order.BLOCK,
     )
 
 
@@ -48,69 +50,84 @@ def verdict(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> Verdict:
 
     A session that did not end where it should have decides nothing.
     """
+    return judged(series, pairs, refusals, holds(series, pairs, refusals))
+
+
+def holds(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> tuple[str, ...]:
+    """Say why a session decides nothing: it is not whole, or did not end at its looks."""
     whole = len(pairs["pair"])
-    holds = _holds(series, whole)
-    if holds:
-        return _judged(series, pairs, refusals, holds)
+    found = _holds(series, whole)
+    if found:
+        return found
+    word = "INCONCLUSIVE"
     for look in series.looks:
-        found = _at(series, pairs, refusals, look)
-        if found.word != "INCONCLUSIVE" and look < whole:
-            late = f"it went on to {whole} pairs after its look at {look} had decided"
-            return _judged(series, pairs, refusals, (late,))
+        word = _at(series, pairs, refusals, look).word
+        if word != "INCONCLUSIVE" and look < whole:
+            return (f"it went on to {whole} pairs after its look at {look} had decided",)
         if look >= whole:
             break
-    if found.word == "INCONCLUSIVE" and whole < series.looks[-1]:
-        early = f"it ended at its look at {whole} pairs, which does not decide"
-        return _judged(series, pairs, refusals, (early,))
-    return found
+    if word == "INCONCLUSIVE" and whole < series.looks[-1]:
+        return (f"it ended at its look at {whole} pairs, which does not decide",)
+    return ()
 
 
-def gates(series: Series) -> Gates:
-    """Give what may forbid a comparison."""
-    found, missing = _facts(series)
-    losses = _losses(series)
+def gates(series: Series, sides: tuple[ArmName, ArmName] | None = None) -> Gates:
+    """Give what may forbid a comparison of two arms, without `sides` those of the verdict."""
+    sides = sides or series.session.declared.sides
+    found, missing = _facts(series, sides)
+    losses = _losses(series, sides)
     return Gates(
         differences=tuple(found),
         losses=losses,
         refusals=(
-            *_mute_arms(series),
-            *comparable.refusals(found, series.session.declared.arms, missing),
+            *_mute_arms(series, sides),
+            *comparable.refusals(found, sides, missing),
             *((losses.problem,) if losses and losses.problem else ()),
         ),
     )
 
 
-def _facts(series: Series) -> tuple[list[FactDifference], list[ArmName]]:
+def _facts(
+    series: Series, sides: tuple[ArmName, ArmName]
+) -> tuple[list[FactDifference], list[ArmName]]:
     declared = series.session.declared
     stacks = {stack.arm: stack for stack in series.stacks}
     # A side that never ran could attest nothing: that is said in another way.
     ran = {sample.arm for sample in series.samples if sample.ok}
-    missing = [arm for arm in declared.arms if arm not in stacks and arm in ran]
-    if not stacks.keys() >= set(declared.arms):
+    missing = [arm for arm in sides if arm not in stacks and arm in ran]
+    if not stacks.keys() >= set(sides):
         return [], missing
-    reference, candidate = (stacks[arm] for arm in declared.arms)
+    reference, candidate = (stacks[arm] for arm in sides)
     return comparable.differences(declared.question, reference, candidate), []
 
 
 def _at(series: Series, pairs: Pairs, refusals: tuple[str, ...], look: int) -> Verdict:
-    controls = order.due(series.session.declared.control_pairs, look, series.looks)
-    then: Pairs = {
-        "pair": [pair for pair in pairs["pair"] if pair.number <= look],
-        "control": [pair for pair in pairs["control"] if pair.number <= controls],
+    declared = series.session.declared
+    due = {
+        "pair": look,
+        "control": order.due(declared.control_pairs, look, series.looks),
+        "candidate_control": order.due(declared.candidate_control_pairs, look, series.looks),
     }
-    return _judged(series, then, refusals)
+    then: Pairs = {
+        role: [pair for pair in found if pair.number <= due[role]]
+        for role, found in pairs.items()
+        if role in due
+    }
+    return judged(series, then, refusals)
 
 
-def _judged(
+def judged(
     series: Series,
     pairs: Pairs,
     refusals: tuple[str, ...],
     holds: tuple[str, ...] = (),
 ) -> Verdict:
+    """Judge pairs, with what stands against it."""
     metric = series.session.declared.metric
     evidence = Evidence(
         pairs=_fit(metric, pairs["pair"]),
         control=_fit(metric, pairs["control"]),
+        candidate_control=_fit(metric, pairs["candidate_control"]),
         refusals=refusals,
         holds=holds,
     )
@@ -119,19 +136,19 @@ def _judged(
 
 def _fit(metric: str, pairs: Sequence[Pair]) -> Fit | None:
     found = pairing.differences(metric, pairs)
-    return stats.fit(found) if found else None
+    return pairing.fit(found) if found else None
 
 
-def _losses(series: Series) -> LossCheck | None:
+def _losses(series: Series, sides: tuple[ArmName, ArmName]) -> LossCheck | None:
     declared = series.session.declared
     if declared.probe != "train":
         return None
-    samples = [s for s in series.samples if s.ok and s.role != "warmup"]
+    samples = [s for s in series.samples if s.ok and s.role != "warmup" and s.arm in sides]
     return comparable.check_losses(samples, declared.loss_tolerance or LOSS_TOLERANCE)
 
 
-def _mute_arms(series: Series) -> Iterable[str]:
-    for arm in series.session.declared.arms:
+def _mute_arms(series: Series, sides: tuple[ArmName, ArmName]) -> Iterable[str]:
+    for arm in sides:
         launches = [s for s in series.samples if s.arm == arm]
         if launches and not any(sample.ok for sample in launches):
             last = launches[-1]
@@ -149,7 +166,7 @@ def _holds(series: Series, whole: int) -> tuple[str, ...]:
         reason = series.end.reason if series.end else "the file has no end"
         found.append(f"the session is incomplete: {reason or 'it was stopped'}")
     metric = series.session.declared.metric
-    launches = [s for s in series.samples if s.role == "pair"]
+    launches = [s for s in series.samples if s.role in {"pair", "triple"}]
     lost = [s.line for s in launches if not s.ok]
     if lost:
         found.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 from dlcontainer.bench.declare import Side
 from dlcontainer.bench.launch import Outcome
-from dlcontainer.bench.order import Pair
-from dlcontainer.bench.records import ArmName, Json, Order, Sample, Stack
+from dlcontainer.bench.order import Group
+from dlcontainer.bench.records import Json, Sample, Stack
+from dlcontainer.bench.words import ArmName
 from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError
 
@@ -49,10 +50,12 @@ class Recorder:
         self.stacks[(side.name, side.mount)] = outcome.stack
         self._write(_sample(self.index, side, started, outcome, changed), side, outcome)
 
-    def paired(self, pair: Pair, position: int, side: Side, started: str, outcome: Outcome) -> None:
-        """Write one launch of a pair."""
+    def paired(
+        self, group: Group, position: int, side: Side, started: str, outcome: Outcome
+    ) -> None:
+        """Write one launch of a pair or a triple."""
         changed = self._changed(side, outcome)
-        sample = _sample(self.index, side, started, outcome, changed, (pair, position))
+        sample = _sample(self.index, side, started, outcome, changed, (group, position))
         self._write(sample, side, outcome)
 
     def _changed(self, side: Side, outcome: Outcome) -> str:
@@ -91,7 +94,7 @@ def _sample(
     started: str,
     outcome: Outcome,
     changed: str = "",
-    place: tuple[Pair, int] | None = None,
+    place: tuple[Group, int] | None = None,
 ) -> Sample:
     wall = outcome.values.get("wall_s", outcome.elapsed_s)
     values: dict[str, Json] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
@@ -118,13 +121,12 @@ def _sample(
     return shown if place is None else _placed(shown, *place)
 
 
-def _placed(sample: Sample, pair: Pair, position: int) -> Sample:
-    direction: Order = "nc" if pair.native_first else "cn"
-    where: Literal[0, 1] = 1 if position else 0
+def _placed(sample: Sample, group: Group, position: int) -> Sample:
+    where = cast("Literal[0, 1, 2]", position)
     return replace(
         sample,
-        role=pair.series,
-        pair=pair.number,
+        role=group.series,
+        pair=group.number,
         position=where,
-        order=direction,
+        order=group.order,
     )

@@ -1,9 +1,9 @@
-"""A session's results: one append-only file of JSON lines with every raw value, `bench/2`.
+"""A session's results: one append-only file of JSON lines with every raw value, `bench/3`.
 
 The lines, by `kind`: `session` (what was declared before the first launch, and the machine),
 `stack` (what each arm says it is made of), `sample` (one launch each), `resume` (an interrupted
 session goes on), `end`. A file without `end` is the start of a session that was interrupted.
-`bench/1` had no `resume` and no secondary metrics; it is read as well.
+`bench/1` had no `resume` and no secondary metrics, `bench/2` two arms only; both are read as well.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,17 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
-from dlcontainer.bench.words import Probe, Question
+from dlcontainer.bench.words import ArmName, Probe, Question
 
-VERSION = 2
+VERSION = 3
 
-ArmName = Literal["native", "unpacked", "container"]
-# A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted.
-Role = Literal["warmup", "pair", "joiner", "control"]
-# Which side of a pair ran first: n the reference (arms[0]), c the candidate (arms[1]).
-Order = Literal["nc", "cn"]
+Arms = tuple[ArmName, ArmName] | tuple[Literal["native"], Literal["unpacked"], Literal["container"]]
+# A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted. In a
+# `control` the reference runs against itself, in a `candidate_control` the candidate.
+Role = Literal["warmup", "pair", "triple", "joiner", "control", "candidate_control"]
+# Which side of a pair ran first: n the reference (the first arm), c the candidate (the last); of
+# a triple all three, u the arm between.
+Order = Literal["nc", "cn", "nuc", "ncu", "unc", "ucn", "cnu", "cun"]
 Mount = Literal["first", "joiner", "none"]
 
 Json = JsonValue
@@ -40,6 +42,7 @@ class Declared:
     means the ratios [1/(1+m), 1+m]. `looks` are the numbers of pairs at which a verdict may be
     read; empty: one look, at `pairs`. `secondary` names further figures (a dot leads into nested
     values) with the margin of each. `loss_tolerance` is relative, None where nothing is trained.
+    `arms` are reference and candidate, or three with one between: `pairs` then counts triples.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -54,7 +57,8 @@ class Declared:
     seed: int
     joiner_pairs: Count = 0
     warmups: Count
-    arms: tuple[ArmName, ArmName]
+    arms: Arms
+    candidate_control_pairs: Count = 0
     steps: Count = 0
     looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
     secondary: Mapping[str, Share] = field(default_factory=dict)
@@ -65,6 +69,16 @@ class Declared:
     plan_digest: str = ""
     image: str = ""
     image_sha256: str = ""
+
+    @property
+    def sides(self) -> tuple[ArmName, ArmName]:
+        """The reference and the candidate of the verdict."""
+        return self.arms[0], self.arms[-1]
+
+    @property
+    def is_triple(self) -> bool:
+        """Whether three arms are launched back to back."""
+        return len(self.arms) == 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,8 +121,8 @@ class Sample:
     """One launch: times in seconds; `line` is its place in the file.
 
     `wall_s` is that of the whole launch; `values` hold the figures (`metric` among them), and the
-    loss curve as `loss`. Pairs are numbered from 1 within their role. Warm-up launches have pair 0
-    and no order. In a control both launches are of the reference arm, and `order` says which of
+    loss curve as `loss`. Pairs (triples) are numbered from 1 within their role. Warm-up launches
+    have pair 0 and no order. In a control both launches are of one arm, and `order` says which of
     the two plays the candidate, so that an effect of running second cancels there as in a pair.
     """
 
@@ -121,7 +135,7 @@ class Sample:
     returncode: int
     wall_s: Seconds
     pair: Count = 0
-    position: Literal[0, 1] = 0
+    position: Literal[0, 1, 2] = 0
     order: Order | None = None
     phases: Mapping[str, Seconds] = field(default_factory=dict)
     values: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -152,15 +166,16 @@ class Sample:
 class Resume:
     """An interrupted session goes on here.
 
-    `dropped_bytes` is the length of a half-written last line, which was taken away; `unpaired` the
-    index of a launch whose partner was never measured: it stays in the file and is not used, its
-    pair is measured again.
+    `dropped_bytes` is the length of a half-written last line, which was taken away; `aside` the
+    indices of launches whose pair or triple was never whole: they stay in the file and are not
+    used, theirs is measured again. `bench/2` named such a launch `unpaired`.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     started: str
     dropped_bytes: Count = 0
+    aside: tuple[Count, ...] = ()
     unpaired: Count | None = None
     dlcontainer: str = __version__
     line: int = 0
@@ -206,7 +221,7 @@ class Series:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """The numbers of pairs at which a verdict may be read."""
+        """The numbers of pairs (triples) at which a verdict may be read."""
         declared = self.session.declared
         return declared.looks or (declared.pairs,)
 

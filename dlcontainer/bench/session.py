@@ -10,7 +10,7 @@ from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.declare import Side, Sides, Wanted
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome, perform
-from dlcontainer.bench.order import Pair
+from dlcontainer.bench.order import Counts, Group
 from dlcontainer.bench.recorder import Recorder
 from dlcontainer.bench.records import Resume, Session
 from dlcontainer.bench.subject import Subject
@@ -35,21 +35,36 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
     candidate = arms.container(lab, subject)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
     reference, why = _reference(wanted, plan, subject, lab)
+    between = None
+    if len(wanted.arms) == 3:
+        between = arms.unpacked(lab, subject)
+    elif wanted.arms[-1:] == ("unpacked",):
+        candidate = arms.unpacked(lab, subject)
     with ExitStack() as stack:
         joiner = None
         if wanted.joiners:
             joiner = stack.enter_context(_joiner(candidate, lab))
-        sides = Sides(reference=reference, candidate=candidate, joiner=joiner, why=why)
+        sides = Sides(
+            reference=reference, between=between, candidate=candidate, joiner=joiner, why=why
+        )
         _measure(wanted, subject, lab, sides)
     return wanted.output
 
 
 def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[Side, str]:
     """Choose the side that the container is held against, and say why it is this one."""
+    if wanted.arms[:1] == ("unpacked",):
+        return arms.unpacked(lab, subject), "asked for by --arms"
     probe = _probe_copy(wanted.probe_files, lab)
     if wanted.native is not None:
         return Native(prefix=wanted.native, probe=probe, home=lab.host.home), "given by --native"
     no_twin = native_twin_reason(plan.recipe, plan.site, lab.host)
+    if no_twin and wanted.arms:
+        raise BenchDataError(
+            "the native arm can't be had here",
+            why=f"no native twin: {no_twin}",
+            next_step="give one with --native FOLDER, or take --arms unpacked,container",
+        )
     if no_twin:
         lab.progress.note(f"no native twin: {no_twin}; the unpacked image stands for it")
         return arms.unpacked(lab, subject), f"no native twin: {no_twin}"
@@ -130,15 +145,17 @@ def _resumed(
     declared = declare.declare(wanted, subject, sides, steps)
     cut.check(begun, declared, declare.machine(lab, subject, sides))
     # Refused before anything is written, where the file is not the schedule's beginning.
-    cut.pairs_done(begun, (pair for stage in _planned(wanted, sides) for pair in stage))
-    alone = cut.unpaired(begun)
+    cut.groups_done(begun, (group for stage in _planned(wanted, sides) for group in stage))
+    aside = cut.unfinished(begun)
     if begun.dropped:
         lab.progress.note(f"a half-written last line ({begun.dropped} bytes) is taken away")
-    if alone is not None:
-        lab.progress.note("the last launch has no partner: it stays in the file, unused")
+    if aside:
+        lab.progress.note(
+            "the last pair or triple is not whole: its launches stay in the file, unused"
+        )
     work = declare.workload(wanted, subject, steps)
     with Writer(wanted.output, begun.session, after=begun) as writer:
-        writer.resume(Resume(started=declare.now(), dropped_bytes=begun.dropped, unpaired=alone))
+        writer.resume(Resume(started=declare.now(), dropped_bytes=begun.dropped, aside=aside))
         recorder = Recorder(
             writer=writer,
             timeout_s=wanted.timeout_s,
@@ -154,33 +171,35 @@ def _resumed(
 
 def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
     stages = _planned(wanted, sides)
-    schedule = [pair for stage in stages for pair in stage]
-    skipped = done = cut.pairs_done(wanted.cut, schedule) if wanted.cut else 0
+    schedule = [group for stage in stages for group in stage]
+    skipped = done = cut.groups_done(wanted.cut, schedule) if wanted.cut else 0
+    unit = "triple" if sides.between else "pair"
     began, end = time.monotonic(), 0
     for look, stage in zip(wanted.looks, stages, strict=True):
         end += len(stage)
-        for pair in schedule[done:end]:
+        for group in schedule[done:end]:
             # Progress, never a value: who sees a trend could stop when it pleases.
             left = _left(began, done - skipped, end - done)
-            lab.progress.step(f"pair {done + 1} of {end}, then the look at {look} pairs{left}")
-            for position, side in enumerate(sides.launches(pair)):
+            lab.progress.step(f"{unit} {done + 1} of {end}, then the look at {look} {unit}s{left}")
+            for position, side in enumerate(sides.launches(group)):
                 time.sleep(wanted.gap_s)
                 started, outcome = _timed(side, work, wanted, lab)
-                recorder.paired(pair, position, side, started, outcome)
+                recorder.paired(group, position, side, started, outcome)
             done += 1
         # At the last look it ends in any case: the report judges it.
         if look < wanted.looks[-1] and looks.decides(results.read(wanted.output), look):
             break
-    recorder.writer.end(complete=True, reason=f"ended at its look at {look} pairs")
+    recorder.writer.end(complete=True, reason=f"ended at its look at {look} {unit}s")
 
 
-def _planned(wanted: Wanted, sides: Sides) -> list[list[Pair]]:
-    return order.plan_stages(
-        looks=wanted.looks,
+def _planned(wanted: Wanted, sides: Sides) -> list[list[Group]]:
+    counts = Counts(
         joiners=wanted.joiners if sides.joiner else 0,
         controls=wanted.controls,
-        seed=wanted.seed,
+        candidate_controls=wanted.candidate_controls,
+        triples=sides.between is not None,
     )
+    return order.plan_stages(looks=wanted.looks, counts=counts, seed=wanted.seed)
 
 
 def _left(began: float, measured: int, remaining: int) -> str:

@@ -2,7 +2,7 @@
 
 One number a pair: d = log(time of the candidate / time of the reference). The model is
 d = arm + order, where the launch that ran second may be slower or faster by a common factor; the
-degrees of freedom are n - 2.
+degrees of freedom are n - 2. Triples have the model of `places`.
 """
 
 import math
@@ -21,11 +21,15 @@ _MOST_SHIFTS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One pair: its number, d, and whether the candidate ran before the reference."""
+    """One pair: its number, d, and whether the candidate ran before the reference.
+
+    In a triple `places` are the reference's and the candidate's, from 0.
+    """
 
     number: int
     d: float
     candidate_first: bool
+    places: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +61,8 @@ class Fit:
     `order_effect` is the log of the factor by which running second changes a launch; `sd` that of
     one pair's d around the model; `adjusted` the d without the order effect, this one estimated
     robustly: one far launch would else shift every pair of its order. Where the model
-    cannot be fitted (fewer than 3 pairs, or one order only) `df` is 0 and `se` infinite.
+    cannot be fitted (fewer than 3 pairs, or one order only) `df` is 0 and `se` infinite. `third` is
+    the effect of running third, in triples.
     """
 
     numbers: tuple[int, ...]
@@ -67,6 +72,7 @@ class Fit:
     sd: float
     se: float
     df: int
+    third: float | None = None
 
     @property
     def n(self) -> int:
@@ -96,14 +102,14 @@ def fit(differences: Sequence[Difference]) -> Fit:
     squares = [(item.d - mean + _signed(order, item)) ** 2 for item in differences]
     sd = math.sqrt(math.fsum(squares) / df)
     se = sd / 2 * math.sqrt(1 / len(after) + 1 / len(before))
-    shift = _shift(after, before) / 2
-    adjusted = tuple(item.d + _signed(shift, item) for item in differences)
+    robust = shift(after, before) / 2
+    adjusted = tuple(item.d + _signed(robust, item) for item in differences)
     return Fit(
         numbers=numbers, adjusted=adjusted, mean=mean, order_effect=order, sd=sd, se=se, df=df
     )
 
 
-def _shift(after: Sequence[float], before: Sequence[float]) -> float:
+def shift(after: Sequence[float], before: Sequence[float]) -> float:
     """Give Hodges and Lehmann's shift between the two orders: the median of all differences."""
     if len(after) * len(before) > _MOST_SHIFTS:
         return median(sorted(after)) - median(sorted(before))

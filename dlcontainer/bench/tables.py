@@ -40,11 +40,11 @@ def title(analysis: Analysis) -> str:
 def subtitle(analysis: Analysis) -> str:
     """Say when and with what a session ran."""
     session = analysis.series.session
-    reference, candidate = (
+    named = [
         f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm
         for arm in session.declared.arms
-    )
-    return f"{reference} against {candidate}; {session.started}; dlcontainer {session.dlcontainer}"
+    ]
+    return f"{' against '.join(named)}; {session.started}; dlcontainer {session.dlcontainer}"
 
 
 def open_tables(analysis: Analysis) -> list[Table]:
@@ -90,7 +90,7 @@ def _mounts(analysis: Analysis) -> Table:
             bounds = f"{figure.interval.low:.3f} to {figure.interval.high:.3f}"
             ratio = f"{figure.interval.ratio:.3f}"
             rows.append((name, f"{ours:.3f}", f"{theirs:.3f}", ratio, bounds, str(figure.fitted.n)))
-    reference, candidate = analysis.series.session.declared.arms
+    reference, candidate = analysis.series.session.declared.sides
     return Table(
         name="First rank and joiner",
         head=("launch", f"{reference}, s", f"{candidate}, s", "ratio", "interval", "pairs"),
@@ -101,7 +101,7 @@ def _mounts(analysis: Analysis) -> Table:
 
 
 def _differences(analysis: Analysis) -> Table:
-    reference, candidate = analysis.series.session.declared.arms
+    reference, candidate = analysis.series.session.declared.sides
     lines = ranges(stack.line for stack in analysis.series.stacks)
     return Table(
         name="What differs between the sides",
@@ -177,7 +177,7 @@ def together(family: Family) -> str:
 
 
 def _secondary(analysis: Analysis) -> Table:
-    reference, candidate = analysis.series.session.declared.arms
+    reference, candidate = analysis.series.session.declared.sides
     declared = analysis.series.session.declared.secondary
     return Table(
         name="Other figures",

@@ -15,11 +15,20 @@ CONTROL_LEVEL = 0.99
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What was declared: margin, the level of each look, whether EQUIVALENT may be said."""
+    """What was declared: margin, the level of each look, whether EQUIVALENT may be said.
+
+    `block` is in how many pairs, or triples, the orders are balanced.
+    """
 
     margin: float
     alpha: float
     equivalence: bool
+    block: int = power.BLOCK
+
+    @property
+    def fewest(self) -> int:
+        """The pairs or triples that a verdict takes: whole blocks, never fewer than eight."""
+        return -(-FEWEST // self.block) * self.block
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +41,7 @@ class Evidence:
 
     pairs: Fit | None
     control: Fit | None = None
+    candidate_control: Fit | None = None
     refusals: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
 
@@ -51,6 +61,7 @@ class Verdict:
     equivalence: Interval | None = None
     robust: Interval | None = None
     control: Interval | None = None
+    candidate_control: Interval | None = None
     beyond: bool = False
     tail: tuple[int, ...] = field(default=())
     more_pairs: int | None = None
@@ -59,12 +70,13 @@ class Verdict:
 def judge(rules: Rules, evidence: Evidence) -> Verdict:
     """Give the verdict: NOT COMPARABLE > EQUIVALENT > SLOWER / FASTER > INCONCLUSIVE."""
     control = _control(evidence.control)
-    refusals = evidence.refusals + _refused(control)
+    own = _control(evidence.candidate_control)
+    refusals = evidence.refusals + _refused(control, "a side") + _refused(own, "the candidate")
     fitted = evidence.pairs
     if fitted is None:
         word: Word = "NOT COMPARABLE" if refusals else "INCONCLUSIVE"
         reasons = refusals or (*evidence.holds, "no pair was measured")
-        return Verdict(word=word, reasons=reasons, control=control)
+        return Verdict(word=word, reasons=reasons, control=control, candidate_control=own)
     difference = stats.interval(fitted, 1 - rules.alpha)
     equivalence = stats.interval(fitted, 1 - 2 * rules.alpha)
     averages = ranks.walsh(fitted.adjusted)
@@ -83,6 +95,7 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
             equivalence=equivalence,
             robust=robust,
             control=control,
+            candidate_control=own,
             beyond=word in {"SLOWER", "FASTER"} and difference.beyond(rules.margin),
             tail=tail,
             more_pairs=more,
@@ -90,7 +103,7 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
 
     if refusals:
         return verdict("NOT COMPARABLE", refusals)
-    holds = evidence.holds + _too_few(fitted)
+    holds = evidence.holds + _too_few(rules, fitted)
     if holds:
         return verdict("INCONCLUSIVE", holds, more=_more(rules, fitted))
     word = _word(rules, difference, equivalence)
@@ -114,21 +127,22 @@ def _control(fitted: Fit | None) -> Interval | None:
     return stats.interval(fitted, CONTROL_LEVEL)
 
 
-def _refused(control: Interval | None) -> tuple[str, ...]:
+def _refused(control: Interval | None, side: str) -> tuple[str, ...]:
     # Only this refuses; the interval's width never does (protocol: a width rule would refuse 92 %
     # of healthy sessions of 4 control pairs).
     if control is None or not control.excludes_one():
         return ()
     reason = (
-        f"the control compared a side with itself and still found a ratio of {control.ratio:.3f} "
+        f"the control compared {side} with itself and still found a ratio of {control.ratio:.3f} "
         f"(99 % interval {control.low:.3f} to {control.high:.3f}): this machine was not steady"
     )
     return (reason,)
 
 
-def _too_few(fitted: Fit) -> tuple[str, ...]:
-    if fitted.n < FEWEST:
-        return (f"{fitted.n} pairs, and a verdict takes at least {FEWEST}",)
+def _too_few(rules: Rules, fitted: Fit) -> tuple[str, ...]:
+    if fitted.n < rules.fewest:
+        unit = "triples" if fitted.third is not None else "pairs"
+        return (f"{fitted.n} {unit}, and a verdict takes at least {rules.fewest}",)
     if fitted.df < 1:
         return ("all pairs ran in the same order",)
     return ()
@@ -152,12 +166,12 @@ def _robust_word(rules: Rules, averages: Sequence[float], n: int, word: Word) ->
 
 def _more(rules: Rules, fitted: Fit) -> int | None:
     if fitted.df < 1:
-        return max(FEWEST - fitted.n, power.BLOCK)
+        return max(rules.fewest - fitted.n, rules.block)
     needed = power.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
-    # Pairs come in blocks of four; a session that had enough on paper and still didn't decide
-    # lies at the margin's edge.
+    # Pairs come in blocks of four, triples of six; a session that had enough on paper and still
+    # didn't decide lies at the margin's edge.
     return (
         None
         if needed is None
-        else max(power.BLOCK, -power.BLOCK * ((fitted.n - needed) // power.BLOCK))
+        else max(rules.block, -rules.block * ((fitted.n - needed) // rules.block))
     )

@@ -186,7 +186,7 @@ def _what(analysis: Analysis) -> str:
 
 
 def _candidate(analysis: Analysis) -> str:
-    arm = analysis.series.session.declared.arms[1]
+    arm = analysis.series.session.declared.sides[1]
     return "the container" if arm == "container" else f"the {arm} tree"
 
 

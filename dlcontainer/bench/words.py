@@ -3,6 +3,7 @@
 from typing import Literal, get_args
 
 Probe = Literal["import", "train"]
+ArmName = Literal["native", "unpacked", "container"]
 Question = Literal["overhead", "deployment"]
 # What the train probe knows, by the module's name.
 Framework = Literal["torch", "tensorflow", "mxnet"]

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from dlcontainer.bench.subject import Subject
     from dlcontainer.cli.world import World
 
-_FEWEST = asking.FEWEST
-_DEFAULT_LOOKS = (8, 16, 32)
-
 _Around = tuple["World", "output.Console"]
 
 
@@ -28,6 +25,7 @@ def bench(
     site: options.Site,
     image: own.Image,
     question: own.Asked = "overhead",
+    arms: own.Arms = None,
     pairs: own.Pairs = None,
     looks: own.Looks = None,
     controls: own.Controls = None,
@@ -49,8 +47,8 @@ def bench(
     chosen = Chosen(
         # One function for both probes: the command's own name says which.
         probe=cast("Probe", context.info_name),
-        question=question, site=site, image=image, pairs=pairs, looks=looks, controls=controls,
-        seed=seed, target=target, resume=resume, native=native, module=module, steps=steps,
+        question=question, arms=arms, site=site, image=image, pairs=pairs, looks=looks,
+        controls=controls, seed=seed, target=target, resume=resume, native=native, module=module, steps=steps,
         device=device, threads=threads, timeout=timeout, recipe=recipe, settings=settings,
     )  # fmt: skip
     chosen.check()
@@ -67,9 +65,11 @@ def _run(chosen: Chosen, console: output.Console, *, as_json: bool) -> None:
     if chosen.probe == "train":
         measured.trained()  # before a twin is made for nothing
     wanted = _wanted(chosen, asked, begun, measured, world)
-    most = wanted.looks[-1]
-    if most < _FEWEST:
-        console.note(f"{most} pairs: a verdict takes {_FEWEST}, this will have none")
+    most, triples = wanted.looks[-1], len(wanted.arms) == 3
+    fewest = asking.FEWEST_TRIPLES if triples else asking.FEWEST
+    if most < fewest:
+        unit = "triples" if triples else "pairs"
+        console.note(f"{most} {unit}: a verdict takes {fewest}, this will have none")
     path = _measure(wanted, measured, (chosen.recipe, chosen.settings), (world, console))
     if as_json:
         said = {
@@ -91,15 +91,18 @@ def _wanted(
     from dlcontainer.bench.declare import Wanted
     from dlcontainer.resources import probe_files
 
-    schedule = asked.looks or _DEFAULT_LOOKS
+    usual = asking.DEFAULT_TRIPLES if len(asked.arms) == 3 else asking.DEFAULT_LOOKS
+    schedule = asked.looks or usual
     place = chosen.resume or chosen.target or _file_name(measured, chosen.probe)
     return Wanted(
         probe=chosen.probe,
         question=chosen.question,
         looks=schedule,
         controls=schedule[-1] if asked.controls is None else asked.controls,
-        # Who joins a mount matters where files are read: at import.
-        joiners=schedule[-1] if chosen.probe == "import" else 0,
+        candidate_controls=asked.candidate_controls,
+        arms=asked.arms,
+        # Who joins a mount matters where files are read: at import, and where there is one.
+        joiners=schedule[-1] if chosen.probe == "import" and asked.has_container else 0,
         seed=_new_seed() if asked.seed is None else asked.seed,
         output=place.absolute(),
         site=chosen.site,

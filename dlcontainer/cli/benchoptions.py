@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
-from dlcontainer.bench.words import Probe, Question
+from dlcontainer.bench.words import ArmName, Probe, Question
 from dlcontainer.errors import UsageError
 
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
@@ -23,13 +23,16 @@ Looks = Annotated[
     typer.Option(
         "--looks",
         metavar="N,N,...",
-        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32.",
+        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32. "
+        "Of three arms triples: 12,18,36.",
     ),
 ]
 Pairs = Annotated[
     int | None,
     typer.Option(
-        "--pairs", metavar="N", help="A quick session: one look, at N pairs; a verdict takes 8."
+        "--pairs",
+        metavar="N",
+        help="A quick session: one look, at N pairs (a verdict takes 8) or triples (12).",
     ),
 ]
 Resumed = Annotated[
@@ -41,11 +44,21 @@ Resumed = Annotated[
     ),
 ]
 Controls = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--controls",
-        metavar="N",
-        help="Pairs native against native; without it as many as pairs.",
+        metavar="N[,M]",
+        help="N pairs native against native, without it as many as pairs; M container against "
+        "container, without it none.",
+    ),
+]
+Arms = Annotated[
+    str | None,
+    typer.Option(
+        "--arms",
+        metavar="ARM,ARM[,ARM]",
+        help="Which to hold against each other: native, unpacked, container; without it native, "
+        "or what stands for it, and container.",
     ),
 ]
 Seed = Annotated[
@@ -73,7 +86,6 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="S", min=1.0, help="A launch that takes longer is ended."),
 ]
-
 
 Module = Annotated[
     str | None,
@@ -109,9 +121,10 @@ class Chosen:
     question: Question
     site: str
     image: Path
+    arms: str | None
     pairs: int | None
     looks: str | None
-    controls: int | None
+    controls: str | None
     seed: int | None
     target: Path | None
     resume: Path | None
@@ -130,8 +143,6 @@ class Chosen:
             raise UsageError(
                 f"--pairs {self.pairs}: at least 1", next_step="a verdict takes 8: --pairs 8"
             )
-        if self.controls is not None and self.controls < 0:
-            raise UsageError(f"--controls {self.controls}: 0 or more")
         if self.steps is not None and self.probe == "import":
             raise UsageError(
                 "--steps: an import has none", next_step="leave it out, or: bench train"
@@ -141,6 +152,12 @@ class Chosen:
         self._check_native()
 
     def _check_native(self) -> None:
+        names = arms(self.arms)
+        if names and "native" not in names and self.native is not None:
+            raise UsageError(
+                f"--native {self.native}: there is no native arm in --arms {self.arms}",
+                next_step="leave one of them out",
+            )
         if self.native is None:
             if self.question == "deployment":
                 raise UsageError(
@@ -152,3 +169,31 @@ class Chosen:
                 f"--native {self.native}: there is no bin/python in it",
                 next_step="give the folder of a virtual environment or a Python installation",
             )
+
+
+def arms(text: str | None) -> tuple[ArmName, ...]:
+    """Read the arms, in their own order; empty where none were given. Raises UsageError."""
+    if text is None:
+        return ()
+    words = {word.strip() for word in text.split(",")}
+    found = tuple(name for name in get_args(ArmName) if name in words)
+    if len(found) < len(words) or len(words) < len(text.split(",")) or len(words) < 2:
+        raise UsageError(
+            f"--arms {text}: two or three different ones of {', '.join(get_args(ArmName))}",
+            next_step="e.g. --arms native,unpacked,container",
+        )
+    return found
+
+
+def controls(text: str | None) -> tuple[int | None, int]:
+    """Read the controls of reference (None: not given) and candidate. Raises UsageError."""
+    if text is None:
+        return None, 0
+    words = [word.strip() for word in text.split(",")]
+    if len(words) > 2 or not all(word.isdecimal() and len(word) < 7 for word in words):
+        raise UsageError(
+            f"--controls {text}: one or two numbers, 0 or more",
+            next_step="native against native, then container against container: --controls 8,8",
+        )
+    counts = [int(word) for word in words]
+    return counts[0], counts[1] if len(counts) > 1 else 0

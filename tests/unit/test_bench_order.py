@@ -2,12 +2,18 @@ import random
 
 import pytest
 
-from dlcontainer.bench.order import Pair, balanced, due, plan_stages
+from dlcontainer.bench.order import Counts, Group, Pair, balanced, due, plan_stages
+
+
+def only_pairs(stage: list[Group]) -> list[Pair]:
+    assert all(isinstance(group, Pair) for group in stage)
+    return [group for group in stage if isinstance(group, Pair)]
 
 
 def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[Pair]:
-    (stage,) = plan_stages(looks=(pairs,), joiners=joiners, controls=controls, seed=seed)
-    return stage
+    counts = Counts(joiners=joiners, controls=controls)
+    (stage,) = plan_stages(looks=(pairs,), counts=counts, seed=seed)
+    return only_pairs(stage)
 
 
 def test_the_same_seed_gives_the_same_order() -> None:
@@ -47,10 +53,10 @@ def test_one_pair_is_possible() -> None:
 def test_each_look_has_its_share_balanced_and_numbered_through() -> None:
     looks = (8, 16, 32)
     for seed in range(20):
-        stages = plan_stages(looks=looks, joiners=8, controls=32, seed=seed)
+        stages = plan_stages(looks=looks, counts=Counts(joiners=8, controls=32), seed=seed)
         done: list[Pair] = []
         for look, stage in zip(looks, stages, strict=True):
-            done += stage
+            done += only_pairs(stage)
             for series, count in (("pair", 32), ("joiner", 8), ("control", 32)):
                 firsts = [pair.native_first for pair in done if pair.series == series]
                 assert len(firsts) == due(count, look, looks) == count * look // 32

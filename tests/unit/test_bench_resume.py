@@ -66,9 +66,9 @@ def test_the_whole_is_what_it_would_have_been(
     # Nothing is lost: what was measured before is still the file's beginning.
     assert [s.index for s in series.samples] == list(range(len(series.samples)))
     assert len(series.resumes) == 1
-    alone = series.resumes[0].unpaired
-    assert (alone is not None) == ((launch - WARMUPS) % 2 == 1)
-    extra = WARMUPS + (alone is not None)
+    aside = series.resumes[0].aside
+    assert len(aside) == (launch - WARMUPS) % 2
+    extra = WARMUPS + len(aside)
     assert len(series.samples) == len(whole.read().samples) + extra
     assert analyse(series).verdict == analyse(whole.read()).verdict
 
@@ -80,7 +80,7 @@ def test_a_killed_session_with_half_a_line(bench: Bench) -> None:
     assert results.read(path).dropped == 70
     series = resumed(bench)
     (resume,) = series.resumes
-    assert (resume.dropped_bytes, resume.unpaired) == (70, 4)
+    assert (resume.dropped_bytes, resume.aside) == (70, (4,))
     assert path.read_bytes().startswith(b"".join(lines[:-2]))
     analysis = analyse(series)
     said_of_it = " ".join(notes(analysis, standings([analysis])[series.seal]))
@@ -215,13 +215,13 @@ def test_another_order_than_the_seeds_is_refused(bench: Bench) -> None:
         replace(s, order="cn" if s.order == "nc" else "nc") if s.pair == 1 else s
         for s in series.samples
     )
-    from dlcontainer.bench.order import plan_stages
+    from dlcontainer.bench.order import Counts, plan_stages
 
-    stages = plan_stages(looks=LOOKS, joiners=0, controls=4, seed=5)
+    stages = plan_stages(looks=LOOKS, counts=Counts(controls=4), seed=5)
     schedule = [pair for stage in stages for pair in stage]
-    assert cut.pairs_done(series, schedule) == 3
+    assert cut.groups_done(series, schedule) == 3
     with pytest.raises(BenchDataError, match="where the declared seed draws"):
-        cut.pairs_done(replace(series, samples=flipped), schedule)
+        cut.groups_done(replace(series, samples=flipped), schedule)
 
 
 def test_a_running_session_is_left_alone(bench: Bench) -> None:
