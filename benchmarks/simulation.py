@@ -97,22 +97,28 @@ def draw(
     world: World, design: Design, sessions: int, random: numpy.random.Generator, seed: int
 ) -> Drawn:
     """Draw every launch of sessions that share the schedule of `seed`."""
-    stages = order.plan_stages(looks=design.looks, joiners=0, controls=design.controls, seed=seed)
+    counts = order.Counts(controls=design.controls)
+    stages = order.plan_stages(looks=design.looks, counts=counts, seed=seed)
     schedule = [pair for stage in stages for pair in stage]
-    launches = 2 * len(schedule)
-    # The sd of the difference of neighbours of such a process is sd_launch * sqrt(2 (1 - ar)).
-    spread = world.sd / math.sqrt(2 * (1 - world.ar))
-    noise = random.normal(0, spread, (sessions, launches))
-    for i in range(1, launches):
-        noise[:, i] = world.ar * noise[:, i - 1] + math.sqrt(1 - world.ar**2) * noise[:, i]
-    noise += world.drift * numpy.arange(launches) / launches
+    noise = launches(world, sessions, 2 * len(schedule), random)
     noise[:, 1::2] += world.second
-    noise += math.log1p(world.far) * (random.random((sessions, launches)) < world.outliers)
-    signs = numpy.array([1.0 if pair.native_first else -1.0 for pair in schedule])
+    signs = numpy.array([1.0 if pair.order == "nc" else -1.0 for pair in schedule])
     d = (noise[:, 1::2] - noise[:, ::2]) * signs
     is_pair = numpy.array([pair.series == "pair" for pair in schedule])
     d[:, is_pair] += math.log(world.truth)
     return Drawn(d[:, is_pair], signs[is_pair] < 0, d[:, ~is_pair], signs[~is_pair] < 0)
+
+
+def launches(world: World, sessions: int, count: int, random: numpy.random.Generator) -> Floats:
+    """Draw the logs of the launches' times, in their order: drift, noise, outliers."""
+    # The sd of the difference of neighbours of such a process is sd_launch * sqrt(2 (1 - ar)).
+    spread = world.sd / math.sqrt(2 * (1 - world.ar))
+    noise = random.normal(0, spread, (sessions, count))
+    for i in range(1, count):
+        noise[:, i] = world.ar * noise[:, i - 1] + math.sqrt(1 - world.ar**2) * noise[:, i]
+    noise += world.drift * numpy.arange(count) / count
+    noise += math.log1p(world.far) * (random.random((sessions, count)) < world.outliers)
+    return noise
 
 
 def run(drawn: Drawn, design: Design) -> Ended:
@@ -141,8 +147,18 @@ def run(drawn: Drawn, design: Design) -> Ended:
 def at_look(drawn: Drawn, rules: Rules) -> tuple[NDArray[numpy.int64], Bools]:
     """Give each session's word as `verdict.judge` does, and whether a tail held it."""
     mean, se, adjusted = _fit(drawn.pairs, drawn.pairs_first)
-    n = drawn.pairs.shape[1]
-    halves = [student.quantile(tail, n - 2) * se for tail in (rules.alpha / 2, rules.alpha)]
+    word, tail = worded(rules, mean, se, adjusted, drawn.pairs.shape[1] - 2)
+    turned = refused(drawn.controls, drawn.controls_first)
+    word[turned] = WORDS.index("NOT COMPARABLE")
+    return word, tail & ~turned
+
+
+def worded(
+    rules: Rules, mean: Floats, se: Floats, adjusted: Floats, df: int
+) -> tuple[NDArray[numpy.int64], Bools]:
+    """Give each session's word of a fitted model without its controls, and whether a tail held."""
+    n = adjusted.shape[1]
+    halves = [student.quantile(tail, df) * se for tail in (rules.alpha / 2, rules.alpha)]
     word = _word(rules, (mean - halves[0], mean + halves[0]), (mean - halves[1], mean + halves[1]))
     i, j = numpy.triu_indices(n)
     walsh = numpy.sort((adjusted[:, i] + adjusted[:, j]) / 2, axis=1)
@@ -152,9 +168,7 @@ def at_look(drawn: Drawn, rules: Rules) -> tuple[NDArray[numpy.int64], Bools]:
         bounds.append((walsh[:, below], walsh[:, -1 - below]))
     tail = word != _word(rules, *bounds)
     word[tail] = 0
-    refused = _refused(drawn.controls, drawn.controls_first)
-    word[refused] = WORDS.index("NOT COMPARABLE")
-    return word, tail & ~refused
+    return word, tail
 
 
 def _fit(d: Floats, first: Bools) -> tuple[Floats, Floats, Floats]:
@@ -181,7 +195,8 @@ def _word(
     return word
 
 
-def _refused(d: Floats, first: Bools) -> Bools:
+def refused(d: Floats, first: Bools) -> Bools:
+    """Whether the interval of each session's controls excludes 1."""
     if d.shape[1] < 3 or first.all() or not first.any():
         return numpy.zeros(len(d), dtype=bool)
     mean, se, _ = _fit(d, first)
@@ -203,8 +218,8 @@ def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
     word = ""
     for look in design.looks:
         controls = order.due(design.controls, look, design.looks)
-        pairs = _differences(drawn.pairs[row, :look], drawn.pairs_first)
-        control = _differences(drawn.controls[row, :controls], drawn.controls_first)
+        pairs = differences(drawn.pairs[row, :look], drawn.pairs_first)
+        control = differences(drawn.controls[row, :controls], drawn.controls_first)
         evidence = Evidence(pairs=stats.fit(pairs), control=stats.fit(control) if control else None)
         word = judge(design.rules, evidence).word
         if word != "INCONCLUSIVE":
@@ -212,7 +227,8 @@ def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
     return word, design.looks[-1]
 
 
-def _differences(d: Floats, first: Bools) -> list[stats.Difference]:
+def differences(d: Floats, first: Bools) -> list[stats.Difference]:
+    """Give one session's pairs as the real code takes them."""
     return [
         stats.Difference(number=i + 1, d=float(value), candidate_first=bool(first[i]))
         for i, value in enumerate(d)

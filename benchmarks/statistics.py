@@ -2,8 +2,8 @@
 
 Each cell is a machine and a truth; its sessions have their launches drawn at random (drift,
 correlated noise, outliers, an effect of running second) and go through the whole procedure, looks
-included. A claim is a bound on the share of a verdict, held against Agresti and Coull's 95 %
-interval. See `simulation.py`.
+included; of two arms, then of three. A claim is a bound on the share of a verdict, held against
+Agresti and Coull's 95 % interval. See `simulation.py` and `triples.py`.
 """
 
 import argparse
@@ -11,18 +11,23 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # Not this folder: this file would stand for Python's own `statistics`.
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
+from benchmarks import triples
 from benchmarks.simulation import Design, Ended, World, share, simulate
+from benchmarks.triples import CONTRASTS, Arms
 
 LOOKS = Design()
 QUICK = Design(looks=(8,), controls=8)
 MARGIN = LOOKS.margin
+LOOKS_OF_THREE = Design(looks=(12, 18, 36), controls=36)
+QUICK_OF_THREE = Design(looks=(12,), controls=12)
+DIFFERENT = ("SLOWER", "FASTER")
 SDS = (0.005, 0.01, 0.014, 0.02, 0.03)
 
 
@@ -36,6 +41,14 @@ class Claim:
     words: tuple[str, ...]
     limit: float
     is_upper: bool
+    arms: Arms | None = None
+    contrast: tuple[str, str] | None = CONTRASTS[0]
+
+    def ended(self, sessions: int, seed: int) -> Ended:
+        """Simulate so many sessions of this cell."""
+        if self.arms is None:
+            return simulate(self.world, self.design, sessions, seed)
+        return triples.seen(triples.simulate(self.world, self.arms, sessions, seed), self.contrast)
 
     def judged(self, ended: Ended) -> tuple[tuple[float, float, float], str]:
         """Give the share with its interval, and whether the whole interval keeps to the limit."""
@@ -48,8 +61,7 @@ class Claim:
 
 
 def claims() -> Iterator[Claim]:
-    """Give every claim that the protocol makes of the procedure."""
-    different = ("SLOWER", "FASTER")
+    """Give every claim that the protocol makes of the procedure with two arms."""
     for design, name in ((LOOKS, "8,16,32"), (QUICK, "8")):
         importing = Design(looks=design.looks, controls=design.controls, equivalence=False)
         for outliers in (0.03, 0.0):
@@ -63,11 +75,11 @@ def claims() -> Iterator[Claim]:
                 equal = World(sd=sd, outliers=outliers)
                 yield Claim(
                     name=f"truth 1, looks {name}: SLOWER or FASTER",
-                    world=equal, design=design, words=different, limit=0.05, is_upper=True,
+                    world=equal, design=design, words=DIFFERENT, limit=0.05, is_upper=True,
                 )  # fmt: skip
                 yield Claim(
                     name=f"truth 1, import, looks {name}: SLOWER or FASTER",
-                    world=equal, design=importing, words=different, limit=0.05, is_upper=True,
+                    world=equal, design=importing, words=DIFFERENT, limit=0.05, is_upper=True,
                 )  # fmt: skip
                 if sd <= 0.014:
                     yield Claim(
@@ -80,6 +92,48 @@ def claims() -> Iterator[Claim]:
                     world=World(truth=1.03, sd=sd, outliers=outliers),
                     design=design, words=("SLOWER",), limit=0.9, is_upper=False,
                 )  # fmt: skip
+
+
+def claims_of_three() -> Iterator[Claim]:
+    """Give every claim of the procedure with three arms; `sd` is that of two neighbours' d."""
+    for design, name in ((LOOKS_OF_THREE, "12,18,36"), (QUICK_OF_THREE, "12")):
+        for outliers in (0.03, 0.0):
+            for sd in SDS:
+                yield from _of_three(design, f"three arms, looks {name}: ", sd, outliers)
+
+
+def _of_three(design: Design, name: str, sd: float, outliers: float) -> Iterator[Claim]:
+    importing = replace(design, equivalence=False)
+    edge = 1 + MARGIN
+
+    def claim(
+        what: str,
+        truths: tuple[float, float],
+        words: tuple[str, ...],
+        contrast: tuple[str, str] | None = CONTRASTS[0],
+        declared: Design = design,
+        limit: float = 0.05,
+    ) -> Claim:
+        return Claim(
+            name=name + what,
+            world=World(truth=truths[0], sd=sd, outliers=outliers),
+            design=declared, words=words, limit=limit, is_upper=limit < 0.5,
+            arms=Arms(design=declared, built=truths[1], own_controls=design.controls // 3),
+            contrast=contrast,
+        )  # fmt: skip
+
+    for truth in (edge, 1 / edge):
+        yield claim(f"at the margin ({truth:.4f}): EQUIVALENT", (truth, 1.0), ("EQUIVALENT",))
+    yield claim("truth 1: SLOWER or FASTER", (1.0, 1.0), DIFFERENT)
+    yield claim("truth 1, import: SLOWER or FASTER", (1.0, 1.0), DIFFERENT, declared=importing)
+    if sd <= 0.014:
+        yield claim("truth 1: EQUIVALENT", (1.0, 1.0), ("EQUIVALENT",), limit=0.9)
+    yield claim("truth 1.03: SLOWER", (1.03, 1.0), ("SLOWER",), limit=0.9)
+    # The session ends by the whole; what is said of the build must hold all the same.
+    build = CONTRASTS[1]
+    yield claim("whole 1.03, build at the margin: EQUIVALENT", (1.03, edge), ("EQUIVALENT",), build)
+    yield claim("whole 1.03, build 1, import: different", (1.03, 1.0), DIFFERENT, build, importing)
+    yield claim("all 1, import: different on some", (1.0, 1.0), DIFFERENT, None, importing)
 
 
 def row(claim: Claim, ended: Ended) -> dict[str, object]:
@@ -109,8 +163,8 @@ def main() -> None:
     wanted = parser.parse_args()
     began = time.monotonic()
     rows = []
-    for number, claim in enumerate(claims()):
-        ended = simulate(claim.world, claim.design, wanted.n, wanted.seed + number)
+    for number, claim in enumerate([*claims(), *claims_of_three()]):
+        ended = claim.ended(wanted.n, wanted.seed + number)
         rows.append(row(claim, ended))
         if not wanted.json:
             print(line(rows[-1]), flush=True)
@@ -129,7 +183,7 @@ def line(found: dict[str, object]) -> str:
     """Give one line of the table."""
     sign = "<=" if found["is_upper"] else ">="
     return (
-        f"{found['claim']!s:58} sd {found['sd']!s:5} outliers {found['outliers']!s:4} "
+        f"{found['claim']!s:66} sd {found['sd']!s:5} outliers {found['outliers']!s:4} "
         f"{found['share']:.4f} {found['interval']} {sign} {found['limit']}: {found['met']!s:12} "
         f"tails {found['tails']} refused {found['not_comparable']} pairs {found['mean_pairs']}"
     )

@@ -7,6 +7,7 @@ from math import expm1, inf
 from dlcontainer.bench import figures, qualify, wording
 from dlcontainer.bench.across import across
 from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.contrasts import Contrast
 from dlcontainer.bench.encoding import plain
 from dlcontainer.bench.metrics import Family
 from dlcontainer.bench.pairing import Figure
@@ -39,6 +40,7 @@ def session(analysis: Analysis) -> dict[str, object]:
     """Give one session's verdict and figures for programs."""
     series, verdict = analysis.series, analysis.verdict
     roles = {"A/B": analysis.main, "joiner": analysis.joiner, "A/A": analysis.control}
+    roles["B/B"] = analysis.candidate_control
     return {
         "file": str(series.path),
         "verdict": verdict.word,
@@ -57,8 +59,10 @@ def session(analysis: Analysis) -> dict[str, object]:
             "equivalence": _interval(verdict.equivalence),
             "ranks": _interval(verdict.robust),
             "control": _interval(verdict.control),
+            "candidate_control": _interval(verdict.candidate_control),
         },
         "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
+        "contrasts": [_contrast(item) for item in analysis.contrasts],
         "metrics": _family(analysis.family),
         "secondary": [_figure(figure) for figure in analysis.secondary],
         "phases_s": dict(figures.phase_means(analysis)),
@@ -66,6 +70,23 @@ def session(analysis: Analysis) -> dict[str, object]:
         "losses": asdict(analysis.losses) if analysis.losses else None,
         "resumed_lines": [resume.line for resume in series.resumes],
         "failed_lines": [sample.line for sample in analysis.failed],
+    }
+
+
+def _contrast(item: Contrast) -> dict[str, object]:
+    verdict = item.verdict
+    return {
+        "reference": item.sides[0],
+        "candidate": item.sides[1],
+        "meaning": item.meaning,
+        "verdict": verdict.word,
+        "reasons": list(verdict.reasons),
+        "beyond_margin": verdict.beyond,
+        "difference": _interval(verdict.difference),
+        "equivalence": _interval(verdict.equivalence),
+        "p_holm": item.p_holm,
+        "different": item.is_different,
+        "figure": _figure(item.figure),
     }
 
 
@@ -79,6 +100,7 @@ def _figure(figure: Figure) -> dict[str, object]:
         "interval": _interval(figure.interval),
         "sd_of_a_pair": fitted.sd if known else None,
         "order_effect": expm1(fitted.order_effect) if known else None,
+        "third_effect": expm1(fitted.third) if fitted.third is not None else None,
     }
 
 

@@ -6,7 +6,9 @@ from math import exp
 
 from markupsafe import Markup
 
+from dlcontainer.bench import runorder
 from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.contrasts import Contrast
 from dlcontainer.bench.pairing import Figure, Pair
 from dlcontainer.bench.plot import (
     WIDTH,
@@ -25,8 +27,14 @@ _NAMES: dict[Role, str] = {
     "pair": "A/B",
     "joiner": "A/B, joining a mount",
     "control": "A/A control",
+    "candidate_control": "B/B control",
 }
-_SHAPES: dict[Role, Shape] = {"pair": "diamond", "joiner": "triangle", "control": "ring"}
+_SHAPES: dict[Role, Shape] = {
+    "pair": "diamond",
+    "joiner": "triangle",
+    "control": "ring",
+    "candidate_control": "ring",
+}
 _FAMILIES = 8  # colours of phases in the page's style
 
 
@@ -36,6 +44,8 @@ class _Row:
     interval: Interval
     kind: str
     figure: Figure | None = None
+    # Of three arms: which two.
+    contrast: Contrast | None = None
 
 
 def forest(analysis: Analysis) -> Markup:
@@ -57,10 +67,11 @@ def forest(analysis: Analysis) -> Markup:
         drawing.line(x, top, x, bottom, style)
     for i, row in enumerate(rows):
         y, role, interval = top + pitch * (i + 0.5), row.role, row.interval
-        drawing.text(0, y - 2, _NAMES[role], "row")
+        drawing.text(0, y - 2, row.contrast.name if row.contrast else _NAMES[role], "row")
         drawing.text(0, y + 13, f"{100 * interval.level:.3g} % {row.kind}", "tick")
         if row.figure is not None:
-            for value in _ratios(analysis.pairs[role], row.figure.metric):
+            own = row.contrast.pairs if row.contrast else analysis.pairs[role]
+            for value in _ratios(own, row.figure.metric):
                 drawing.mark(scale.at(value), y + 13, "circle", f"faint {role}")
         drawing.whisker(scale, interval.low, interval.high, y, role)
         drawing.mark(scale.at(interval.ratio), y, _SHAPES[role], role)
@@ -73,22 +84,30 @@ def forest(analysis: Analysis) -> Markup:
 def _forest_rows(analysis: Analysis) -> list[_Row]:
     verdict, main = analysis.verdict, analysis.main
     rows: list[_Row] = []
+    first = analysis.contrasts[0] if analysis.contrasts else None
     if main is not None and verdict.difference is not None:
-        rows.append(_Row("pair", verdict.difference, "t interval", main))
+        rows.append(_Row("pair", verdict.difference, "t interval", main, first))
         if analysis.series.session.declared.probe != "import" and verdict.equivalence:
-            rows.append(_Row("pair", verdict.equivalence, "for the margin"))
+            rows.append(_Row("pair", verdict.equivalence, "for the margin", contrast=first))
         if verdict.robust is not None:
-            rows.append(_Row("pair", verdict.robust, "by ranks"))
+            rows.append(_Row("pair", verdict.robust, "by ranks", contrast=first))
+    for item in analysis.contrasts[1:]:
+        kind = f"t interval, {item.meaning}"
+        rows.append(_Row("pair", item.figure.interval, kind, item.figure, item))
     if analysis.joiner is not None:
         rows.append(_Row("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
     if analysis.control is not None and verdict.control is not None:
         rows.append(_Row("control", verdict.control, "t interval", analysis.control))
+    own = analysis.candidate_control
+    if own is not None and verdict.candidate_control is not None:
+        rows.append(_Row("candidate_control", verdict.candidate_control, "t interval", own))
     return rows
 
 
 def pair_ratios(analysis: Analysis) -> Markup:
     """Draw each pair's ratio in its order, A/A beside A/B, on one axis."""
-    shown = [figure for figure in (analysis.control, analysis.main, analysis.joiner) if figure]
+    compared = (analysis.main, analysis.joiner)
+    shown = [f for f in (analysis.control, analysis.candidate_control, *compared) if f]
     top, bottom, left, gap = 30.0, 230.0, 64.0, 18.0
     drawing = Drawing(title="Ratio of each pair, control beside comparison", height=bottom + 44)
     width = (WIDTH - left - gap * (len(shown) - 1)) / max(len(shown), 1)
@@ -144,13 +163,11 @@ def run_order(analysis: Analysis) -> Markup:
     last = max(s.index for s in series.samples) or 1
     across = Scale(low=0, high=last, start=left + 10, end=right - 10)
     vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, s")
-    for role, pairs in analysis.pairs.items():
-        for pair in pairs:
-            one, other = pair.reference, pair.candidate
-            drawing.line(
-                across.at(one.index), scale.at(times[one.index]),
-                across.at(other.index), scale.at(times[other.index]), f"join {role}",
-            )  # fmt: skip
+    for role, one, other in runorder.joined(analysis):
+        drawing.line(
+            across.at(one.index), scale.at(times[one.index]),
+            across.at(other.index), scale.at(times[other.index]), f"join {role}",
+        )  # fmt: skip
     for sample in series.samples:
         x, hint = across.at(sample.index), _hint(sample, times.get(sample.index), metric)
         if sample.index not in times:
@@ -158,17 +175,7 @@ def run_order(analysis: Analysis) -> Markup:
             continue
         drawing.mark(x, scale.at(times[sample.index]), *_look(sample, series), hint)
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
-    reference, candidate = series.session.declared.sides
-    entries: list[tuple[Shape | None, str, str]] = [
-        ("circle", "reference", reference),
-        ("diamond", "pair", candidate),
-    ]
-    if any(s.mount == "joiner" for s in series.samples):
-        entries.append(("triangle", "joiner", f"{candidate}, joining a mount"))
-    entries += [("ring", "control", f"{reference}, A/A"), ("circle", "warmup", "warm-up, unused")]
-    if analysis.failed:
-        entries.append(("cross", "failed", "failed"))
-    legend(drawing, left + 6, 12, entries)
+    legend(drawing, left + 6, 12, runorder.entries(analysis))
     return drawing.svg()
 
 
@@ -204,8 +211,14 @@ def phases(analysis: Analysis) -> Markup | None:
 def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
     """Give the mean of each phase, s, for each kind of launch that was compared."""
     reference, candidate = analysis.series.session.declared.sides
+    between = [
+        (item.sides[0], [p.reference for p in item.pairs])
+        for item in analysis.contrasts
+        if item.sides[0] != reference
+    ]
     kinds: list[tuple[str, list[Sample]]] = [
         (reference, [p.reference for p in analysis.pairs["pair"]]),
+        *between,
         (candidate, [p.candidate for p in analysis.pairs["pair"]]),
         (f"{candidate}, joining", [p.candidate for p in analysis.pairs["joiner"]]),
     ]
@@ -222,15 +235,17 @@ def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
 def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     margin = analysis.series.session.declared.margin
     values = [1 / (1 + 1.5 * margin), 1 + 1.5 * margin]
-    for figure in (analysis.main, analysis.joiner, analysis.control):
-        if figure is not None:
-            values += _ratios(analysis.pairs[figure.role], figure.metric)
-            # A huge interval of few pairs would squeeze all else: it ends in arrows.
-            values += [
-                bound
-                for bound in (figure.interval.low, figure.interval.high)
-                if exp(-1) < bound < exp(1) * max(figure.interval.ratio, 1)
-            ]
+    own = (analysis.main, analysis.joiner, analysis.control, analysis.candidate_control)
+    drawn = [(figure, analysis.pairs[figure.role]) for figure in own if figure is not None]
+    drawn += [(item.figure, item.pairs) for item in analysis.contrasts]
+    for figure, pairs in drawn:
+        values += _ratios(pairs, figure.metric)
+        # A huge interval of few pairs would squeeze all else: it ends in arrows.
+        values += [
+            bound
+            for bound in (figure.interval.low, figure.interval.high)
+            if exp(-1) < bound < exp(1) * max(figure.interval.ratio, 1)
+        ]
     return spanning(values, start, end, log=True)
 
 
@@ -244,12 +259,14 @@ def _ratios(pairs: Sequence[Pair], metric: str) -> list[float]:
 def _look(sample: Sample, series: Series) -> tuple[Shape, str]:
     if sample.role == "warmup":
         return "circle", "warmup"
-    if sample.role == "control":
-        return "ring", "control"
+    if sample.role in {"control", "candidate_control"}:
+        return "ring", sample.role
     if sample.mount == "joiner":
         return "triangle", "joiner"
-    is_reference = sample.arm == series.session.declared.arms[0]
-    return ("circle", "reference") if is_reference else ("diamond", "pair")
+    reference, candidate = series.session.declared.sides
+    if sample.arm == candidate:
+        return "diamond", "pair"
+    return "circle", "reference" if sample.arm == reference else "between"
 
 
 def _hint(sample: Sample, time: float | None, metric: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from dlcontainer.bench import cut, tables, wording
+from dlcontainer.bench import contrasts, cut, tables, wording
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.qualify import Standing
 
@@ -21,6 +21,13 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
             f"A quick session: {control.fitted.n} A/A pairs beside {pairs} A/B pairs; "
             "a published claim takes as many."
         )
+    if analysis.candidate_control is not None and analysis.candidate_control.fitted.df > 0:
+        found.append(
+            f"B/B: {analysis.candidate_control.fitted.n} pairs of the candidate against itself, "
+            f"{wording.bounds(analysis.candidate_control.interval)}."
+        )
+    if analysis.contrasts:
+        found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
     if analysis.losses is not None and not analysis.losses.problem:
         apart = analysis.losses.largest
         agree = f"agree within {wording.percent(apart)}" if apart else "are identical"
@@ -57,7 +64,8 @@ def _course(analysis: Analysis) -> Iterator[str]:
     if len(series.looks) > 1:
         looks = ", ".join(map(str, series.looks))
         taken = len(analysis.pairs["pair"])
-        yield f"Looks were declared at {looks} pairs; {taken} pairs were measured."
+        unit = wording.unit(analysis)
+        yield f"Looks were declared at {looks} {unit}; {taken} {unit} were measured."
     for resume in series.resumes:
         text = f"The session was interrupted and went on at line {resume.line}"
         if resume.dropped_bytes:

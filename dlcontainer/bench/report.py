@@ -171,9 +171,13 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
         found.append(_ratio_tile("A/B ratio", analysis.main))
         fitted = analysis.main.fitted
         if fitted.df > 0:
-            found.append(("sd of a pair", wording.scatter(fitted.sd), f"{fitted.n} pairs"))
+            count = f"{fitted.n} {wording.unit(analysis)}"
+            found.append(("sd of a pair", wording.scatter(fitted.sd), count))
             order = 100 * expm1(fitted.order_effect)
             found.append(("running second", f"{order:+.2f} %", "effect of order, taken out"))
+        if fitted.third is not None:
+            order = 100 * expm1(fitted.third)
+            found.append(("running third", f"{order:+.2f} %", "effect of order, taken out"))
     if analysis.joiner is not None:
         found.append(_ratio_tile("joining a mount", analysis.joiner))
     if analysis.control is not None and analysis.verdict.control is not None:
@@ -182,6 +186,9 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
         if analysis.control.fitted.df > 0:
             sd = wording.scatter(analysis.control.fitted.sd)
             found.append(("A/A sd", sd, f"{analysis.control.fitted.n} pairs"))
+    if analysis.verdict.candidate_control is not None:
+        own = analysis.verdict.candidate_control
+        found.append(("B/B ratio", f"{own.ratio:.3f}", wording.bounds(own)))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dlcontainer.bench import comparable, wording
+from dlcontainer.bench import comparable, contrasts, wording
 from dlcontainer.bench.across import Across
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.metrics import Family, Reading
@@ -50,6 +50,7 @@ def subtitle(analysis: Analysis) -> str:
 def open_tables(analysis: Analysis) -> list[Table]:
     """Give the tables that everyone should see."""
     return [
+        _contrasts(analysis),
         _mounts(analysis),
         _metrics(analysis),
         _differences(analysis),
@@ -76,6 +77,28 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             found.append([number])
     return ", ".join("-".join(str(number) for number in run) for run in found)
+
+
+def _contrasts(analysis: Analysis) -> Table:
+    """Each two of three arms with the verdict of their own."""
+    rows = []
+    for item in analysis.contrasts:
+        ours, theirs = item.figure.means
+        interval = item.figure.interval
+        rows.append(
+            (
+                f"{item.name} ({item.meaning})", item.verdict.word, f"{ours:.4g}", f"{theirs:.4g}",
+                f"{interval.ratio:.3f}", wording.bounds(interval), f"{item.p_holm:.2g}",
+            )
+        )  # fmt: skip
+    note = "The verdict of the session is the first row's; each other row keeps the same rules."
+    return Table(
+        name="Three arms",
+        head=("contrast", "verdict", "from, s", "to, s", "ratio", "interval", "p (Holm)"),
+        rows=tuple(rows),
+        note=f"{note} {contrasts.together(analysis.contrasts)}" if rows else "",
+        numeric=True,
+    )
 
 
 def _mounts(analysis: Analysis) -> Table:
@@ -199,8 +222,9 @@ def _facts(analysis: Analysis) -> Table:
     series = analysis.series
     declared, session = series.session.declared, series.session
     pairs = (
-        f"at most {declared.pairs} A/B, {declared.joiner_pairs} joining, "
-        f"{declared.control_pairs} A/A, "
+        f"at most {declared.pairs} {'triples' if declared.is_triple else 'A/B'}, "
+        f"{declared.joiner_pairs} joining, "
+        f"{declared.control_pairs} A/A, {declared.candidate_control_pairs} B/B, "
         f"order drawn with seed {declared.seed}"
     )
     arms = (
@@ -211,7 +235,7 @@ def _facts(analysis: Analysis) -> Table:
         ("question", f"{declared.question}, {declared.probe}"),
         ("metric", declared.metric),
         ("margin", wording.percent(declared.margin)),
-        ("looks", ", ".join(map(str, series.looks)) + " pairs"),
+        ("looks", f"{', '.join(map(str, series.looks))} {wording.unit(analysis)}"),
         ("level", f"alpha {declared.alpha:g}, {analysis.alpha:g} at each look"),
         ("pairs", pairs),
         *((name, comparable.shown(value)) for name, value in declared.workload.items()),
@@ -259,7 +283,7 @@ def _raw_row(sample: Sample, metric: str) -> tuple[str, ...]:
         str(sample.line),
         sample.role,
         str(sample.pair or ""),
-        "second" if sample.position else "first",
+        ("first", "second", "third")[sample.position],
         sample.arm,
         sample.mount,
         "" if time is None else f"{time:.4f}",

@@ -145,6 +145,11 @@ def joint_sentence(item: Across) -> str:
     )
 
 
+def unit(analysis: Analysis) -> str:
+    """Name what is counted: pairs or triples."""
+    return "triples" if analysis.series.session.declared.is_triple else "pairs"
+
+
 def percent(share: float) -> str:
     """Write a share as a percentage."""
     return f"{100 * share:.2g} %"

@@ -48,8 +48,9 @@ def bench(
         # One function for both probes: the command's own name says which.
         probe=cast("Probe", context.info_name),
         question=question, arms=arms, site=site, image=image, pairs=pairs, looks=looks,
-        controls=controls, seed=seed, target=target, resume=resume, native=native, module=module, steps=steps,
-        device=device, threads=threads, timeout=timeout, recipe=recipe, settings=settings,
+        controls=controls, seed=seed, target=target, resume=resume, native=native,
+        module=module, steps=steps, device=device, threads=threads, timeout=timeout,
+        recipe=recipe, settings=settings,
     )  # fmt: skip
     chosen.check()
     _run(chosen, output.Console(verbose=verbose, quiet=as_json), as_json=as_json)
