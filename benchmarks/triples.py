@@ -196,16 +196,27 @@ def fit(d: Floats, columns: Floats) -> tuple[Floats, Floats, Floats]:
     left = d - effects @ columns.T
     sd = numpy.sqrt((left**2).sum(axis=1) / (len(columns) - 3))
     se = sd * math.sqrt(numpy.linalg.inv(columns.T @ columns)[0, 0])
-    shifts = []
-    for row in ((1.0, 1.0, 0.0), (1.0, 0.0, 1.0), (1.0, -1.0, 1.0)):
-        after = d[:, (columns == row).all(axis=1)]
-        before = d[:, (columns == [1.0, -row[1], -row[2]]).all(axis=1)]
-        apart = (after[:, :, None] - before[:, None, :]).reshape(len(d), -1)
-        shifts.append(numpy.median(apart, axis=1) / 2)
-    second = (2 * shifts[0] + shifts[1] - shifts[2]) / 3
-    third = (shifts[0] + 2 * shifts[1] + shifts[2]) / 3
+    second, third = _place_effect(d, columns, 1), _place_effect(d, columns, 2)
     adjusted = d - second[:, None] * columns[:, 1] - third[:, None] * columns[:, 2]
     return effects[:, 0], se, adjusted
+
+
+def _place_effect(d: Floats, columns: Floats, k: int) -> Floats:
+    """Give each row's median of what two triples say of one place alone."""
+    others = columns[:, 3 - k]
+
+    def apart(plus: tuple[float, float], minus: tuple[float, float], by: float) -> Floats:
+        one, two = (
+            d[:, (columns[:, k] == own) & (others == other)] for own, other in (plus, minus)
+        )
+        return (one[:, :, None] - two[:, None, :]).reshape(len(d), -1) / by
+
+    found = (
+        apart((1, 0), (-1, 0), 2.0),
+        apart((0, 1), (-1, 1), 1.0),
+        apart((1, -1), (0, -1), 1.0),
+    )
+    return numpy.asarray(numpy.median(numpy.concatenate(found, axis=1), axis=1))
 
 
 def agrees(world: World, arms: Arms, sessions: int, seed: int) -> bool:

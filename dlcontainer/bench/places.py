@@ -6,11 +6,12 @@ least squares are for sessions that were cut.
 
 import math
 from collections.abc import Sequence
+from itertools import permutations
 
-from dlcontainer.bench.stats import Difference, Fit, shift
+from dlcontainer.bench.stats import Difference, Fit, median
 
 _Row = tuple[float, float, float]
-_UNORDERED = ((0, 1), (0, 2), (1, 2))
+_PLACES = tuple(permutations(range(3), 2))
 
 
 def fit(differences: Sequence[Difference]) -> Fit | None:
@@ -73,20 +74,17 @@ def _inverse(m: list[list[float]]) -> list[list[float]] | None:
 
 
 def _robust(differences: Sequence[Difference]) -> tuple[float, float] | None:
-    """Estimate the places' effects so that one far launch can't move them.
+    """Estimate the places' effects so that one far launch can't move them; None without data.
 
-    Each two places give Hodges and Lehmann's shift between their two orders; the three shifts
-    give two effects by least squares. None where an order did not run.
+    Each is the median of all that two triples say of it alone, the arms' effect taken out.
     """
-    shifts = []
-    for low, high in _UNORDERED:
-        after = [item.d for item in differences if item.places == (low, high)]
-        before = [item.d for item in differences if item.places == (high, low)]
-        if not after or not before:
-            return None
-        shifts.append(shift(after, before) / 2)
-    first_second, first_third, second_third = shifts
-    return (
-        (2 * first_second + first_third - second_third) / 3,
-        (first_second + 2 * first_third + second_third) / 3,
-    )
+    by = {(i, j): [item.d for item in differences if item.places == (i, j)] for i, j in _PLACES}
+
+    def effect(k: int, other: int) -> float | None:
+        found = [(a - b) / 2 for a in by[0, k] for b in by[k, 0]]
+        found += [a - b for a in by[0, other] for b in by[k, other]]
+        found += [a - b for a in by[other, k] for b in by[other, 0]]
+        return median(sorted(found)) if found else None
+
+    second, third = effect(1, 2), effect(2, 1)
+    return None if second is None or third is None else (second, third)

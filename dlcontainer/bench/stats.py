@@ -105,14 +105,14 @@ def fit(differences: Sequence[Difference]) -> Fit:
     squares = [(item.d - mean + _signed(order, item)) ** 2 for item in differences]
     sd = math.sqrt(math.fsum(squares) / df)
     se = sd / 2 * math.sqrt(1 / len(after) + 1 / len(before))
-    robust = shift(after, before) / 2
+    robust = _shift(after, before) / 2
     adjusted = tuple(item.d + _signed(robust, item) for item in differences)
     return Fit(
         numbers=numbers, adjusted=adjusted, mean=mean, order_effect=order, sd=sd, se=se, df=df
     )
 
 
-def shift(after: Sequence[float], before: Sequence[float]) -> float:
+def _shift(after: Sequence[float], before: Sequence[float]) -> float:
     """Give Hodges and Lehmann's shift between the two orders: the median of all differences."""
     if len(after) * len(before) > _MOST_SHIFTS:
         return median(sorted(after)) - median(sorted(before))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import report, results
+from dlcontainer.bench import cut, report, results
 from dlcontainer.bench.analysis import analyse
 from dlcontainer.bench.notes import notes
 from dlcontainer.bench.qualify import standings
@@ -37,8 +37,33 @@ def test_the_first_version_is_read_as_it_was(name: str, word: str) -> None:
     assert analysis.verdict.word == word
     assert word in report.html([analysis], TEMPLATES)
     new = results.read(OLD.parent / f"bench/{name}.jsonl")
-    assert new.version == 2
+    assert new.version == 3
     assert analyse(new).verdict == analysis.verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("equal", "EQUIVALENT"), ("import", "SLOWER"), ("interrupted", "INCONCLUSIVE")],
+)
+def test_the_second_version_is_read_as_it_was(name: str, word: str) -> None:
+    series = results.read(OLD.parent / f"bench-2/{name}.jsonl")
+    assert (series.version, len(series.session.declared.arms)) == (2, 2)
+    new = analyse(results.read(OLD.parent / f"bench/{name}.jsonl"))
+    assert analyse(series).verdict == new.verdict
+    assert new.verdict.word == word
+
+
+def test_the_second_version_named_one_launch_without_a_partner(tmp_path: Path) -> None:
+    records = fields(OLD.parent / "bench-2/interrupted.jsonl")
+    at = next(i for i, record in enumerate(records) if record.get("role") == "pair")
+    alone = records[at]["index"]
+    again = {**records[at], "index": len(records) - 4}
+    resume: dict[str, object] = {
+        "kind": "resume", "started": "2026-01-05T10:00:00Z", "unpaired": alone,
+    }  # fmt: skip
+    series = results.read(chained(tmp_path / "a.jsonl", [*records, resume, again]))
+    assert cut.set_aside(series) == {alone}
+    assert alone not in [sample.index for sample in cut.used(series)]
 
 
 def test_an_edited_declaration_of_the_first_version(tmp_path: Path) -> None:
@@ -52,11 +77,11 @@ def test_an_edited_declaration_of_the_first_version(tmp_path: Path) -> None:
 
 def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:
     records = fields(written)
-    records[0] |= {"schema": "dlcontainer/bench/3", "dlcontainer": "9.1.0", "novelty": True}
+    records[0] |= {"schema": "dlcontainer/bench/4", "dlcontainer": "9.1.0", "novelty": True}
     with pytest.raises(BenchDataError, match="does not read") as caught:
         results.read(chained(written, records))
     assert "9.1.0" in str(caught.value)
-    assert "dlcontainer/bench/2" in str(caught.value)
+    assert "dlcontainer/bench/3" in str(caught.value)
 
 
 @pytest.mark.parametrize("index", [3, 5, 900])
