@@ -133,9 +133,7 @@ def test_each_contrast_has_its_verdict(
     different = ", ".join(i.name for i in analysis.contrasts if i.verdict.word != "EQUIVALENT")
     said = together(analysis.contrasts)
     if different:
-        assert (
-            said == f"Different on {', '.join(different)}, by Holm's correction over all of them."
-        )
+        assert said == f"Different on {different}, by Holm's correction over all of them."
     else:
         assert said.startswith("The same within the margin on all")
 
