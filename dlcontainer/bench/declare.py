@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.bench.arms import Contained, Native, Workload
@@ -14,7 +14,7 @@ from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Group
 from dlcontainer.bench.records import Arm, Arms, Declared, Json, Series
 from dlcontainer.bench.subject import Subject
-from dlcontainer.bench.words import ArmName, Probe, Question
+from dlcontainer.bench.words import ArmName, NativeAs, Probe, Question
 from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import mount_of
 
@@ -65,6 +65,7 @@ class Wanted:
     probe_files: tuple[Path, ...]
     arms: tuple[ArmName, ...] = ()
     candidate_controls: int = 0
+    native_as: NativeAs = "tree"
     gap_s: float = 0.2
     cut: Series | None = None
 
@@ -81,6 +82,8 @@ class Sides:
     joiner: Contained | None
     why: str
     between: Contained | None = None
+    # What had to be done before the reference could be launched, and its seconds.
+    made: Mapping[str, float] = field(default_factory=dict)
 
     def arms(self) -> list[Side]:
         """Give the sides that are held against each other."""
@@ -171,6 +174,8 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
     work: dict[str, Json] = {"threads": wanted.threads}
     if wanted.probe == "import":
         work |= {"module": wanted.module}
+        if wanted.native_as != "tree":
+            work |= {"native_as": wanted.native_as}
     else:
         work |= {
             "framework": subject.trained(),
@@ -231,6 +236,7 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
         "engine_mode": lab.trial.run_mode,
         "image_on": mount_of(subject.image).kind,
         "reference_on": mount_of(place).kind,
+        **sides.made,
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from math import ceil
 
 from dlcontainer.bench import contrasts, cut, tables, wording
 from dlcontainer.bench.analysis import Analysis
@@ -26,6 +27,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
             f"B/B: {analysis.candidate_control.fitted.n} pairs of the candidate against itself, "
             f"{wording.bounds(analysis.candidate_control.interval)}."
         )
+    found += _ready(analysis)
     if analysis.contrasts:
         found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
     if analysis.losses is not None and not analysis.losses.problem:
@@ -41,6 +43,24 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         lines = tables.ranges(sample.line for sample in analysis.failed)
         found.append(f"{len(analysis.failed)} launches failed (lines {lines}).")
     return (*found, _standing(standing), *_course(analysis))
+
+
+def _ready(analysis: Analysis) -> Iterator[str]:
+    """Say what making the native side ready took, and when that is paid back."""
+    session = analysis.series.session
+    took, form = session.machine.get("native_ready_s"), session.declared.workload.get("native_as")
+    if not isinstance(took, int | float) or analysis.main is None:
+        return
+    ours, theirs = analysis.main.means
+    text = f"The native tree was shown as {form}; making it ready took {took:.1f} s, once a node"
+    if ours >= theirs:
+        yield f"{text}. No launch is quicker for it than the candidate's: it is never paid back."
+        return
+    launches = ceil(took / (theirs - ours))
+    yield (
+        f"{text}, in no launch's time. Against the candidate it is paid back after {launches} "
+        f"launches a node ({theirs - ours:.3f} s less each)."
+    )
 
 
 def _standing(standing: Standing) -> str:

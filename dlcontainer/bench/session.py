@@ -1,11 +1,12 @@
 """A session: two arms, launched pair by pair in an order drawn before; every value kept."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from dlcontainer.bench import arms, cut, declare, looks, mount, order, results, twin
+from dlcontainer.bench import arms, cut, declare, forms, looks, mount, order, results, twin
 from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.declare import Side, Sides, Wanted
 from dlcontainer.bench.lab import Lab
@@ -44,8 +45,14 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
         joiner = None
         if wanted.joiners:
             joiner = stack.enter_context(_joiner(candidate, lab))
+        reference, made = stack.enter_context(_shown(reference, wanted, lab))
         sides = Sides(
-            reference=reference, between=between, candidate=candidate, joiner=joiner, why=why
+            reference=reference,
+            between=between,
+            candidate=candidate,
+            joiner=joiner,
+            why=why,
+            made=made,
         )
         _measure(wanted, subject, lab, sides)
     return wanted.output
@@ -75,6 +82,23 @@ def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[
         )
     prefix = twin.prepare(plan, lab)
     return Native(prefix=prefix, probe=probe, home=lab.host.home), "same recipe, same wheels"
+
+
+@contextmanager
+def _shown(reference: Side, wanted: Wanted, lab: Lab) -> Iterator[tuple[Side, Mapping[str, float]]]:
+    """Show the native tree as it was asked for; with what that took."""
+    if wanted.native_as == "tree":
+        yield reference, {}
+        return
+    if not isinstance(reference, Native):
+        raise BenchDataError(
+            f"there is no native tree that could be shown as {wanted.native_as}",
+            why="the unpacked image stands for it here",
+            next_step="give a native side with --native FOLDER, or leave --native-as out",
+        )
+    with forms.shown(wanted.native_as, reference.prefix, lab) as shown:
+        made = {} if shown.seconds is None else {"native_ready_s": round(shown.seconds, 3)}
+        yield replace(reference, prefix=shown.prefix), made
 
 
 def _probe_copy(files: tuple[Path, ...], lab: Lab) -> Path:

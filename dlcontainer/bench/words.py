@@ -4,6 +4,8 @@ from typing import Literal, get_args
 
 Probe = Literal["import", "train"]
 ArmName = Literal["native", "unpacked", "container"]
+# How an import is shown the native tree.
+NativeAs = Literal["tree", "staged", "squashfs"]
 Question = Literal["overhead", "deployment"]
 # What the train probe knows, by the module's name.
 Framework = Literal["torch", "tensorflow", "mxnet"]

@@ -1,14 +1,14 @@
 """What was asked of a session on the command line, and what a file already says."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dlcontainer.cli import benchoptions
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.records import Declared, Series
-    from dlcontainer.bench.words import ArmName
+    from dlcontainer.bench.words import ArmName, NativeAs
     from dlcontainer.cli.benchoptions import Chosen
 
 FEWEST = 8
@@ -27,6 +27,7 @@ class Asking:
     looks: tuple[int, ...] | None
     controls: int | None
     candidate_controls: int
+    native_as: "NativeAs | None"
     seed: int | None
     module: str | None
     steps: int | None
@@ -47,6 +48,7 @@ class Asking:
             looks=self.looks or declared.looks,
             controls=declared.control_pairs if self.controls is None else self.controls,
             candidate_controls=self.candidate_controls or declared.candidate_control_pairs,
+            native_as=self.native_as or cast("NativeAs | None", work.get("native_as")),
             seed=declared.seed if self.seed is None else self.seed,
             module=self.module or (str(module) if module else None),
             steps=self.steps or settled,
@@ -66,6 +68,7 @@ def asked(chosen: "Chosen") -> "tuple[Asking, Series | None]":
         looks=looks(chosen.pairs, chosen.looks, triples=len(arms) == 3),
         controls=controls,
         candidate_controls=candidate_controls,
+        native_as=chosen.native_as,
         seed=chosen.seed,
         module=chosen.module,
         steps=chosen.steps,

@@ -33,6 +33,7 @@ def bench(
     target: own.File = None,
     resume: own.Resumed = None,
     native: own.NativeFolder = None,
+    native_as: own.ShownAs = None,
     module: own.Module = None,
     steps: own.Steps = None,
     device: own.Device = "auto",
@@ -49,8 +50,8 @@ def bench(
         probe=cast("Probe", context.info_name),
         question=question, arms=arms, site=site, image=image, pairs=pairs, looks=looks,
         controls=controls, seed=seed, target=target, resume=resume, native=native,
-        module=module, steps=steps, device=device, threads=threads, timeout=timeout,
-        recipe=recipe, settings=settings,
+        native_as=native_as, module=module, steps=steps, device=device, threads=threads,
+        timeout=timeout, recipe=recipe, settings=settings,
     )  # fmt: skip
     chosen.check()
     _run(chosen, output.Console(verbose=verbose, quiet=as_json), as_json=as_json)
@@ -101,6 +102,7 @@ def _wanted(
         looks=schedule,
         controls=schedule[-1] if asked.controls is None else asked.controls,
         candidate_controls=asked.candidate_controls,
+        native_as=asked.native_as or "tree",
         arms=asked.arms,
         # Who joins a mount matters where files are read: at import, and where there is one.
         joiners=schedule[-1] if chosen.probe == "import" and asked.has_container else 0,

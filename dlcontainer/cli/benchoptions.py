@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from dlcontainer.bench.words import ArmName, Probe, Question
+from dlcontainer.bench.words import ArmName, NativeAs, Probe, Question
 from dlcontainer.errors import UsageError
 
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
@@ -76,6 +76,14 @@ NativeFolder = Annotated[
         help="The native side, a Python prefix; without it the recipe's native twin.",
     ),
 ]
+ShownAs = Annotated[
+    NativeAs | None,
+    typer.Option(
+        "--native-as",
+        help="import: the native tree where it is (tree), copied to this node first, or in one "
+        "SquashFS; without it tree.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -129,6 +137,7 @@ class Chosen:
     target: Path | None
     resume: Path | None
     native: Path | None
+    native_as: NativeAs | None
     module: str | None
     steps: int | None
     device: str
@@ -147,12 +156,22 @@ class Chosen:
             raise UsageError(
                 "--steps: an import has none", next_step="leave it out, or: bench train"
             )
+        if self.native_as is not None and self.probe != "import":
+            raise UsageError(
+                "--native-as: how an import is shown the native tree",
+                next_step="leave it out, or: bench import",
+            )
         if self.resume is not None and self.target is not None:
             raise UsageError("--resume and -o: a resumed session goes on in its own file")
         self._check_native()
 
     def _check_native(self) -> None:
         names = arms(self.arms)
+        if names and "native" not in names and self.native_as is not None:
+            raise UsageError(
+                f"--native-as {self.native_as}: there is no native arm in --arms {self.arms}",
+                next_step="leave one of them out",
+            )
         if names and "native" not in names and self.native is not None:
             raise UsageError(
                 f"--native {self.native}: there is no native arm in --arms {self.arms}",

@@ -98,6 +98,31 @@ def test_a_killed_session_of_three_arms_goes_on(
     assert len(used) == len(set(used)) == 18
 
 
+@pytest.mark.parametrize("form", ["staged", "squashfs"])
+def test_the_native_tree_is_shown_another_way(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path, form: str
+) -> None:
+    mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
+    more = ("--native-as", form, "--pairs", 1, "--controls", 1)
+    argv = options(tiny_image, tiny, output, *more)
+    done = user.having(**{MARK: mark}).run("bench", "import", *argv)
+    assert marked(mark) == {}, done.stderr
+    series = results.read(output)
+    assert series.complete
+    assert series.session.declared.workload["native_as"] == form
+    facts = {stack.arm: stack.facts for stack in series.stacks}["native"]
+    place = Path(str(facts["sys_prefix"]))
+    assert place.name == {"staged": "staged", "squashfs": "native"}[form]
+    assert not place.exists()
+    if form == "squashfs":
+        assert "fuse" in str(facts["sys_prefix_mount"])
+        assert "fuse" in str(series.session.machine["reference_on"])
+    took = series.session.machine["native_ready_s"]
+    assert isinstance(took, float)
+    assert took > 0
+    assert f"shown as {form}; making it ready took" in user.run("report", output).stdout
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -105,6 +130,7 @@ def test_a_killed_session_of_three_arms_goes_on(
         (["--arms", "native,unpacked,container", "--looks", "8,16"], "multiples of 6"),
         (["--arms", "native"], "two or three different ones"),
         (["--arms", "unpacked,container", "--native", "/usr"], "no native arm"),
+        (["--arms", "unpacked,container", "--native-as", "staged"], "no native arm"),
         (["--controls", "4,x"], "one or two numbers"),
     ],
 )
