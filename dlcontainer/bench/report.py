@@ -198,6 +198,7 @@ def _ratio_tile(name: str, figure: Figure) -> tuple[str, str, str]:
 
 def _plates(analysis: Analysis) -> tuple[Plate, ...]:
     pairs = [pair for group in analysis.pairs.values() for pair in group]
+    pairs += [pair for item in analysis.contrasts for pair in item.pairs]
     paired = tables.ranges(s.line for pair in pairs for s in (pair.reference, pair.candidate))
     every = tables.ranges(sample.line for sample in analysis.series.samples)
     margin = wording.percent(analysis.series.session.declared.margin)
@@ -225,7 +226,7 @@ def _plates(analysis: Analysis) -> tuple[Plate, ...]:
     found.append(
         Plate(
             name="The session as it ran",
-            caption="Every launch in its order, the two of a pair joined. A slope from left to "
+            caption="Every launch in its order, those of a pair or triple joined. A slope from left to "
             "right is drift of the machine, which pairs cancel.",
             lines=every,
             svg=figures.run_order(analysis),
