@@ -153,7 +153,7 @@ def _panel(
 
 
 def run_order(analysis: Analysis) -> Markup:
-    """Draw each launch's time in the order of the session, the two of a pair joined."""
+    """Draw each launch's time in the order of the session, pairs and triples joined."""
     series = analysis.series
     metric = series.session.declared.metric
     times = {s.index: t for s in series.samples if (t := s.figure(metric)) is not None}
