@@ -14,7 +14,7 @@ from dlcontainer.bench.records import Series
 from dlcontainer.bench.verdict import Verdict
 from dlcontainer.bench.words import ArmName
 
-_MEANINGS: dict[tuple[ArmName, ArmName], str] = {
+MEANINGS: dict[tuple[ArmName, ArmName], str] = {
     ("native", "container"): "the whole",
     ("native", "unpacked"): "the build",
     ("unpacked", "container"): "the runtime",
@@ -48,7 +48,7 @@ def of(series: Series, pairs: Pairs, main_refusals: tuple[str, ...]) -> tuple[Co
     rules = looks.rules(series)
     holds = looks.holds(series, pairs, main_refusals)
     read = []
-    for sides, meaning in _MEANINGS.items():
+    for sides, meaning in MEANINGS.items():
         own = pairing.contrast(triples, *sides)
         figure = pairing.figure(declared.metric, "pair", own, rules.alpha)
         if figure is None:

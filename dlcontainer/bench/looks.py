@@ -59,15 +59,16 @@ def holds(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> tuple[str,
     found = _holds(series, whole)
     if found:
         return found
+    unit = "triples" if series.session.declared.is_triple else "pairs"
     word = "INCONCLUSIVE"
     for look in series.looks:
         word = _at(series, pairs, refusals, look).word
         if word != "INCONCLUSIVE" and look < whole:
-            return (f"it went on to {whole} pairs after its look at {look} had decided",)
+            return (f"it went on to {whole} {unit} after its look at {look} had decided",)
         if look >= whole:
             break
     if word == "INCONCLUSIVE" and whole < series.looks[-1]:
-        return (f"it ended at its look at {whole} pairs, which does not decide",)
+        return (f"it ended at its look at {whole} {unit}, which does not decide",)
     return ()
 
 

@@ -226,8 +226,8 @@ def _plates(analysis: Analysis) -> tuple[Plate, ...]:
     found.append(
         Plate(
             name="The session as it ran",
-            caption="Every launch in its order, those of a pair or triple joined. A slope from left "
-            "to right is drift of the machine, which they cancel.",
+            caption="Every launch in its order, those of a pair or triple joined. A slope from "
+            "left to right is drift of the machine, which they cancel.",
             lines=every,
             svg=figures.run_order(analysis),
         )

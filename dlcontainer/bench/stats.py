@@ -129,7 +129,7 @@ def interval(fitted: Fit, level: float) -> Interval:
 
 
 def order_interval(fitted: Fit, level: float) -> Interval:
-    """Give the factor of running second and its t interval."""
+    """Give the factor of running second and its t interval; of pairs, whose errors are one."""
     return _t_interval(fitted.order_effect, fitted, level)
 
 

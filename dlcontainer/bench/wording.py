@@ -1,5 +1,6 @@
 """A verdict in words that a scientist who knows no statistics can act on."""
 
+from dlcontainer.bench import contrasts
 from dlcontainer.bench.across import Across
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.stats import Interval
@@ -70,13 +71,14 @@ def _inconclusive(analysis: Analysis) -> str:
     if verdict.tail:
         return (
             f"No verdict: {verdict.reasons[0]}. A few launches decide the mean: look at "
-            f"{_tail(analysis)}. None is left out, and more pairs of this kind would not help."
+            f"{_tail(analysis)}. None is left out, and more {unit(analysis)} of this kind would "
+            "not help."
         )
     if verdict.reasons:
         text = f"No verdict: {'; '.join(verdict.reasons)}."
     else:
         text = (
-            f"These pairs show neither a difference nor"
+            f"These {unit(analysis)} show neither a difference nor"
             f"{' that there is none' if declared.probe == 'import' else ' equivalence'}."
         )
     if verdict.difference is not None and verdict.difference.low > 0:
@@ -90,7 +92,7 @@ def _tail(analysis: Analysis) -> str:
         for pair in analysis.pairs["pair"]
     }
     return ", ".join(
-        f"pair {number} (lines {places[number][0]} and {places[number][1]})"
+        f"{unit(analysis)[:-1]} {number} (lines {places[number][0]} and {places[number][1]})"
         for number in analysis.verdict.tail
     )
 
@@ -101,9 +103,10 @@ def _more(analysis: Analysis) -> str:
         return ""
     each = f"One pair scatters by {scatter(main.fitted.sd)}"
     if more is None:
-        return f"{each}: on this machine no reasonable number of pairs would decide."
+        return f"{each}: on this machine no reasonable number of {unit(analysis)} would decide."
     total = main.fitted.n + more
-    return f"{each}: a new session would need about {total} pairs, {more} more than this one."
+    need = f"a new session would need about {total} {unit(analysis)}, {more} more than this one"
+    return f"{each}: {need}."
 
 
 def scope(analysis: Analysis) -> str:
@@ -115,7 +118,9 @@ def scope(analysis: Analysis) -> str:
             f"{text} Each side as shipped: the stacks differ, so this says which one is faster "
             "here, not what the container costs."
         )
-    return f"{text} Both sides were asked for the same bits, so what differs is the container."
+    what = contrasts.MEANINGS.get(declared.sides, "")
+    differs = "the container" if what in {"", "the whole"} else what
+    return f"{text} Both sides were asked for the same bits, so what differs is {differs}."
 
 
 def joint_headline(item: Across) -> str:

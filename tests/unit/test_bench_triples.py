@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench import body, cut, report, results, runorder
+from dlcontainer.bench import body, cut, report, results, runorder, wording
 from dlcontainer.bench.analysis import Analysis, analyse
 from dlcontainer.bench.contrasts import together
 from dlcontainer.bench.records import Sample, Series
@@ -101,6 +101,7 @@ def test_arms_without_a_container_or_a_twin(bench: Bench, monkeypatch: pytest.Mo
     two = run(bench, arms=("unpacked", "container"), looks=(2,), native=None)
     assert two.session.declared.arms == ("unpacked", "container")
     assert two.session.arms["unpacked"].why == "asked for by --arms"
+    assert wording.scope(analyse(two)).endswith("so what differs is the runtime.")
     (bench.folder / "samples.jsonl").unlink()
     built = run(bench, arms=("native", "unpacked"), looks=(2,))
     assert {s.arm for s in built.samples} == {"native", "unpacked"}
