@@ -1,7 +1,8 @@
 """How long the analysis of many samples takes, and how much memory: made-up sessions, real code.
 
-Two shapes of the same number of raw values: a session of many steps a launch (a few thousand lines
-with hundreds of values each), and one line for each value, which no session has.
+Three shapes of the same number of raw values: a session of many steps a launch (a few thousand
+lines with hundreds of values each), one of many ranks a launch (`--ranks`: a value is a rank with
+its phases), and one line for each value, which no session has.
 """
 
 import argparse
@@ -43,7 +44,18 @@ def session(pairs: int) -> Session:
     )
 
 
-def records(pairs: int, values: int) -> Iterator[dict[str, object]]:
+def ranks(count: int, draw: random.Random) -> list[Json]:
+    """Give what so many ranks of a launch say."""
+    return [
+        {
+            "rank": rank, "node": f"node{rank // 8}", "wall_s": round(draw.gauss(10, 0.1), 6),
+            "phases": {name: round(draw.random(), 6) for name in ("runtime", "python", "import")},
+        }
+        for rank in range(count)
+    ]  # fmt: skip
+
+
+def records(pairs: int, values: int, *, ranked: bool = False) -> Iterator[dict[str, object]]:
     """Give the lines' fields of a session whose launches hold so many raw values each."""
     draw = random.Random(1)
     yield to_fields(session(pairs))
@@ -53,6 +65,8 @@ def records(pairs: int, values: int) -> Iterator[dict[str, object]]:
     steps: list[Json] = [round(0.05 * draw.uniform(1, 1.1), 6) for _ in range(values - values // 2)]
     losses: list[Json] = [round(2.3 * 0.99**step, 5) for step in range(values // 2)] or [1.0]
     raw: dict[str, Json] = {"loss": losses, "steps_s": steps}
+    if ranked:
+        raw = {"loss": [1.0], "ranks": ranks(values, draw)}
     index = 0
     for pair in stage:
         for position in (0, 1):
@@ -68,11 +82,11 @@ def records(pairs: int, values: int) -> Iterator[dict[str, object]]:
     yield to_fields(End(complete=True, samples=index))
 
 
-def write(path: Path, pairs: int, values: int) -> None:
+def write(path: Path, pairs: int, values: int, *, ranked: bool = False) -> None:
     """Write the file without its writer, which waits for the disk after each line."""
     previous = ""
     with path.open("w") as file:
-        for fields in records(pairs, values):
+        for fields in records(pairs, values, ranked=ranked):
             text, previous = chain.encode(fields, previous)
             file.write(text)
 
@@ -84,23 +98,26 @@ def main() -> None:
     parser.add_argument(
         "--each", type=int, default=400, metavar="K", help="values a launch; 1: lines"
     )
+    parser.add_argument("--ranks", action="store_true", help="a value is a rank")
     parser.add_argument("--json", action="store_true", help="print JSON")
     wanted = parser.parse_args()
     pairs = max(8, wanted.n // wanted.each // 4)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "many.jsonl"
-        write(path, pairs, wanted.each)
+        write(path, pairs, wanted.each, ranked=wanted.ranks)
         megabytes = path.stat().st_size / 1e6
-        gc.set_threshold(50_000)  # as the command does
+        gc.disable()  # as the command does
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         series = results.read(path)
         read_s = time.perf_counter() - began
         word = analyse(series).verdict.word
         seconds = time.perf_counter() - began
+        processor_s = time.process_time() - worked
     found = {
         "values": 4 * pairs * wanted.each, "launches": 4 * pairs, "file_mb": round(megabytes, 1),
-        "read_s": round(read_s, 2), "seconds": round(seconds, 2), "verdict": word,
+        "read_s": round(read_s, 2), "seconds": round(seconds, 2),
+        "processor_s": round(processor_s, 2), "verdict": word,
         "memory_before_mb": round(before),
         "memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }  # fmt: skip

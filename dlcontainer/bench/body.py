@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import expm1, inf
 
-from dlcontainer.bench import figures, qualify, wording
+from dlcontainer.bench import figures, qualify, scorecard, wording
 from dlcontainer.bench.across import across
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.contrasts import Contrast
 from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.findings import Found
 from dlcontainer.bench.metrics import Family
 from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.qualify import Standing
 from dlcontainer.bench.stats import Interval
 
 
-def report(analyses: Sequence[Analysis]) -> dict[str, object]:
-    """Give all sessions, and what they say together."""
+def report(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> dict[str, object]:
+    """Give all sessions, what they say together, and what they make of the literature's claims."""
     standings = qualify.standings(analyses)
     sessions = []
     for analysis in analyses:
@@ -33,7 +34,12 @@ def report(analyses: Sequence[Analysis]) -> dict[str, object]:
         }
         for item in across(analyses)
     ]
-    return {"sessions": sessions, "across": joint}
+    claims = [
+        {"id": s.claim.id, "standing": s.standing, "value": s.value, "why": s.why}
+        for s in scorecard.scores(analyses, found)
+    ]
+    others = [{"file": str(one.path), "sha256": one.sha256} for one in found]
+    return {"sessions": sessions, "across": joint, "findings": others, "scorecard": claims}
 
 
 def session(analysis: Analysis) -> dict[str, object]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlcontainer.errors import BenchDataError
 
@@ -18,8 +18,7 @@ _SUFFIX = f',"{KEY}":"'.encode()
 _LENGTH = len(_SUFFIX) + 64 + len(b'"}\n')
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One verified line: its number in the file (from 1), its text without chain, its chain."""
 
     number: int
@@ -68,7 +67,11 @@ def decode(lines: Iterable[bytes], where: str) -> Iterator[Line]:
     for number, raw in enumerate(lines, start=1):
         if not raw.endswith(b"\n"):
             return
-        text, stated = _parts(raw, f"{where}:{number}")
+        # A place is worded only for a mistake: there may be a million lines without one.
+        begin = len(raw) - _LENGTH
+        if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(b'"}\n'):
+            raise _no_record(f"{where}:{number}")
+        text, stated = raw[:begin] + b"}", raw[begin + len(_SUFFIX) : -3]
         # The bytes are hashed as they stand: what they mean is not asked before they are known
         # to be what was written.
         chain = hashlib.sha256(previous + text).hexdigest().encode()
@@ -94,13 +97,6 @@ def parse(line: Line, where: str) -> dict[str, object]:
     if not isinstance(fields, dict):
         raise _no_record(where)
     return fields
-
-
-def _parts(raw: bytes, where: str) -> tuple[bytes, bytes]:
-    begin = len(raw) - _LENGTH
-    if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(b'"}\n'):
-        raise _no_record(where)
-    return raw[:begin] + b"}", raw[begin + len(_SUFFIX) : -3]
 
 
 def _no_record(where: str) -> BenchDataError:

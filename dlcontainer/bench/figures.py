@@ -1,15 +1,14 @@
 """The figures of a report, from an analysis to SVG; nothing is computed here but places."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
 from markupsafe import Markup
 
-from dlcontainer.bench import runorder
+from dlcontainer.bench import anchors, dots, runorder
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.contrasts import Contrast
-from dlcontainer.bench.pairing import Figure, Pair
+from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.plot import (
     WIDTH,
     Drawing,
@@ -48,8 +47,11 @@ class _Row:
     contrast: Contrast | None = None
 
 
-def forest(analysis: Analysis) -> Markup:
-    """Draw every interval on one axis of ratios, the margin as a band, the pairs as faint dots."""
+def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
+    """Draw every interval on one axis of ratios, the margin as a band, the pairs as faint dots.
+
+    `linked` dots lead to their raw lines; else those of one place are drawn once.
+    """
     rows = _forest_rows(analysis)
     margin = analysis.series.session.declared.margin
     top, pitch, left, right = 20.0, 46.0, 190.0, WIDTH - 132
@@ -71,8 +73,8 @@ def forest(analysis: Analysis) -> Markup:
         drawing.text(0, y + 13, f"{100 * interval.level:.3g} % {row.kind}", "tick")
         if row.figure is not None:
             own = row.contrast.pairs if row.contrast else analysis.pairs[role]
-            for value in _ratios(own, row.figure.metric):
-                drawing.mark(scale.at(value), y + 13, "circle", f"faint {role}")
+            for x, hint, link in dots.of(analysis, row.figure, own, scale, linked=linked):
+                drawing.mark(x, y + 13, "circle", f"faint {role}", hint, link)
         drawing.whisker(scale, interval.low, interval.high, y, role)
         drawing.mark(scale.at(interval.ratio), y, _SHAPES[role], role)
         drawing.text(WIDTH, y - 2, f"{interval.ratio:.3f}", "row", "end")
@@ -143,10 +145,10 @@ def _panel(
     )  # fmt: skip
     drawing.line(left, centre, right, centre, f"whisker {figure.role}")
     pairs = analysis.pairs[figure.role]
-    for i, (pair, value) in enumerate(zip(pairs, _ratios(pairs, figure.metric), strict=True)):
+    for i, (pair, value) in enumerate(zip(pairs, dots.ratios(pairs, figure.metric), strict=True)):
         x = left + (right - left) * (i + 0.5) / len(pairs)
-        hint = f"{figure.role} {pair.number}: {value:.4f} ({_lines_of(pair)})"
-        drawing.mark(x, scale.at(value), _SHAPES[figure.role], figure.role, hint)
+        shape, hint = _SHAPES[figure.role], dots.hint(figure.role, pair, value)
+        drawing.mark(x, scale.at(value), shape, figure.role, hint, dots.link(analysis, pair))
         if len(pairs) <= 16:
             drawing.text(x, bottom + 16, str(pair.number), "tick", "middle")
     drawing.text((left + right) / 2, bottom + 34, "pair, in its order", "axis", "middle")
@@ -170,10 +172,11 @@ def run_order(analysis: Analysis) -> Markup:
         )  # fmt: skip
     for sample in series.samples:
         x, hint = across.at(sample.index), _hint(sample, times.get(sample.index), metric)
+        link = anchors.line(series, sample.line)
         if sample.index not in times:
-            drawing.mark(x, bottom, "cross", "failed", hint)
+            drawing.mark(x, bottom, "cross", "failed", hint, link)
             continue
-        drawing.mark(x, scale.at(times[sample.index]), *_look(sample, series), hint)
+        drawing.mark(x, scale.at(times[sample.index]), *_look(sample, series), hint, link)
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
     legend(drawing, left + 6, 12, runorder.entries(analysis))
     return drawing.svg()
@@ -239,7 +242,7 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     drawn = [(figure, analysis.pairs[figure.role]) for figure in own if figure is not None]
     drawn += [(item.figure, item.pairs) for item in analysis.contrasts]
     for figure, pairs in drawn:
-        values += _ratios(pairs, figure.metric)
+        values += dots.ratios(pairs, figure.metric)
         # A huge interval of few pairs would squeeze all else: it ends in arrows.
         values += [
             bound
@@ -247,13 +250,6 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
             if exp(-1) < bound < exp(1) * max(figure.interval.ratio, 1)
         ]
     return spanning(values, start, end, log=True)
-
-
-def _ratios(pairs: Sequence[Pair], metric: str) -> list[float]:
-    return [
-        (pair.candidate.figure(metric) or 1.0) / (pair.reference.figure(metric) or 1.0)
-        for pair in pairs
-    ]
 
 
 def _look(sample: Sample, series: Series) -> tuple[Shape, str]:
@@ -273,11 +269,6 @@ def _hint(sample: Sample, time: float | None, metric: str) -> str:
     value = sample.error or f"exit code {sample.returncode}" if time is None else f"{time:.4g} s"
     where = f"{sample.role} {sample.pair}" if sample.pair else sample.role
     return f"line {sample.line}: {sample.arm}, {where}, {metric} {value}"
-
-
-def _lines_of(pair: Pair) -> str:
-    first, second = sorted((pair.reference.line, pair.candidate.line))
-    return f"lines {first} and {second}"
 
 
 def _high(value: float) -> str:

@@ -10,10 +10,11 @@ from typing import Literal
 
 from markupsafe import Markup
 
-Shape = Literal["circle", "diamond", "triangle", "ring", "cross"]
+Shape = Literal["circle", "diamond", "triangle", "ring", "cross", "dot"]
 
 WIDTH = 760.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_DECADES = 20.0  # from here on ticks of a logarithmic axis are powers of ten
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +40,8 @@ class Scale:
 
     def ticks(self, about: int = 6) -> list[tuple[float, str]]:
         """Give round values inside the scale, each with its label."""
+        if self.log and self.high > _DECADES * self.low:
+            return self._decades()
         rough = (self.high - self.low) / about
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * s for s in _STEPS if power * s >= rough * 0.999)
@@ -46,6 +49,12 @@ class Scale:
         last = math.floor(self.high / step + 1e-9)
         digits = next(d for d in range(16) if abs(round(step, d) - step) < step * 1e-6)
         return [(n * step, f"{n * step:.{digits}f}") for n in range(first, last + 1)]
+
+    def _decades(self) -> list[tuple[float, str]]:
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        steps = (1, 2, 5) if last - first <= 3 else (1,)
+        every = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        return [(value, f"{value:,.10g}") for value in every if self.low <= value <= self.high]
 
 
 def spanning(
@@ -77,10 +86,22 @@ class Drawing:
         form = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
         self.parts.append(form.format(style, x1, y1, x2, y2))
 
-    def box(self, x: float, y: float, width: float, height: float, style: str) -> None:
-        """Draw a filled rectangle."""
-        form = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>')
-        self.parts.append(form.format(style, x, y, max(width, 0), max(height, 0)))
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        style: str,
+        hint: str = "",
+        link: str = "",
+    ) -> None:
+        """Draw a filled rectangle; its hint shows when it is pointed at."""
+        form = Markup(
+            '<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">{}</rect>'
+        )
+        drawn = form.format(style, x, y, max(width, 0), max(height, 0), _title(hint))
+        self.parts.append(_leading(link, drawn))
 
     def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
         """Write a line of text."""
@@ -95,12 +116,19 @@ class Drawing:
         )
         self.parts.append(form.format(x, y, text))
 
-    def mark(self, x: float, y: float, shape: Shape, style: str, hint: str = "") -> None:
-        """Draw a point; its hint shows when it is pointed at."""
+    def mark(
+        self, x: float, y: float, shape: Shape, style: str, hint: str = "", link: str = ""
+    ) -> None:
+        """Draw a point; its hint shows when it is pointed at, its link leads to its raw line."""
         d = _PATHS[shape]
         form = Markup('<path class="{} {}" transform="translate({:.1f} {:.1f})" d="{}">{}</path>')
-        title = Markup("<title>{}</title>").format(hint) if hint else Markup("")
-        self.parts.append(form.format(style, shape, x, y, d, title))
+        drawn = form.format(style, shape, x, y, d, _title(hint))
+        self.parts.append(_leading(link, drawn))
+
+    def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        """Join points by straight lines."""
+        form = Markup('<polyline class="{}" points="{}"/>')
+        self.parts.append(form.format(style, " ".join(f"{x:.1f},{y:.1f}" for x, y in points)))
 
     def whisker(self, scale: Scale, low: float, high: float, y: float, style: str) -> None:
         """Draw an interval, with arrows where it leaves the figure."""
@@ -122,8 +150,19 @@ class Drawing:
         return form.format(WIDTH, self.height, self.title, Markup("").join(self.parts))
 
 
+def _title(hint: str) -> Markup:
+    return Markup("<title>{}</title>").format(hint) if hint else Markup("")
+
+
+def _leading(link: str, drawn: Markup) -> Markup:
+    # Not in the order of tabs, hundreds would be: the line below a figure leads there as well.
+    form = Markup('<a href="#{}" tabindex="-1">{}</a>')
+    return form.format(link, drawn) if link else drawn
+
+
 _PATHS: dict[Shape, str] = {
     "circle": "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "dot": "M-2,0a2,2 0 1,0 4,0a2,2 0 1,0 -4,0z",
     "ring": "M-3.5,0a3.5,3.5 0 1,0 7,0a3.5,3.5 0 1,0 -7,0z",
     "diamond": "M0,-5.2L5.2,0L0,5.2L-5.2,0z",
     "triangle": "M0,-5L5,4L-5,4z",

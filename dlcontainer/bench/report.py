@@ -1,34 +1,32 @@
-"""The report of sessions, one section each: HTML and Markdown. Samples are never recomputed."""
+"""The report of sessions and findings, one section each. Samples are never recomputed."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import expm1
 from pathlib import Path
 
-from markupsafe import Markup
-
 from dlcontainer import __version__
-from dlcontainer.bench import figures, qualify, tables, wording
+from dlcontainer.bench import (
+    coarse,
+    ecdf,
+    plain,
+    plates,
+    qualify,
+    rawtable,
+    scorecard,
+    tables,
+    wording,
+)
 from dlcontainer.bench.across import Across, across
 from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.exhibits import Exhibit, exhibits
+from dlcontainer.bench.findings import Found
 from dlcontainer.bench.notes import notes
 from dlcontainer.bench.pairing import Figure
+from dlcontainer.bench.plates import Plate
 from dlcontainer.bench.qualify import Standing
 from dlcontainer.bench.tables import Table
-from dlcontainer.errors import BenchDataError
 from dlcontainer.render import render_page
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plate:
-    """A figure with its caption; `lines` names the raw values it was drawn from."""
-
-    name: str
-    caption: str
-    lines: str
-    svg: Markup
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +41,7 @@ class Section:
     headline: str
     sentence: str
     scope: str
+    words: str
     notes: tuple[str, ...]
     tiles: tuple[tuple[str, str, str], ...]
     plates: tuple[Plate, ...]
@@ -63,22 +62,55 @@ class Joint:
     table: Table
 
 
-def html(analyses: Sequence[Analysis], templates: list[Path]) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """All that a report says, settled: it is only set as HTML or Markdown from here on."""
+
+    sections: tuple[Section, ...]
+    joint: tuple[Joint, ...]
+    exhibits: tuple[Exhibit, ...]
+    scorecard: Table
+    files: tuple[str, ...]
+    version: str = __version__
+
+    @property
+    def title(self) -> str:
+        """Name the page."""
+        if self.sections:
+            return f"{self.sections[0].word}: {self.sections[0].title}"
+        return ", ".join(exhibit.title for exhibit in self.exhibits)
+
+
+def page(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> Page:
+    """Settle what is said; raises BenchDataError where one session is there twice."""
+    standings = qualify.standings(analyses)
+    joint = tuple(_joint(item) for item in across(analyses))
+    listed = {a.series.seal: coarse.is_listed(a, len(analyses)) for a in analyses}
+    return Page(
+        sections=tuple(
+            _section(
+                analysis, i, standings[analysis.series.seal], listed=listed[analysis.series.seal]
+            )
+            for i, analysis in enumerate(analyses, start=1)
+        ),
+        joint=joint,
+        exhibits=exhibits(found),
+        scorecard=scorecard.table(scorecard.scores(analyses, found)),
+        files=(*(str(a.series.path) for a in analyses), *(str(one.path) for one in found)),
+    )
+
+
+def html(analyses: Sequence[Analysis], templates: list[Path], found: Sequence[Found] = ()) -> str:
     """Give one self-contained page: no script, nothing fetched.
 
     Raises BenchDataError where one session is there twice.
     """
-    standings = qualify.standings(analyses)
-    sections = [
-        _section(analysis, i, standings[analysis.series.seal])
-        for i, analysis in enumerate(analyses, start=1)
-    ]
-    values = {
-        "sections": sections,
-        "joint": [_joint(item) for item in across(analyses)],
-        "version": __version__,
-    }
-    return render_page(templates, "report/page.html.j2", values)
+    return render(page(analyses, found), templates)
+
+
+def render(settled: Page, templates: list[Path]) -> str:
+    """Set a page as HTML."""
+    return render_page(templates, "report/page.html.j2", {"page": settled})
 
 
 def _joint(item: Across) -> Joint:
@@ -93,39 +125,7 @@ def _joint(item: Across) -> Joint:
     )
 
 
-def write(text: str, target: Path) -> None:
-    """Write a report whole: whoever opens it meanwhile sees the old one.
-
-    Raises BenchDataError where it cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            umask = os.umask(0)
-            os.umask(umask)
-            os.fchmod(file.fileno(), 0o666 & ~umask)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _unwritable(target: Path, error: OSError) -> BenchDataError:
-    return BenchDataError(
-        f"the report cannot be written: {error.strerror}",
-        where=str(target),
-        next_step="choose another place with -o",
-    )
-
-
-def markdown(analyses: Sequence[Analysis]) -> str:
+def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
     """Give a summary for a terminal, an issue or a log."""
     standings = qualify.standings(analyses)
     blocks = []
@@ -141,12 +141,17 @@ def markdown(analyses: Sequence[Analysis]) -> str:
         lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
         lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")
         blocks.append(lines)
+    for one in exhibits(found):
+        blocks.append([f"## {one.title}", "", f"**{one.headline}**", "", one.words])
     # A hostile name must not begin a heading or a line of its own.
     return "\n\n".join("\n".join(" ".join(line.splitlines()) for line in lines) for lines in blocks)
 
 
-def _section(analysis: Analysis, number: int, standing: Standing) -> Section:
+def _section(analysis: Analysis, number: int, standing: Standing, *, listed: bool) -> Section:
     verdict = analysis.verdict
+    folded = [tables.stacks(analysis), *([rawtable.of(analysis)] if listed else [])]
+    ready = ecdf.ready(analysis)
+    shown = [*tables.open_tables(analysis), *([ecdf.table(ready)] if ready else [])]
     return Section(
         anchor=f"session-{number}",
         title=tables.title(analysis),
@@ -156,11 +161,12 @@ def _section(analysis: Analysis, number: int, standing: Standing) -> Section:
         headline=wording.headline(analysis),
         sentence=wording.sentence(analysis),
         scope=wording.scope(analysis),
-        notes=notes(analysis, standing),
+        words=plain.paragraph(analysis),
+        notes=(*notes(analysis, standing), *(() if listed else (coarse.note(analysis),))),
         tiles=_tiles(analysis),
-        plates=_plates(analysis),
-        tables=tuple(table for table in tables.open_tables(analysis) if table.rows),
-        folded=tuple(table for table in tables.folded_tables(analysis) if table.rows),
+        plates=plates.of(analysis, ready, listed=listed),
+        tables=tuple(table for table in shown if table.rows),
+        folded=tuple(table for table in folded if table.rows),
         file=str(analysis.series.path),
     )
 
@@ -194,46 +200,3 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
 
 def _ratio_tile(name: str, figure: Figure) -> tuple[str, str, str]:
     return name, f"{figure.interval.ratio:.3f}", wording.bounds(figure.interval)
-
-
-def _plates(analysis: Analysis) -> tuple[Plate, ...]:
-    pairs = [pair for group in analysis.pairs.values() for pair in group]
-    pairs += [pair for item in analysis.contrasts for pair in item.pairs]
-    paired = tables.ranges(s.line for pair in pairs for s in (pair.reference, pair.candidate))
-    every = tables.ranges(sample.line for sample in analysis.series.samples)
-    margin = wording.percent(analysis.series.session.declared.margin)
-    found = []
-    if pairs:
-        found.append(
-            Plate(
-                name="How much longer?",
-                caption=f"Ratios with their intervals. The band is the margin of {margin} declared "
-                "beforehand, the faint dots are single pairs. Right of 1 the candidate is slower.",
-                lines=paired,
-                svg=figures.forest(analysis),
-            )
-        )
-        found.append(
-            Plate(
-                name="A/A beside A/B",
-                caption="Left a side against itself: what this machine scatters by. Beside it the "
-                "comparison, on the same axis; "
-                f"the line and its band are ratio and {100 * (1 - analysis.alpha):.3g} % interval.",
-                lines=paired,
-                svg=figures.pair_ratios(analysis),
-            )
-        )
-    found.append(
-        Plate(
-            name="The session as it ran",
-            caption="Every launch in its order, those of a pair or triple joined. A slope from "
-            "left to right is drift of the machine, which they cancel.",
-            lines=every,
-            svg=figures.run_order(analysis),
-        )
-    )
-    stacked = figures.phases(analysis)
-    if stacked is not None:
-        caption = "Where the time of a launch goes: the mean of each phase."
-        found.append(Plate(name="Phases", caption=caption, lines=paired, svg=stacked))
-    return tuple(found)

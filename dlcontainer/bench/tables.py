@@ -1,6 +1,5 @@
 """The tables of a report: rows of text, and the raw lines each comes from."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,7 +8,6 @@ from dlcontainer.bench.across import Across
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.metrics import Family, Reading
 from dlcontainer.bench.pairing import Figure
-from dlcontainer.bench.records import Sample
 
 _MEANINGS = {
     "work": "another experiment",
@@ -20,7 +18,10 @@ _MEANINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """Rows under a head; `strong` numbers (from 0) the rows that forbid the comparison."""
+    """Rows under a head; `strong` numbers (from 0) the rows that forbid the comparison.
+
+    `anchor` and `ids` name the places of the table and of its rows in a page.
+    """
 
     name: str
     head: tuple[str, ...]
@@ -28,6 +29,8 @@ class Table:
     note: str = ""
     strong: tuple[int, ...] = ()
     numeric: bool = False
+    anchor: str = ""
+    ids: tuple[str, ...] = ()
 
 
 def title(analysis: Analysis) -> str:
@@ -59,9 +62,18 @@ def open_tables(analysis: Analysis) -> list[Table]:
     ]
 
 
-def folded_tables(analysis: Analysis) -> list[Table]:
-    """Give the tables for who checks."""
-    return [_stacks(analysis), _raw(analysis)]
+def stacks(analysis: Analysis) -> Table:
+    """Give all that both sides attest."""
+    facts = {stack.arm: comparable.flat(stack.facts) for stack in analysis.series.stacks}
+    names = sorted({name for known in facts.values() for name in known})
+    return Table(
+        name="Both stacks, whole",
+        head=("fact", *facts),
+        rows=tuple(
+            (name, *(comparable.shown(known.get(name)) for known in facts.values()))
+            for name in names
+        ),
+    )
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -251,43 +263,4 @@ def _facts(analysis: Analysis) -> Table:
         head=("fact", "value"),
         rows=tuple(rows),
         note="Declared before the first launch (line 1), hashed into the file.",
-    )
-
-
-def _stacks(analysis: Analysis) -> Table:
-    stacks = {stack.arm: comparable.flat(stack.facts) for stack in analysis.series.stacks}
-    names = sorted({name for facts in stacks.values() for name in facts})
-    return Table(
-        name="Both stacks, whole",
-        head=("fact", *stacks),
-        rows=tuple(
-            (name, *(comparable.shown(facts.get(name)) for facts in stacks.values()))
-            for name in names
-        ),
-    )
-
-
-def _raw(analysis: Analysis) -> Table:
-    metric = analysis.series.session.declared.metric
-    return Table(
-        name=f"All {len(analysis.series.samples)} launches",
-        head=("line", "role", "pair", "place", "arm", "mount", metric, "wall_s", "phases", "error"),
-        rows=tuple(_raw_row(sample, metric) for sample in analysis.series.samples),
-        note=f"From {analysis.series.path}; the file has every raw value.",
-    )
-
-
-def _raw_row(sample: Sample, metric: str) -> tuple[str, ...]:
-    time = sample.figure(metric)
-    return (
-        str(sample.line),
-        sample.role,
-        str(sample.pair or ""),
-        ("first", "second", "third")[sample.position],
-        sample.arm,
-        sample.mount,
-        "" if time is None else f"{time:.4f}",
-        f"{sample.wall_s:.4f}",
-        json.dumps({name: round(value, 4) for name, value in sample.phases.items()})[1:-1],
-        sample.error or ("" if sample.ok else f"exit code {sample.returncode}"),
     )

@@ -32,6 +32,16 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="S", min=1.0, help="A rank that takes longer is ended."),
 ]
+ImportTree = Annotated[
+    bool,
+    typer.Option(
+        "--import-tree", help="One run more, of one rank, with what each Python import takes."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="COUNT.json", help="Write it, for `report`."),
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="On the file system to probe.")]
 ReadFile = Annotated[
     Path | None,
@@ -50,13 +60,16 @@ def count(
     tool: With = "auto",
     profile: ProfileName = "lustre",
     timeout: Timeout = 600.0,
+    import_tree: ImportTree = False,
+    target: Output = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Count what a command asks of the file system, per rank and per node; not for timing."""
     import tempfile
+    from dataclasses import asdict
 
-    from dlcontainer.bench import counting
+    from dlcontainer.bench import atomic, counting, imports
     from dlcontainer.bench.slowfs.profiles import PROFILES
     from dlcontainer.bench.slowfs.standin import StandIn
     from dlcontainer.cli.world import here
@@ -65,6 +78,8 @@ def count(
 
     if under is not None and not under.is_dir():
         raise UsageError(f"--under {under}: no such folder")
+    if target is not None:
+        atomic.require(target)
     runner = output.Console(verbose=verbose, quiet=as_json).runner(here().environ)
     chosen = counting.choose(None if tool == "auto" else tool, under, runner)
     with workspace(Path(tempfile.gettempdir()), runner) as work:
@@ -73,10 +88,17 @@ def count(
         )
         shown = StandIn(source=under.absolute(), profile=PROFILES[profile]) if under else None
         counted = counting.count(task, chosen, runner, shown)
+        tree = imports.traced(task, runner) if import_tree else ()
+    modules = {"imports": [asdict(one) for one in tree]} if import_tree else {}
+    body = {"command": command, **counted.body(), **modules}
+    if target is not None:
+        atomic.write(f"{output.document('count', body)}\n", target)
     if as_json:
-        output.emit("count", {"command": command, **counted.body()})
+        output.emit("count", body)
         return
     output.say(_table(counted))
+    if target is not None:
+        output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
 
 
 def _table(counted: "Counted") -> str:

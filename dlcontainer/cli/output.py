@@ -21,9 +21,14 @@ def say(text: str) -> None:
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
     """Print a result as JSON: one object, its schema first."""
+    print(document(schema, body))
+
+
+def document(schema: str, body: Mapping[str, object]) -> str:
+    """Give a result as JSON: one object, its schema first."""
     import json
 
-    print(json.dumps({"schema": f"dlcontainer/{schema}/1", **body}, indent=1))
+    return json.dumps({"schema": f"dlcontainer/{schema}/1", **body}, indent=1)
 
 
 def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:

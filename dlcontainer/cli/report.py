@@ -1,5 +1,8 @@
-"""`dlcontainer report`: what a session's samples say, as HTML, Markdown or JSON."""
+"""`dlcontainer report`: what samples say, as HTML, Markdown, CSV or JSON."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -14,13 +17,25 @@ def report(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE.jsonl...", help="Sessions, and from three allocations on also together."
+            metavar="FILE...",
+            help="Sessions (from three allocations on also together), and what `bench count` and "
+            "`bench storm` wrote with -o.",
         ),
     ],
     target: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.html", help="Write one page with figures."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.html",
+            help="Write a page with figures; beside it the same as Markdown, and all raw values as "
+            "CSV. A name in .md or .csv: that alone.",
+        ),
     ] = None,
+    formats: Annotated[
+        str,
+        typer.Option("--format", metavar="html,md,csv", help="Which of these -o writes."),
+    ] = "",
     fail_on: Annotated[
         str,
         typer.Option(
@@ -33,19 +48,28 @@ def report(
     verbose: options.Verbose = False,
 ) -> None:
     """Report measured sessions; a verdict alone is never an error."""
-    from dlcontainer.bench import body, results
+    from dlcontainer.bench import atomic, body, findings, results
+    from dlcontainer.bench import files as written
     from dlcontainer.bench import report as reporting
     from dlcontainer.bench.across import across
     from dlcontainer.bench.analysis import analyse
     from dlcontainer.cli.world import here
 
     failing = _words(fail_on)
-    if target is not None and target.resolve() in {path.resolve() for path in files}:
-        raise UsageError("the report would replace its own samples", next_step="-o report.html")
-    analyses = [analyse(results.read(path)) for path in files]
+    if formats and target is None:
+        raise UsageError("--format without -o", next_step="name the file: -o report.html")
+    wanted = written.targets(target, formats) if target else ()
+    if target is not None:
+        written.check(wanted, target, files)
+        atomic.require(target)
+    found = [findings.read(path) for path in files if findings.is_one(path)]
+    others = {one.path for one in found}
+    with _no_search_for_cycles():
+        analyses = [analyse(results.read(path)) for path in files if path not in others]
     if target is not None:
         templates = here().resources.template_folders()
-        reporting.write(reporting.html(analyses, templates), target)
+        settled = reporting.page(analyses, found)
+        written.write(wanted, settled, [analysis.series for analysis in analyses], templates)
     words = [(str(a.series.path), a.verdict.word) for a in analyses]
     words += [
         (f"across {len(item.members)} allocations", item.word)
@@ -54,17 +78,30 @@ def report(
     ]
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
     if as_json:
-        written = str(target) if target else None
-        output.emit("report", {**body.report(analyses), "written": written})
+        paths = [str(one.path) for one in wanted]
+        said = {"written": str(target) if target else None, "files": paths}
+        output.emit("report", {**body.report(analyses, found), **said})
         raise typer.Exit(1 if bad else 0)
-    output.say(reporting.markdown(analyses))
-    if target is not None:
-        output.say(f"\nwrote {target}")
+    output.say(reporting.markdown(analyses, found))
+    if wanted:
+        output.say(f"\nwrote {', '.join(str(one.path) for one in wanted)}")
     if bad:
         raise ChecksFailedError(
             f"{len(bad)} of {len(words)} verdicts are of --fail-on",
             why=", ".join(bad),
         )
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Leave the collector off: all of what is read is kept, and searching it takes a tenth."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _slug(word: str) -> str:

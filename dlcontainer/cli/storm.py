@@ -51,6 +51,10 @@ Keep = Annotated[
     Path | None,
     typer.Option("--keep", metavar="FILE.json", help="Keep what was measured on this machine."),
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="STORM.json", help="Write it, for `report`."),
+]
 ProfileName = Annotated[
     Literal["lustre", "nfs", "gpfs"],
     typer.Option("--profile", help="What the file system's clients keep."),
@@ -69,10 +73,12 @@ def storm(
     loads: Loads = None,
     keep: Keep = None,
     profile: ProfileName = "lustre",
+    target: Output = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Predict the time until the last rank has imported: from a tree, an image, or staged."""
+    from dlcontainer.bench import atomic
     from dlcontainer.bench.storm import facts, measure
     from dlcontainer.bench.storm.model import Job
     from dlcontainer.bench.storm.ways import Case, rows
@@ -85,6 +91,8 @@ def storm(
         raise UsageError(f"{subject}: no such image or folder")
     if subject is not None and subject.is_dir() and module is None:
         raise UsageError("--module: a folder does not say what ranks import")
+    if target is not None:
+        atomic.require(target)
     world = here()
     settled = world.site(site).value
     found = facts.gather(facts_file, settled, path)
@@ -101,10 +109,15 @@ def storm(
     of_node = cores or (settled.cpu.cores if settled.cpu else None) or world.host.cores
     job = Job(nodes=nodes, ranks=ranks, cores=of_node)
     predicted = rows(case, job)
+    body = _body(case, job, predicted, (found, measured))
+    if target is not None:
+        atomic.write(f"{output.document('storm', body)}\n", target)
     if as_json:
-        output.emit("storm", _body(case, job, predicted, (found, measured)))
+        output.emit("storm", body)
         return
     _print(case, job, predicted, (found, measured))
+    if target is not None:
+        output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
 
 
 def _measured(
@@ -169,16 +182,22 @@ def _of_image(
 def _body(
     case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
 ) -> dict[str, object]:
+    import math
     from dataclasses import asdict
 
     from dlcontainer.bench.storm.ways import WAYS, curve, launches_to_pay, nodes_to_pay
 
     found, measured = known
+    # JSON has no infinity: null is a server that never fills.
+    full = [row.saturates_at if math.isfinite(row.saturates_at) else None for row in predicted]
     return {
         "job": asdict(job),
         "measured": asdict(measured),
         "facts": [asdict(fact) for fact in found.facts],
-        "rows": [{**asdict(row), "seconds": row.seconds} for row in predicted],
+        "rows": [
+            {**asdict(row), "seconds": row.seconds, "saturates_at": nodes}
+            for row, nodes in zip(predicted, full, strict=True)
+        ],
         "launches_until_staging_pays": launches_to_pay(predicted),
         "nodes_until_it_pays": {way: nodes_to_pay(case, job, way) for way in WAYS if way != "tree"},
         "curve": curve(case, job),

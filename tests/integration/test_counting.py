@@ -61,3 +61,25 @@ def test_bench_count_of_a_command_that_fails(user: World, source: Path) -> None:
     ]
     done = user.run(*argv, code=7)
     assert "No such file" in done.stderr
+
+
+def test_an_import_tree_is_a_run_of_its_own_for_the_report(
+    user: World, source: Path, tmp_path: Path
+) -> None:
+    (source / "pkg/inner.py").write_text("import json\n")
+    (source / "pkg/__init__.py").write_text("from pkg import inner\n")
+    code = f"import sys; sys.path.insert(0, {str(source)!r}); import pkg"
+    base: list[str | Path] = ["bench", "count", "--under", source, "--with", "strace"]
+    command: list[str | Path] = ["--", sys.executable, "-B", "-c", code]
+    target, page = tmp_path / "a count.json", tmp_path / "page.html"
+    user.run(*base, "--import-tree", "-o", target, *command)
+    body = json.loads(target.read_text())
+    depths = {module["name"]: module["depth"] for module in body["imports"]}
+    assert depths["pkg"] == 0
+    assert depths["pkg.inner"] == 1
+    assert depths["json"] == 2
+    user.run("report", target, "-o", page)
+    assert "pkg.inner" in page.read_text()
+    done = user.run(*base, "--import-tree", "--", sys.executable, "-E", "-c", "pass", code=7)
+    assert "does not reach it" in done.stderr
+    user.run(*base, "-o", tmp_path / "no/a.json", *command, code=7)

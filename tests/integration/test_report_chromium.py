@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import report, results
+from dlcontainer.bench import findings, report, results
 from dlcontainer.bench.analysis import analyse
+from tests import findings as made
 
 CHECKOUT = Path(__file__).parents[2]
 RECORDINGS = CHECKOUT / "tests" / "recorded" / "bench"
@@ -63,7 +64,8 @@ def browser(tmp_path: Path) -> Browser:
 def page(tmp_path: Path) -> Path:
     analyses = [analyse(results.read(path)) for path in sorted(RECORDINGS.glob("*.jsonl"))]
     path = tmp_path / "a report's <page> & #1.html"
-    path.write_text(report.html(analyses, [CHECKOUT / "templates"]))
+    found = [findings.read(one) for one in made.all_of(tmp_path)]
+    path.write_text(report.html(analyses, [CHECKOUT / "templates"], found))
     return path
 
 
@@ -71,7 +73,43 @@ def test_the_page_loads_without_a_word_on_the_console(browser: Browser, page: Pa
     dom, console = browser.show(page, "--dump-dom")
     assert console == []
     assert dom.count('class="session"') == len(list(RECORDINGS.glob("*.jsonl")))
+    assert dom.count('class="session exhibit"') == 4
+    for name in ("When are they ready?", "Break-even", "Predicted and measured", "Import tree",
+                 "Where the seconds go", "Operations", "Claims of the literature"):  # fmt: skip
+        assert name in dom
     assert dom.count("<figure>") == dom.count("</svg>") == page.read_text().count("<figure>")
+
+
+# What a person does, done by a script that is not of the page: a click on a mark.
+_CLICK = """<script>
+const mark = document.querySelector("svg a[href^='#raw-']");
+mark.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
+setTimeout(() => {
+  const row = document.querySelector(":target");
+  const folded = row && row.closest("details");
+  const link = mark.getAttribute("href").slice(1);
+  document.title = [row && row.id === link, folded && folded.open, row && row.tagName].join();
+}, 500);
+</script>"""
+
+
+def test_a_mark_leads_to_its_raw_line_and_unfolds_it(browser: Browser, page: Path) -> None:
+    text = page.read_text().replace("default-src 'none'", "default-src 'unsafe-inline'")
+    page.write_text(text.replace("</body>", f"{_CLICK}</body>"))
+    dom, _ = browser.show(page, "--dump-dom", "--virtual-time-budget=3000")
+    assert "<title>true,true,TR</title>" in dom
+
+
+def test_nothing_is_wider_than_the_page(browser: Browser, page: Path) -> None:
+    script = """<script>addEventListener("load", () => {
+      const root = document.documentElement;
+      document.title = "over " + (root.scrollWidth - root.clientWidth);
+    });</script>"""
+    text = page.read_text().replace("default-src 'none'", "default-src 'unsafe-inline'")
+    page.write_text(text.replace("</body>", f"{script}</body>"))
+    for size in ("1100,900", "520,900"):
+        dom, _ = browser.show(page, "--dump-dom", f"--window-size={size}")
+        assert "<title>over 0</title>" in dom
 
 
 @pytest.mark.parametrize(

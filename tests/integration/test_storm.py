@@ -81,6 +81,14 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert again["rows"] == body["rows"]
     said = user.run("bench", "storm", "--loads", kept, *JOB).stdout
     assert "8 of these are assumed" in said
+    # Written for the report, which reads it; a server that never fills is null there.
+    target, page = tmp_path / "storm.json", tmp_path / "page.html"
+    again = user.run("bench", "storm", "--loads", kept, "--fs", facts, *JOB, "-o", target)
+    assert f"wrote {target}" in again.stdout
+    body = json.loads(target.read_text(), parse_constant=pytest.fail)
+    assert body["rows"][-1]["saturates_at"] is None
+    user.run("report", target, "-o", page)
+    assert "Break-even" in page.read_text()
 
 
 def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:

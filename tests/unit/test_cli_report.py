@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.cli import main
+from tests import findings as made
 from tests.unit.test_bench_analysis import RECORDINGS
 
 EQUAL, SLOWER = str(RECORDINGS / "equal.jsonl"), str(RECORDINGS / "slower-3-percent.jsonl")
@@ -47,7 +48,29 @@ def test_a_page_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     target = tmp_path / "a b.html"
     assert run(EQUAL, SLOWER, "-o", str(target)) == 0
     assert "EQUIVALENT" in target.read_text()
-    assert f"wrote {target}" in capsys.readouterr().out
+    assert f"wrote {target}, {tmp_path}/a b.md, {tmp_path}/a b.csv" in capsys.readouterr().out
+    assert "EQUIVALENT" in (tmp_path / "a b.md").read_text()
+    assert (tmp_path / "a b.csv").read_bytes().startswith(b"file,line,seal,index,role")
+    assert run(EQUAL, "-o", str(target), "--format", "html", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["files"] == [str(target)]
+
+
+def test_findings_beside_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(path) for path in made.all_of(tmp_path)]
+    assert run(*paths, EQUAL, "-o", str(tmp_path / "a.html")) == 0
+    said = capsys.readouterr().out
+    assert "EQUIVALENT within" in said
+    assert "Storm prediction" in said
+    assert run(*paths, EQUAL, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["findings"]) == 4
+    standings = {score["id"]: score["standing"] for score in found["scorecard"]}
+    assert standings["copper-byte-code"] == standings["summit-no-impact"] == "supported"
+
+
+def test_format_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(EQUAL, "--format", "csv") == 2
+    assert "-o report.html" in capsys.readouterr().err
 
 
 def test_the_samples_are_not_replaced(capsys: pytest.CaptureFixture[str]) -> None:

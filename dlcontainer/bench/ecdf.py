@@ -1,0 +1,150 @@
+"""Time until ready as a distribution: what share of ranks is ready by when, one step line an arm.
+
+Descriptive: the ranks of one launch are no replicates, and no verdict is drawn from them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dlcontainer.bench import anchors
+from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.plot import (
+    WIDTH,
+    Drawing,
+    Scale,
+    Shape,
+    horizontal_axis,
+    legend,
+    spanning,
+    vertical_axis,
+)
+from dlcontainer.bench.records import Sample
+from dlcontainer.bench.tables import Table
+
+# A step line of more points than this looks the same.
+_MOST_STEPS = 400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """One arm's ready times, s, ascending, each with its line; `unit` is "ranks" or "launches"."""
+
+    name: str
+    unit: str
+    points: tuple[tuple[float, int], ...]
+
+    def quantile(self, share: float) -> float:
+        """Give the smallest time by which this share is ready."""
+        count = len(self.points)
+        return self.points[min(count - 1, max(0, -int(-share * count // 1) - 1))][0]
+
+
+def ready(analysis: Analysis) -> tuple[Ready, ...]:
+    """Give the ready times of each kind of launch that was compared, a rank each where listed."""
+    declared = analysis.series.session.declared
+    metric = declared.metric
+    kinds: dict[str, list[Sample]] = {arm: [] for arm in declared.arms}
+    for pair in analysis.pairs["pair"]:
+        for sample in (pair.reference, pair.candidate):
+            kinds[sample.arm].append(sample)
+    first = declared.arms[0]
+    for item in analysis.contrasts:
+        if item.sides[0] != first:
+            kinds[item.sides[0]] += [pair.reference for pair in item.pairs]
+    for pair in analysis.pairs["joiner"]:
+        name = f"{pair.candidate.arm}, joining"
+        kinds.setdefault(name, []).append(pair.candidate)
+    found = []
+    for name, samples in kinds.items():
+        ranked = [(time, s.line) for s in samples for time in _of_ranks(s, metric)]
+        unit = "ranks" if ranked else "launches"
+        points = ranked or [(t, s.line) for s in samples if (t := s.figure(metric)) is not None]
+        if points:
+            found.append(Ready(name=name, unit=unit, points=tuple(sorted(points))))
+    return tuple(found)
+
+
+def _of_ranks(sample: Sample, metric: str) -> list[float]:
+    # As a field of its own where the format has one, else among the raw values.
+    listed = plain(getattr(sample, "ranks", None)) or sample.values.get("ranks")
+    if not isinstance(listed, list):
+        return []
+    times = (_of_rank(rank, metric) for rank in listed if isinstance(rank, dict))
+    return [time for time in times if time is not None and 0 < time < float("inf")]
+
+
+def _of_rank(rank: Mapping[str, object], metric: str) -> float | None:
+    values, phases = rank.get("values"), rank.get("phases")
+    for time in (
+        rank.get(metric),
+        values.get(metric) if isinstance(values, dict) else None,
+        sum(phases.values()) if isinstance(phases, dict) and phases else None,
+        rank.get("wall_s"),
+    ):
+        if isinstance(time, int | float) and not isinstance(time, bool):
+            return float(time)
+    return None
+
+
+def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) -> Markup:
+    """Draw the share that is ready over time; `linked` steps lead to their raw lines."""
+    top, bottom, left, right = 34.0, 250.0, 64.0, WIDTH - 20
+    unit = arms[0].unit
+    drawing = Drawing(title=f"Share of {unit} that are ready, over time", height=bottom + 44)
+    across = spanning([time for arm in arms for time, _ in arm.points], left, right)
+    up = Scale(low=0.0, high=1.0, start=bottom, end=top)
+    horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
+    vertical_axis(drawing, up, left=left, right=right, name=f"share of {unit}")
+    for arm in arms:
+        shape, style = _look(arm, analysis)
+        steps = _steps(arm)
+        corners = [(left, up.at(0))]
+        for time, share, _ in steps:
+            corners += [(across.at(time), corners[-1][1]), (across.at(time), up.at(share))]
+        drawing.path([*corners, (right, up.at(1))], f"step {style}")
+        for time, share, number in steps if linked else ():
+            hint = f"line {number}: {arm.name}, {time:.4g} s, {share:.0%} ready"
+            link = anchors.line(analysis.series, number)
+            drawing.mark(across.at(time), up.at(share), shape, style, hint, link)
+    named: list[tuple[Shape | None, str, str]] = [(*_look(arm, analysis), arm.name) for arm in arms]
+    legend(drawing, left + 6, 12, named)
+    return drawing.svg()
+
+
+def _look(arm: Ready, analysis: Analysis) -> tuple[Shape, str]:
+    """Give the mark that the arm has in the other figures."""
+    declared = analysis.series.session.declared
+    reference, candidate = declared.sides
+    looks: dict[str, tuple[Shape, str]] = {
+        reference: ("circle", "reference"),
+        candidate: ("diamond", "pair"),
+    }
+    between: tuple[Shape, str] = ("circle", "between")
+    joining: tuple[Shape, str] = ("triangle", "joiner")
+    return looks.get(arm.name, between if arm.name in declared.arms else joining)
+
+
+def _steps(arm: Ready) -> list[tuple[float, float, int]]:
+    count = len(arm.points)
+    every = max(1, -(-count // _MOST_STEPS))
+    places = sorted({*range(every - 1, count, every), count - 1})
+    return [(arm.points[i][0], (i + 1) / count, arm.points[i][1]) for i in places]
+
+
+def table(arms: Sequence[Ready]) -> Table:
+    """Give median, p95 and the last of each arm."""
+    rows = tuple(
+        (arm.name, f"{len(arm.points):,} {arm.unit}",
+         *(f"{arm.quantile(share):.3f}" for share in (0.5, 0.95, 1.0)))
+        for arm in arms
+    )  # fmt: skip
+    return Table(
+        name="Time until ready",
+        head=("side", "of", "p50, s", "p95, s", "last, s"),
+        rows=rows,
+        note="Descriptive: the ranks of one launch are no replicates.",
+        numeric=True,
+    )

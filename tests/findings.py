@@ -1,0 +1,100 @@
+"""Made-up findings, as `bench count -o`, `bench storm -o` and the storm's benchmark write them."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from dlcontainer.bench.slowfs.counters import METADATA
+from dlcontainer.bench.storm.model import FileSystem, Job, Load
+from dlcontainer.bench.storm.ways import Case, Staging, Way, curve, nodes_to_pay, rows
+
+LOADS: dict[Way, Load] = {
+    "tree": Load(shared_operations=3000, own_operations=1200, read_waits=300, mb=120, cpu_s=1.5),
+    "image per node": Load(
+        shared_operations=7, own_operations=0, read_waits=200, mb=70, cpu_s=1.5, start_s=0.2
+    ),
+    "staged": Load(
+        shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1.5, start_s=0.2
+    ),
+}
+
+
+def storm(*, assumed: bool = False, launches: int | None = 2) -> dict[str, object]:
+    system = FileSystem(latency_s=0.0005, rate=20_000, read_s=0.001)
+    case = Case(loads=LOADS, staging=Staging(mb=330, network_mb_s=1000), system=system)
+    job = Job(nodes=128, ranks=8, cores=64)
+    fact = {"key": "latency_ms", "value": 0.5, "source": "probed <here>", "assumed": assumed}
+    return {
+        "schema": "dlcontainer/storm/1",
+        "job": {"nodes": 128, "ranks": 8, "cores": 64},
+        "measured": {"subject": "torch | <b>", "profile": "lustre", "image_mb": 330.0},
+        "facts": [fact],
+        "rows": [
+            {
+                "way": row.way,
+                "seconds": row.seconds,
+                "prediction": {
+                    "seconds": row.prediction.seconds,
+                    "processor_s": row.prediction.processor_s,
+                    "metadata_s": row.prediction.metadata_s,
+                    "read_s": row.prediction.read_s,
+                    "busy": row.prediction.busy,
+                },
+                "saturates_at": None if row.way == "staged" else row.saturates_at,
+                "staging": row.staging,
+            }
+            for row in rows(case, job)
+        ],
+        "launches_until_staging_pays": launches,
+        "nodes_until_it_pays": {"staged": nodes_to_pay(case, job, "staged")},
+        "curve": curve(case, job),
+    }
+
+
+def trial(factor: float = 1.04) -> dict[str, object]:
+    predicted = {f"{nodes} nodes": 1.7 * nodes for nodes in (1, 2, 4, 8)}
+    settled = {"overhead": {"operation_s": 0.0004}, "predicted": predicted}
+    frozen = hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest()
+    points = [
+        {"name": name, "predicted": s, "measured": [factor * s, 1.01 * factor * s, 0.99 * s]}
+        for name, s in predicted.items()
+    ]
+    return {
+        "schema": "dlcontainer/benchmark-storm/1", "frozen": frozen, **settled,
+        "points": points, "machine": {"cores": 2},
+    }  # fmt: skip
+
+
+def count(
+    operations: Mapping[str, int] | None = None, *, pyc: int = 690, so: int = 27
+) -> dict[str, object]:
+    found = dict(operations or {"stat": 4562, "open": 900, "failed_open": 559, "read": 700})
+    one = {"operations": found, "bytes": 9, "unique_files": 717, "pyc": pyc, "so": so}
+    imports = [
+        {"name": "torch", "depth": 0, "self_us": 100_000, "total_us": 900_000},
+        {"name": "torch._C", "depth": 1, "self_us": 300_000, "total_us": 300_000},
+        {"name": "numpy<b>", "depth": 1, "self_us": 100_000, "total_us": 500_000},
+        {"name": "numpy.core", "depth": 2, "self_us": 400_000, "total_us": 400_000},
+        {"name": "site", "depth": 0, "self_us": 100_000, "total_us": 100_000},
+    ]
+    return {
+        "schema": "dlcontainer/count/1", "command": ["python", "-c", "import torch"],
+        "tool": "strace", "sees": "calls", "ranks": 1, "per_rank": [one], "per_node": one,
+        "slowest_s": 3.0, "setting": {}, "imports": imports,
+    }  # fmt: skip
+
+
+def of_slowfs() -> dict[str, object]:
+    found: dict[str, int] = {**dict.fromkeys(METADATA, 5), "read": 1190}
+    return {**count(found), "tool": "slowfs", "per_rank": [], "imports": []}
+
+
+def write(path: Path, body: Mapping[str, object]) -> Path:
+    path.write_text(json.dumps(body, indent=1))
+    return path
+
+
+def all_of(folder: Path) -> list[Path]:
+    bodies = {"storm": storm(), "trial": trial(), "count": count(), "slowfs": of_slowfs()}
+    return [write(folder / f"{name}.json", body) for name, body in bodies.items()]
