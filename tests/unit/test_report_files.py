@@ -11,8 +11,9 @@ from dlcontainer.bench import atomic, csvfile, ecdf, files, markdown, plain, rep
 from dlcontainer.bench.analysis import analyse
 from dlcontainer.bench.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
-from tests import benchseries
+from tests import benchseries, benchtriples
 from tests.benchseries import Plan
+from tests.benchtriples import Triples
 from tests.unit.test_bench_analysis import RECORDINGS, recorded
 from tests.unit.test_bench_report import HOSTILE, TEMPLATES, hostile
 
@@ -238,3 +239,12 @@ def test_a_person_who_was_not_there() -> None:
     assert "is to be quoted" in plain.paragraph(recorded("noisy"))
     assert "nothing about many nodes" in plain.paragraph(recorded("import"))
     assert "the two stacks differ" in plain.paragraph(recorded("as-shipped"))
+
+
+def test_three_arms_are_all_drawn_and_linked(tmp_path: Path) -> None:
+    analysis = analyse(results.read(benchtriples.write(tmp_path / "a.jsonl", Triples())))
+    assert [one.name for one in ecdf.ready(analysis)] == ["native", "unpacked", "container"]
+    page = report.html([analysis], TEMPLATES)
+    ids = set(re.findall(r' id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= ids
+    assert 'class="step between"' in page
