@@ -32,6 +32,14 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="S", min=1.0, help="A rank that takes longer is ended."),
 ]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Write which files were opened, in order, for `build --order-from`.",
+    ),
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="On the file system to probe.")]
 ReadFile = Annotated[
     Path | None,
@@ -50,12 +58,14 @@ def count(
     tool: With = "auto",
     profile: ProfileName = "lustre",
     timeout: Timeout = 600.0,
+    trace: TraceFile = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Count what a command asks of the file system, per rank and per node; not for timing."""
     import tempfile
 
+    from dlcontainer import opened
     from dlcontainer.bench import counting
     from dlcontainer.bench.slowfs.profiles import PROFILES
     from dlcontainer.bench.slowfs.standin import StandIn
@@ -73,6 +83,8 @@ def count(
         )
         shown = StandIn(source=under.absolute(), profile=PROFILES[profile]) if under else None
         counted = counting.count(task, chosen, runner, shown)
+    if trace is not None:
+        opened.write(counted.trace(under), trace)
     if as_json:
         output.emit("count", {"command": command, **counted.body()})
         return
