@@ -49,7 +49,7 @@ def describe(
     folder.mkdir()
     made = provenance.gather(plan, sources)
     if plan.recipe.slim:
-        made["slim"] = _removed(tree, folder)
+        made["slim"] = removed(tree, folder)
     texts = {
         SBOM: sbom.render(_subject(plan, sources), found),
         provenance.PATH: provenance.render(made),
@@ -73,7 +73,8 @@ def libraries(tree: Tree, folder: Path) -> tuple[Library, ...]:
     return elf.libraries(tree.fetch(wanted, folder))
 
 
-def _removed(tree: Tree, folder: Path) -> dict[str, object]:
+def removed(tree: Tree, folder: Path) -> dict[str, object]:
+    """Tell what the step `slim` has removed, by name."""
     report = tree.fetch([slimming.REPORT], folder)[slimming.REPORT]
     return {name: asdict(one) for name, one in slimming.read(report.read_text()).items()}
 
