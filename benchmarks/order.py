@@ -46,6 +46,7 @@ from dlcontainer.shell import ProcessRunner
 from dlcontainer.sorting import sort
 
 NAMES = ("as it comes", "by the trace")
+PLACES = ("disk", "stand-in")
 QUIET = ("-noappend", "-quiet", "-no-progress")
 
 
@@ -117,8 +118,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folder is removed then too
     with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=options.folder) as name:
         bench, tree = _prepare(Path(name), options)
-        actions = {f"disk {one}": bench.from_disk(one) for one in NAMES}
-        actions |= {f"stand-in {one}": bench.from_stand_in(one) for one in NAMES}
+        makers = {"disk": bench.from_disk, "stand-in": bench.from_stand_in}
+        actions = {f"{at} {one}": makers[at](one) for at in options.places for one in NAMES}
         samples = interleave(actions, rounds=options.n, seed=options.seed)
         sizes = {one: bench.image(one).stat().st_size / 1e6 for one in NAMES}
     rows = _rows(samples, bench.seen, sizes)
@@ -156,6 +157,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, default=Path("/var/tmp"), help="folder on disk (default /var/tmp)"
     )
+    parser.add_argument("--places", nargs="+", choices=PLACES, default=PLACES, help="(both)")
     parser.add_argument("--json", action="store_true", help="print JSON with the raw samples")
     options = parser.parse_args()
     if options.n < 1:
@@ -197,17 +199,20 @@ def _rows(
 ) -> list[Row]:
     plain, ordered = NAMES
     # The round before the first is thrown away there too.
-    calls = {name: [float(one.metadata + one.reads) for one in seen[name][1:]] for name in NAMES}
-    read = {name: [one.bytes / 1e6 for one in seen[name][1:]] for name in NAMES}
+    counted = {name: one[1:] for name, one in seen.items()}
     found = [
-        (f"cold import, {place}", samples[f"{place} {plain}"], samples[f"{place} {ordered}"], "s")
-        for place in ("disk", "stand-in")
+        (f"cold import, {at}", samples[f"{at} {plain}"], samples[f"{at} {ordered}"], "s")
+        for at in PLACES
+        if f"{at} {plain}" in samples
     ]
-    found += [
-        ("calls that reach the stand-in", calls[plain], calls[ordered], ""),
-        ("read from it", read[plain], read[ordered], "MB"),
-        ("size", [sizes[plain]], [sizes[ordered]], "MB"),
-    ]
+    if counted:
+        for what, unit, value in (
+            ("calls that reach the stand-in", "", lambda one: float(one.metadata + one.reads)),
+            ("read from it", "MB", lambda one: one.bytes / 1e6),
+        ):
+            one, other = ([value(each) for each in counted[name]] for name in NAMES)
+            found.append((what, one, other, unit))
+    found.append(("size", [sizes[plain]], [sizes[ordered]], "MB"))
     return [
         Row(
             what=what,
