@@ -273,4 +273,5 @@ def _facts(
         steps=tuple(progress.times),
         seconds=time.monotonic() - start,
         squash=squash(workshop.level),
+        order=workshop.order.digest if workshop.order else None,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dlcontainer import record, rootfs, sbom
+from dlcontainer.engines.apptainer import squash
 from dlcontainer.explain import Inputs
 from dlcontainer.machine import source_date
 from dlcontainer.plan import Plan
@@ -28,7 +29,8 @@ def found(plan: Plan, workshop: Workshop, there: Mapping[str, Path]) -> Written 
     lock = workshop.bundle.lock.digest if workshop.bundle else None
     if written is None or (written.digest, written.lock) != (plan.digest, lock):
         return None
-    if written.moment != source_date(workshop.host.environ):
+    packing = (squash(workshop.level), workshop.order.digest if workshop.order else None)
+    if (written.moment, written.packing) != (source_date(workshop.host.environ), packing):
         return None
     if not plan.recipe.base.image:
         base = rootfs.recall(plan, workshop.cache, workshop.bundle)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dlcontainer import __version__
 from dlcontainer.engines.apptainer import SQUASH
@@ -40,13 +41,16 @@ class Facts:
     lock: str | None = None
     # mksquashfs's settings
     squash: tuple[str, ...] = SQUASH
+    # digest of the trace that its files are ordered by
+    order: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
     """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's.
 
-    `moment` is the SOURCE_DATE_EPOCH that it was built with.
+    `moment` is the SOURCE_DATE_EPOCH that it was built with; `packing` are mksquashfs's settings
+    and the digest of the trace that its files are ordered by.
     """
 
     sha256: str
@@ -55,6 +59,7 @@ class Written:
     base: str | None = None
     lock: str | None = None
     moment: int | None = None
+    packing: tuple[tuple[str, ...], str | None] | None = None
 
 
 def write(path: Path, facts: Facts) -> Written:
@@ -76,6 +81,7 @@ def write(path: Path, facts: Facts) -> Written:
             "version": trial.version,
             "mode": trial.build_mode,
             "squash": list(facts.squash),
+            "order": facts.order,
         },
         "built_on": {
             "arch": facts.host.arch,
@@ -98,6 +104,7 @@ def write(path: Path, facts: Facts) -> Written:
         digest=plan.digest,
         base=base.sha256 if isinstance(base, BaseTree) else None,
         lock=facts.lock,
+        packing=(facts.squash, facts.order),
     )
 
 
@@ -120,6 +127,11 @@ def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
         "digest": base.digest,
         "platform_digest": base.platform_digest,
     }
+
+
+def _packing(engine: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
+    order = engine.get("order")
+    return tuple(map(str, engine.get("squash") or ())), None if order is None else str(order)
 
 
 def beside(image: Path) -> Path:
@@ -152,6 +164,7 @@ def read(path: Path) -> Written | None:
             base=(body.get("base") or {}).get("sha256"),
             lock=body.get("lock"),
             moment=body.get("provenance", {}).get("source_date_epoch"),
+            packing=_packing(body.get("engine") or {}),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(

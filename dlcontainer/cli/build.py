@@ -63,6 +63,14 @@ Level = Annotated[
         help="zstd's level of the image: 3 is quick; 15 is smaller, for what is published.",
     ),
 ]
+Order = Annotated[
+    Path | None,
+    typer.Option(
+        "--order-from",
+        metavar="TRACE",
+        help="Files of this trace first, in its order (`bench count --trace`).",
+    ),
+]
 Shell = Annotated[
     bool,
     typer.Option("--shell-on-failure", help="Open a shell in the tree of a step that failed."),
@@ -87,12 +95,14 @@ def build(
     until: Until = None,
     shell: Shell = False,
     level: Level = 3,
+    order_from: Order = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Build an image for a site."""
     from dlcontainer import build as building
+    from dlcontainer import opened
     from dlcontainer.cli.world import here
     from dlcontainer.engines import apptainer, oci_connect, trial
     from dlcontainer.ociroutes import Route
@@ -106,7 +116,7 @@ def build(
     bundle = fetch.bundle_of(world, settled, (locked, offline), console, dry_run=dry_run)
     program = apptainer.find(world.environ)
     kind = engine or settled.site.engine.kind
-    _check_engine(kind, registry=registry, dry_run=dry_run)
+    _check_engine(kind, registry=registry, dry_run=dry_run, ordered=order_from is not None)
     workshop = Workshop(
         engine=program,
         trial=trial.require(world.cache, program, world.host, runner),
@@ -117,6 +127,7 @@ def build(
         progress=console,
         bundle=bundle,
         level=level,
+        order=opened.read(order_from) if order_from else None,
         oci=None
         if kind == "apptainer"
         else oci_connect.connect(kind, world.environ, world.host.uid),
@@ -146,11 +157,17 @@ def build(
         console.step(f"done up to step '{until}': the next build goes on from there")
 
 
-def _check_engine(kind: str, *, registry: str | None, dry_run: bool) -> None:
+def _check_engine(kind: str, *, registry: str | None, dry_run: bool, ordered: bool) -> None:
     if kind == "apptainer" and registry:
         raise UsageError(
             "--registry is for images that Docker or Podman builds",
             next_step="--engine docker, or --engine podman",
+        )
+    if kind != "apptainer" and ordered:
+        raise UsageError(
+            "--order-from is for images that Apptainer packs from a tree",
+            why=f"what {kind} builds has no tree that lies open",
+            next_step="--engine apptainer",
         )
     if kind != "apptainer" and dry_run:
         raise UsageError(
