@@ -1,14 +1,13 @@
 """Images with something known planted in them, and native sides with another BLAS."""
 
-import hashlib
-import json
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-from tests.integration.world import Built, World
+from tests.integration.world import World
+from tests.values import ROOT
 
 NUMPY = "2.2.6"
 OTHER_NUMPY = "2.3.5"  # bundles another OpenBLAS
@@ -41,52 +40,40 @@ def numpy_recipe(folder: Path) -> Path:
     return folder
 
 
-def planted_image(
-    world: World,
-    built: Built,
-    folder: Path,
-    prefix: str,
-    *,
-    pth: str = "",
-    edit: tuple[str, str, str] | None = None,
-) -> Path:
-    """Copy an image, with a line of code that each start of Python runs, or a file changed.
-
-    `edit` is a file below its packages, a line of it, and what is laid behind that line.
-    """
-    folder.mkdir(parents=True)
-    tree, image = folder / "tree", folder / built.image.name
-    _apptainer(world, "build", "--sandbox", str(tree), str(built.image))
-    (packages,) = (tree / prefix).glob("lib/python3*/site-packages")
-    if pth:
-        (packages / "planted.pth").write_text(pth + "\n")
-    if edit:
-        name, line, more = edit
-        file = packages / name
-        text = file.read_text()
-        assert text.count(line) == 1, f"{name}: {line}"
-        file.write_text(text.replace(line, line + more))
-        # Byte code has unchecked hashes: the source would not be read.
-        for old in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
-            old.unlink()
-    _apptainer(world, "build", str(image), str(tree))
-    shutil.rmtree(tree)
-    record = json.loads(built.record.read_text())
-    record["image"]["sha256"] = hashlib.sha256(image.read_bytes()).hexdigest()
-    (folder / built.record.name).write_text(json.dumps(record))
-    return image
+# The last step of a recipe: code that each start of the image's Python runs.
+STEP = """\
+  - name: planted
+    shell: |
+      packages=$({prefix}/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
+      printf '%s\\n' '{line}' > "$packages/planted.pth"
+"""
 
 
-def _apptainer(world: World, *words: str) -> None:
-    done = subprocess.run(
-        ["apptainer", "--quiet", *words],
-        env=dict(world.environ),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def planted_image(world: World, recipe: Path, prefix: str, folder: Path, line: str) -> Path:
+    """Build a recipe's image with one more step: a line of code that each start of Python runs."""
+    planted = folder / "planted recipe"
+    shutil.copytree(recipe, planted)
+    text = (planted / "recipe.yaml").read_text()
+    begin = text.index("exposes:")
+    step = STEP.format(prefix=prefix, line=line)
+    (planted / "recipe.yaml").write_text(text[:begin] + step + text[begin:])
+    return world.build(planted, folder).image
+
+
+def planted_pytorch(world: World, folder: Path, module: Path) -> Path:
+    """Build the shipped PyTorch with a module that is imported at each start of Python."""
+    planted = folder / "planted recipe"
+    shutil.copytree(ROOT / "recipes" / "pytorch", planted)
+    shutil.copyfile(module, planted / "planted.py")
+    file = planted / "variants" / "wheels.yaml"
+    text = file.read_text()
+    begin = text.index("      verify:\n        imports:\n          torch:")
+    lines = STEP.format(prefix="/opt/pytorch", line="import planted").splitlines()
+    lines.append('      cp /opt/planted.py "$packages/planted.py"')
+    lines.insert(1, "    files: {planted.py: /opt/planted.py}")
+    step = "".join(f"      {line}\n" for line in lines)
+    file.write_text(text[:begin] + step + text[begin:])
+    return world.build(planted, folder).image
 
 
 def other_openblas(twin: Path, side: Path) -> Path:

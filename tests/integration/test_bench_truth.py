@@ -15,7 +15,12 @@ import pytest
 from dlcontainer.bench import analysis, looks, pairing, results, stats
 from dlcontainer.bench.records import Series
 from dlcontainer.bench.verdict import Evidence, Verdict, judge
-from tests.integration.planting import numpy_recipe, other_openblas, planted_image
+from tests.integration.planting import (
+    numpy_recipe,
+    other_openblas,
+    planted_image,
+    planted_pytorch,
+)
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World
 
@@ -77,7 +82,7 @@ def test_a_planted_delay_of_the_import_is_found(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:
     line = f"import time; time.sleep({IMPORT_S})"
-    slow = planted_image(user, tiny_image, tmp_path / "slow", "opt/tiny", pth=line)
+    slow = planted_image(user, tiny, "/opt/tiny", tmp_path / "slow", line)
     more = ("--recipe", tiny, "--pairs", 8, "--controls", 4, "--seed", 5)
     plain = bench(user, "import", tiny_image.image, tmp_path / "plain.jsonl", *more)
     found = bench(user, "import", slow, tmp_path / "slow.jsonl", *more)
@@ -137,13 +142,9 @@ def test_training_natively_against_native(trained: Trained) -> None:
 
 
 def test_a_step_slowed_by_a_known_time(trained: Trained) -> None:
-    slow = planted_image(
-        trained.world,
-        trained.built,
-        trained.folder / "slow",
-        "opt/pytorch",
-        edit=("torch/optim/sgd.py", "def step(self, closure=None):", busy(STEP_S)),
-    )
+    module = trained.folder / "planted.py"
+    module.write_text(SLOWER_STEP)
+    slow = planted_pytorch(trained.world, trained.folder / "slow", module)
     found = trained.session(slow, "slow", "--pairs", 8, "--controls", 4)
     assert not [item for item in found.differences if item.refuses], found.differences
     assert found.verdict.word == "SLOWER", found.verdict
@@ -152,14 +153,32 @@ def test_a_step_slowed_by_a_known_time(trained: Trained) -> None:
     assert ratio_is_covered(found.verdict, expected), (found.verdict, expected)
 
 
-def busy(seconds: float) -> str:
-    """Give lines that burn a known time on the clock."""
-    return (
-        "\n        import time\n"
-        f"        end = time.perf_counter() + {seconds}\n"
-        "        while time.perf_counter() < end:\n            pass\n"
-    )
+# Known time on the clock, burnt in each step of the optimizer; no file of PyTorch is changed.
+SLOWER_STEP = f"""
+import sys, time
 
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch.optim.sgd":
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+        spec = importlib.util.find_spec(name)
+        run = spec.loader.exec_module
+        def exec_module(module):
+            run(module)
+            step = module.SGD.step
+            def slower(self, *words):
+                end = time.perf_counter() + {STEP_S}
+                while time.perf_counter() < end:
+                    pass
+                return step(self, *words)
+            module.SGD.step = slower
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
 
 HOG = """
 import random, sys, time
