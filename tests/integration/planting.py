@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 
 from tests.integration.world import World
-from tests.values import ROOT
 
 NUMPY = "2.2.6"
 OTHER_NUMPY = "2.3.5"  # bundles another OpenBLAS
@@ -51,28 +50,13 @@ STEP = """\
 
 def planted_image(world: World, recipe: Path, prefix: str, folder: Path, line: str) -> Path:
     """Build a recipe's image with one more step: a line of code that each start of Python runs."""
+    assert "'" not in line, "it stands between single quotes of a shell"
     planted = folder / "planted recipe"
     shutil.copytree(recipe, planted)
     text = (planted / "recipe.yaml").read_text()
     begin = text.index("exposes:")
     step = STEP.format(prefix=prefix, line=line)
     (planted / "recipe.yaml").write_text(text[:begin] + step + text[begin:])
-    return world.build(planted, folder).image
-
-
-def planted_pytorch(world: World, folder: Path, module: Path) -> Path:
-    """Build the shipped PyTorch with a module that is imported at each start of Python."""
-    planted = folder / "planted recipe"
-    shutil.copytree(ROOT / "recipes" / "pytorch", planted)
-    shutil.copyfile(module, planted / "planted.py")
-    file = planted / "variants" / "wheels.yaml"
-    text = file.read_text()
-    begin = text.index("      verify:\n        imports:\n          torch:")
-    lines = STEP.format(prefix="/opt/pytorch", line="import planted").splitlines()
-    lines.append('      cp /opt/planted.py "$packages/planted.py"')
-    lines.insert(1, "    files: {planted.py: /opt/planted.py}")
-    step = "".join(f"      {line}\n" for line in lines)
-    file.write_text(text[:begin] + step + text[begin:])
     return world.build(planted, folder).image
 
 

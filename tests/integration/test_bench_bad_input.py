@@ -51,7 +51,7 @@ def test_the_container_crashes(
 
 
 def test_the_container_hangs(user: World, tiny: Path, tmp_path: Path) -> None:
-    line = "import subprocess, time; subprocess.Popen(['sleep', '300']); time.sleep(300)"
+    line = 'import subprocess, time; subprocess.Popen(["sleep", "300"]); time.sleep(300)'
     image = planted_image(user, tiny, "/opt/tiny", tmp_path / "planted", line)
     mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
     own = user.having(**{MARK: mark})
@@ -67,7 +67,7 @@ def test_the_disk_is_full_of_samples_and_the_session_goes_on(
 ) -> None:
     output = page / "x.jsonl"
     ballast = page / "ballast"
-    ballast.write_bytes(bytes(16 << 10))
+    ballast.write_bytes(bytes(24 << 10))
     more = ("--pairs", 8, "--controls", 0, "--seed", 3)
     said = failing(user, 7, *argv(tiny_image.image, tiny, output, *more))
     assert "No space left" in said

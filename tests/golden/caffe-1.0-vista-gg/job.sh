@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gg (aarch64)
-# plan: sha256:464ebd72e38ecf698e049e5e2efeab194f01b397454678eb902a0c4832c903c5
+# plan: sha256:5d795ddae16452c2865ec19bcebacfcd9d5a3c4e554a73720b5dafe4e8dd8816
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

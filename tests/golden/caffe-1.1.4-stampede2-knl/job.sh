@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:f444ebb84c734601ba8adbac02f4e1ad651aea29d8d3e69f13daa603fdd82072
+# plan: sha256:b913015ddb0582e3a348e2c55e60311c0950aab0d0bb3f91b82773e112090d2d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

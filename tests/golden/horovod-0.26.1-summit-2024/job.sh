@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:e60109b0b9bdebf66151e13f84075d17c678760a875e81f2c54e24a7d688fd7d
+# plan: sha256:c35fc0d84a6fe95610727cebac2ce6c44e6b95aa5f0d3ae58a73590b2ca313c5
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

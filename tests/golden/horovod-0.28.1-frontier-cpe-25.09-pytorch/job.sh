@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:2b4b0ae3161bc20eac8e4a3631479351353e0c7596f9ed75c217388eef8bea0d
+# plan: sha256:2236c91e1fb4981f132161b5a8b459c4a58f11fe6c921f2dde356d4fa9997ac8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

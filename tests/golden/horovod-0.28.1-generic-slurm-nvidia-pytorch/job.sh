@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:b651f72d3c07610a4794bcf414191b254c1ece77817427425580164e01b047f5
+# plan: sha256:dba3a76a558d6580a7699ef9ee115fe09388c5fc41f7bf282d87f0306d44a6b8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

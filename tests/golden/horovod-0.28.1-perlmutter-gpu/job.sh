@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:cd3a177548c42e6c65794514f8bd67ecd89aefbf190a296e6a8b0ee0bec3951e
+# plan: sha256:514a7238bab9df765a06e79bbd024c85d7c1b2746a1a7b33262008b79bea88ec
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

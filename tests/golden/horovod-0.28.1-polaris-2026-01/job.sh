@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:8ead43e09aac618693d1bdfb6595b5a2fe869e71ebe61866c6dd208b7cab1581
+# plan: sha256:b6b2dc0c728d27ac47c9d6896ce2b3b424c25f196a9da5e003051fac0dc05f1f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

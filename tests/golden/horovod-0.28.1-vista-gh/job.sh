@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site vista-gh (aarch64)
-# plan: sha256:8e6e5630c95103c757e447410c8e2875b1c328e0b041c6760aea7c750dbd4a35
+# plan: sha256:5991d7161143140b4c4f4f7d8c48191074e9a5312e4ca00ae8338d08890fd88f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:3eb1349ab47c11b673bba84555eba947104573ec0d9fe80fae7e783252c7eb19
+# plan: sha256:c7d6246cb138e92c2e509f3c37395b0c34d31f170d523fd944e5173a3ec07a26
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # mxnet 1.9.1 at site example-slurm (x86_64)
-# plan: sha256:a5ef467f4fcb9f20f033c441056fc7b245e35576506e5478798970844847f97c
+# plan: sha256:52041a4337aa3815bf7a92d3f4289c45181c1d4fb902c2861199dc83e7aca45f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

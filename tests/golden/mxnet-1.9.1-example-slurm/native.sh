@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:a5ef467f4fcb9f20f033c441056fc7b245e35576506e5478798970844847f97c
+# plan: sha256:52041a4337aa3815bf7a92d3f4289c45181c1d4fb902c2861199dc83e7aca45f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

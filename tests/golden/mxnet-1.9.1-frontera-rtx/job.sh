@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:4f3b4f19ce70e25f51392f80d504ff1ac56c20ee497fadd7190abc43a260738d
+# plan: sha256:c377472ecce8004a9ea52ece87157d682a266b1aa7f6e15e81924bfde26c679c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

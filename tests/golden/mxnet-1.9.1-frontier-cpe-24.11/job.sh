@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:09e37a8e3e7aaedded1e91ce925a3d0ccfd2e76787b8c4f890ae79c311d03bd3
+# plan: sha256:c6153777f71de24947c7ece8085259afc34befaaf4ed3695185c0abc2b6a79c5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:9799dd716c9758ac0dbfad754794aaedc1ee6a98b1d526000259400751217e23
+# plan: sha256:c539a545a033ccb80c2dcaed3c6fe22d886da65a1591f074cae467b3c1ab973d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

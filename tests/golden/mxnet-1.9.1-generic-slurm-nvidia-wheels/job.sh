@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:65d5603c219ad2d1583815af696d449f637002df66259d863aae44516f291a66
+# plan: sha256:192f384003ab5a4aa97700857c43cc34b40f7471aaa7410319401145d8bde3f5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

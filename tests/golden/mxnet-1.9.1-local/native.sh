@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:892a3001f03c360b7b016d762393e19b608640bba741f0c336d05916dcb332da
+# plan: sha256:e29fb2602a5eac0e5404d09be4e1f6942e3d60075acfda5af66aa8eced304d11
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:a2558b4c9193a0bf00baf93e2c4f90fcf6a9a16c672fbb91d1595ba71f1cbe1a
+# plan: sha256:d57f9afa7234bbc43e122b8854179d00db93d2949eaea6737ed43178f6aba705
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

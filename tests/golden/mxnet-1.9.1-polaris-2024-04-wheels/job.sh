@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:23f31c2fcf013a941e8172d8ceb63afe71ec764ed0577e38e06a3717edc70206
+# plan: sha256:d7d1f8e7b00081a742b5298fe9ce263276012b21f6b91daa2ea019e0a084c44a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

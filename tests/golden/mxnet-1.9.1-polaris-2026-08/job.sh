@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:28e558aa934230fedc4dcbba6672ef8ce3a1986e01190b74466164b478668fa7
+# plan: sha256:593a694b1b87e0bbdbc81e7a889f8926ae75d8197f1a89e48fccae396502fea2
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

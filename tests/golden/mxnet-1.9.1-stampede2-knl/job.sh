@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:092b6816cd702de7fcee7b55fdf182726515c4267f6a764363f230d3cf17d46a
+# plan: sha256:1dbecdbfd75093c4ca8a90e4290a9e5cb7d183359ff07c3dfe05470b4258239b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:ab867927b4e71e967a18197d6d70019c5e8389f6679aea3536b59571d07d078e
+# plan: sha256:56095c75647faf21bf3686210971594e57819cdb42b2cd0a0216a9539b86f73c
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:9f886dd90c2be5130cf190e8932882ebc36303ea32d557651d671fa96749ef8c
+# plan: sha256:9c19ead7d604f3d41c3e492a2bacad1190000ae3bd4590dd817655e385609fd7
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:fe75f9ca259fed1d30504b36a40879eab04d509235309e805632a4d777d14c0c
+# plan: sha256:ad5462d39e696007fd60e7710c68fa4db481810558de91ad8a336507a4aa9e53
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

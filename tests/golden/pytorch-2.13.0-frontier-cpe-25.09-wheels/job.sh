@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:642482d05adf1591e7b4baf580a01df1d30edae1fdd2de68d35cdddd45ea2a53
+# plan: sha256:c7df6ab01c6694394a82c5280f3824e1e8a153abe777150ee0f989ba757c3d36
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:b90b8a09e54ff50bfb3ab0eebf98d83832de99ba15d4d2215893994bbc15a95a
+# plan: sha256:ffd31bf5a6b159db859a50c151d0e3c59a75fd3dfa2fdff43a6a389dd75e9180
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:430b1f9eaa4b1bfff046c2f5295de3b76039575ec024013016c9f2591cbee705
+# plan: sha256:33ce3538aefe606683da0f26a44edbeda1bd638300ec8f5423076c5291e660c9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:a85d6083a623c48329c41a64631752572bed1dcac52f3a9270602aca45d45937
+# plan: sha256:1463717b7976b7f074b43dfe2e3f0dad18a6286fdb77d637d4663345f9c82210
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

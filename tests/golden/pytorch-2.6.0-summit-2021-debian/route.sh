@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2021 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:5ae69c18df6f6d5788bf15a1412e170bbce94b7edf36b30b24fd8b34493b69a0
+# plan: sha256:8c30ebd38ecf66ac275be64ee4993fbf160767977c326fcc3135b6cd8423a096
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

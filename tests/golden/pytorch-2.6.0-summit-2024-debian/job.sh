@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:c9574b815bd58499b4717ac2754087b8c42b63aa55221d45821c713f62316bb7
+# plan: sha256:d719671b593b339125a98f66771c5615f7da8b038a426a71a76c985b94259f9b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:8e0fea63a311467200a82127b30b42157b26f81c026128508e76af894527bb36
+# plan: sha256:737bb2433b3af4d9c2724be757a2c58a5d490174b0e3dfeaf2af2432d68460a1
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

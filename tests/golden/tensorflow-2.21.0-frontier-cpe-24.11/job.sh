@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:144a5428a031487ce950fa761b82550114b263f360e77980c8661b1394d7efc5
+# plan: sha256:a9c21f1f5fbc1b2b6b4289b8106456dd9c229ab7b738985b50b33c0381457f0e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -1,6 +1,6 @@
 #!/bin/bash
 # tensorflow 2.21.0 at site local (x86_64)
-# plan: sha256:150a79ff029c61f2b88acfc40d47f2d0cb29fbb0bffcdd15eb2b0702f41d1738
+# plan: sha256:f681a3064be11f2e9ec843a5950fdd6480930881a9514ebef19a7aaabcee17a3
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:2f5476c258b60a207fe6ae23a7b437d130b7627a8fe6306e5701e7b96a4796a8
+# plan: sha256:58888256b343dcb0b606acb25c4720223645234202b393b34b460bff9e1944de
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:ddf2c0f9c663df87dbc50274a72f3a91711543d65560997166869522d4f3f513
+# plan: sha256:edafa54d4790af91c0466f1414e105d3a078e200ec1bce8dea04ad2549f48420
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
