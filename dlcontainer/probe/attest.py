@@ -71,7 +71,9 @@ def stack(framework=None):
         "isa": _isa(),
         # Those that decide how fast it is are among them.
         "libraries": sorted({os.path.basename(path) for path in mapped}),
-        "library_builds": attest_libraries.builds(mapped, sys.path),
+        "library_builds": sorted(
+            "{} {}".format(*item) for item in attest_libraries.builds(mapped, sys.path).items()
+        ),
         "environment": {name: os.environ[name] for name in ALLOWED if name in os.environ},
         "soabi": sysconfig.get_config_var("SOABI"),
     }

@@ -36,6 +36,8 @@ def test_a_container_of_the_same_bits_is_comparable() -> None:
         ({"torch": "2.4.0"}, ["torch"], []),
         ({"blas": "open"}, ["blas"], []),
         ({"python": "3.12.1"}, ["python"], []),
+        ({"library_builds": ["libopenblas.so 12ab"]}, ["library_builds"], []),
+        ({"numpy_blas": "mkl 2024.1"}, ["numpy_blas"], []),
         ({"isa_dispatch": "AVX512"}, ["isa_dispatch"], []),
         ({"libc": None}, ["libc"], []),
         # What nobody has thought of must match too.
