@@ -63,6 +63,13 @@ def test_what_a_question_bears(
     assert refusing("deployment", changes) == deployment
 
 
+def test_an_older_probe_says_nothing_of_builds() -> None:
+    ours = Stack(arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl"})
+    found = comparable.differences("overhead", ours, Stack(arm="container", facts={}))
+    assert [item.name for item in found] == ["library_builds", "numpy_blas"]
+    assert not any(item.refuses for item in found)
+
+
 def test_two_limits_that_differ_refuse() -> None:
     ours = Stack(arm="native", facts={"cgroup": {"cpu.max": "max"}})
     theirs = Stack(arm="container", facts={"cgroup": {"cpu.max": "100000 100000"}})
