@@ -36,8 +36,6 @@ def test_a_container_of_the_same_bits_is_comparable() -> None:
         ({"torch": "2.4.0"}, ["torch"], []),
         ({"blas": "open"}, ["blas"], []),
         ({"python": "3.12.1"}, ["python"], []),
-        ({"library_builds": ["libopenblas.so 12ab"]}, ["library_builds"], []),
-        ({"numpy_blas": "mkl 2024.1"}, ["numpy_blas"], []),
         ({"isa_dispatch": "AVX512"}, ["isa_dispatch"], []),
         ({"libc": None}, ["libc"], []),
         # What nobody has thought of must match too.
@@ -61,6 +59,17 @@ def test_what_a_question_bears(
 ) -> None:
     assert refusing("overhead", changes) == overhead
     assert refusing("deployment", changes) == deployment
+
+
+def test_another_build_of_a_library_refuses_and_is_named() -> None:
+    ours = Stack(arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl 1"})
+    facts: dict[str, Json] = {"library_builds": ["liba.so 34"], "numpy_blas": "open 2"}
+    found = comparable.differences("overhead", ours, Stack(arm="container", facts=facts))
+    assert all(item.refuses for item in found)
+    assert {item.name: item.values for item in found} == {
+        "library_builds": ('["liba.so 12"]', '["liba.so 34"]'),
+        "numpy_blas": ("mkl 1", "open 2"),
+    }
 
 
 def test_an_older_probe_says_nothing_of_builds() -> None:
