@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x4 (x86_64)
-# plan: sha256:500698934f0b59f21285bb57e2e14d8d1342d53fd7ee6256d45c2c5b295e5d46
+# plan: sha256:b3d3f53ca2303d86dd55ee45442e1e615af1ca5bc52095856ddbbc906426e492
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

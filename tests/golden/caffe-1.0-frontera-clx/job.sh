@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-clx (x86_64)
-# plan: sha256:62d1d5f8c5260c709e3d28f25e54c0fbc56a347d0440fb9daa7463e5766a5fa5
+# plan: sha256:0932e19f62574feed3461c11c6170c8e136b09dde3cae7ff4cd02e492b4310ff
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

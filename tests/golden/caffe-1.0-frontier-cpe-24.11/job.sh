@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:eabed993acac47f973d3bac91dabcb1f6356791c1e9e13541b67e9c15dd0a1e7
+# plan: sha256:77483108d63571b8821ad5de88cd9a8d192e0a6ec1b6ca6420ae9d1f795917ec
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

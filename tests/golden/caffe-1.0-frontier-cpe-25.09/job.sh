@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:39cab7f2635fa6426561a9198aed8cf621e5328822f0f289e97321420a82f6d2
+# plan: sha256:883d20cae51ab6be9a1ab269673151026882b4f13649bb63f0026531faef0ae6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

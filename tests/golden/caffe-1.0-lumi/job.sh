@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # caffe 1.0 at site lumi (x86_64)
-# plan: sha256:352f40fcdbc133aaf91b54c1f55742b43b2b3f3ed296e88cf34603ad9e6e196b
+# plan: sha256:8e58671dc6543eca9f36e322b04da00e2fc4e6bb9ac6df8e695d79921d5bea84
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

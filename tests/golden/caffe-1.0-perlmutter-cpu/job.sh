@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:69b3ebce506d03ff728d733fccc6bf408fd2402caf56820e3b7ae159895ada14
+# plan: sha256:ecdb28fece253b8fc89757bdbd8a0902d4957b2e2af5d119c438ec30f2f0c694
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:c2baf1edc137b56be0883bb0b1d06f78c2fda024f3b0e3123fb6abc6b0762cf1
+# plan: sha256:0ab1eeada374d79556571830745e98e604cdbe599ebe4f9f4928bd33297c4ab9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

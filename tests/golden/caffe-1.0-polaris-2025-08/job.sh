@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:294f34cd310351b6d06abc4686dd96e4479a1270ad1643800276e4ec2176487a
+# plan: sha256:09d39e1caa0ccbcfe92d2a83ea402a59f0317f3c1f2ff8ed06136a5cef53ab28
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

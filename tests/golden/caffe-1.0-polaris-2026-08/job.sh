@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:219052bc8a0466762624951b16208552e6964489d103c3435393f0f8c26cf4e4
+# plan: sha256:35d44bc00acdfa0e40c14b2fd85ae9ab9cc8d88a221678ebf07cd1968e3f0d57
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

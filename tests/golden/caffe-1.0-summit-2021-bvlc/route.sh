@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:5896636f9f6bc75a28efc684e6af859c3c1a0c5e7213459108b6cb3c5a10bf7c
+# plan: sha256:65a66ca0d1d24a07a08dffeec5c3d7bf8f9993f2b59225a6338c32ae48371ed5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2024 (ppc64le)
-# plan: sha256:a1561f0115e0e2bd835f719f3f57892e5936b774cb83b5674f732ec972e2ddfe
+# plan: sha256:042cd441f16fae0d89011cc1ba72bf950be79f61901e5f82664a0a1729e3629d
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl-flat (x86_64)
-# plan: sha256:026a963e1c597b375319ae9c268d7dfde1e52c7f0a20b09f8ac19e049e6073cb
+# plan: sha256:0649fa87d6f69b3ab23577b791cf3945ba1cf713b9c4d35ee5675d6d526ce641
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:9dabfffbeee641c156043d749cdab9627228de097aa0c0672486d0320454e738
+# plan: sha256:ae09ec1a66e2b14b08e31cf4dd63858943ba65a5fe6ee225b2b2c468c15a6455
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:3d20e0ed18553052e766a8c43ad75565bc8913fe6bbe329e9f6128ca867b33a4
+# plan: sha256:cd8e73395c1156d0a6fda85e992fa4f2ba251c3d9518bc9a995fb6cdb568ceb6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

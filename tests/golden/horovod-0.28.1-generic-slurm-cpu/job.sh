@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:291b68fac7634f2d3f4f72cf8fa241b36273856fc4f52498dd5b826773a70e50
+# plan: sha256:3ccc12f4f1c66dc76141b4ec2541a2da288c863c09478dd634ac9ce83ab864ea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:d2a185df91e789d6b80a2092f565e358f9ca97e2acac55e14cd1e2bcf2bd1f46
+# plan: sha256:29a2795e7677df44eb701abdb53783b18347b29c943775b14433c319b78bf8c7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

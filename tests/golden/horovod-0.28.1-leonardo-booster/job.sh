@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:f4c05604e45bcdae6b7bc4be98340996bdb9d46ae2a7fdd76da6473df5060765
+# plan: sha256:b14d44fb6d643d5210b4bbf668bc8b5687668cd8ee6e9c3d55fced50030afce9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:c0fa37cbeeae0d96decf47dee6b0ac8b0a9eac9fd9abe6f94c75e87b5b353244
+# plan: sha256:cf839781d5acdaec3774f803718a648f9f0041c089e7178d180a81d2d6d8b845
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:246b6cd0535419806a017ba599a1063a316c7559c950a5d583191d593518f8fb
+# plan: sha256:6fa42d23abeb4cd08980dc22505125d60a74b382f93cbe1543061b9bdb42a4f2
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

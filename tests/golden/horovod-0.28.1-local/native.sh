@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:246b6cd0535419806a017ba599a1063a316c7559c950a5d583191d593518f8fb
+# plan: sha256:6fa42d23abeb4cd08980dc22505125d60a74b382f93cbe1543061b9bdb42a4f2
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

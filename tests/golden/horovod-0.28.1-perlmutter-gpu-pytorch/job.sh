@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:ed8a7bf8e98f6f178ca86127df06dbb13f61440f4b9becd8f4ebd226ba41c09f
+# plan: sha256:d005e9532e89a012451fdacc13b7c36978667449e53aece09bb0217303ab588c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

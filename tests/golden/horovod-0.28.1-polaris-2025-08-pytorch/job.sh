@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:14ba1e2c467c077924bab3be2f2e6579f7614314dc21057681ed7c8d4d59f17c
+# plan: sha256:e867590deda96b51717ad0efd31091b9e9f475a31c25c8598a6b3a52e219f468
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

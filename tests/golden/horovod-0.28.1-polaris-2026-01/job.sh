@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:b6b2dc0c728d27ac47c9d6896ce2b3b424c25f196a9da5e003051fac0dc05f1f
+# plan: sha256:1019942e44deddc56ea73f757e0477b023d6b0b4f93510aafdf10af19e35a416
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:cdc03a4cb67dbd8b2f78c7292a6ba962a7219e927f9ff9fe69f6ea703362add5
+# plan: sha256:f9ffedfb2940bb48bd16ba4ddf64b482092d1cace52763dad2de44da72fe0039
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:a419459cb3d5cff15132b2fd4ecf2408641ca4688a9a83b31ba6484d98cf7d77
+# plan: sha256:549abdd417498e2c809ea6742ca95e2c31721d4e79dfe24e2852789093849c39
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:59c825e7dbf263b50284901ee0ecf8dc9742c25213fbea42925e4f9910c4aa67
+# plan: sha256:3ac8d8069409b2730fc47333110acc307fa13116146981ed13ae3353c71dc631
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:52041a4337aa3815bf7a92d3f4289c45181c1d4fb902c2861199dc83e7aca45f
+# plan: sha256:35fdfc66eaa965511d9207f89d7aa771b2272c231b33ca44640b79b4df04535d
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

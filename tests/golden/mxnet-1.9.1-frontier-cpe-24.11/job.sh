@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:c6153777f71de24947c7ece8085259afc34befaaf4ed3695185c0abc2b6a79c5
+# plan: sha256:9741d7e1c21748f2d4a0f1e4f8ae2f4d94260b79f118e744af2ccad35bc722f5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:fef6310790d33570fa17e45addd8d1c09650f9c8a921cd5c1cc8fa1f647e861f
+# plan: sha256:f1f827db10d0fe122c6998caacacaa02e13f7829edb8909f78f5f35e844ba9a5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:c807613e095f83f12c26d731f0dde1a51bc98a03ef26836b49a1ffcb35075ec6
+# plan: sha256:1d8ebb6eee83cc7d0ee4022340ba899bbfa9bf758ad1a5196142e29d55e6444d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:1f14e6715fa4a26b645e71af71091f7916e3b96087f09dc0acf6c89a7ea495bf
+# plan: sha256:f8b54581832988b7214eaf203c9d5a0b48b5c09e03f0ab7beeb724d74a6c111b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:d57f9afa7234bbc43e122b8854179d00db93d2949eaea6737ed43178f6aba705
+# plan: sha256:9c41c688e56a25f752cda8000f2eac04c8b0da9f1ae23a69eb84b583b0136a2d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

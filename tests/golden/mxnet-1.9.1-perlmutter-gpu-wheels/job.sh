@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:1b8db07b2ac3b6493c5b5c00e3d4fedf60c3e02c56245734dd2ba1191969d819
+# plan: sha256:7413f4b8357bfd5921a44d90276e1ced0e6f5cf7745304bf2cf30235e880d9bf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:4efdb539de5925b574ce6f5f1bf00ef9fc31a03cd74d6fe51cec4c6f3c784cb2
+# plan: sha256:08fc2a8fe50f219a670141d8fcd6318dad2206960c0e3d464b5351680fdcd5d3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

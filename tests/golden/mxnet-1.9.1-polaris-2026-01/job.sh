@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:6243132b12222e7e1fd60e4f4fe64c799658279e4852e9b27db7ecd28faf537a
+# plan: sha256:90a37b33a11cae2a1ce336b4740beaba6a9a25fe4493c77c44d9a618710b3d78
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:593a694b1b87e0bbdbc81e7a889f8926ae75d8197f1a89e48fccae396502fea2
+# plan: sha256:17e23145161fb5aa3143446de8ded1eaa9a70ae62f563848a900098f6ebaa17d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

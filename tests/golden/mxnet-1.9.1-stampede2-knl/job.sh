@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:1dbecdbfd75093c4ca8a90e4290a9e5cb7d183359ff07c3dfe05470b4258239b
+# plan: sha256:0cfae2789c723ed2a04a321648a0e1a9e7488c6ab0194efc7ee66f026e059037
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:56095c75647faf21bf3686210971594e57819cdb42b2cd0a0216a9539b86f73c
+# plan: sha256:05e557bfc59ba0ed184509d13c135007ec8b98c2adb787090e35563fc76176c6
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

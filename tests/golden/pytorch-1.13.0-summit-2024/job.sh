@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:bef835a8efcad69de6d4eda725ef7ab436b27b186c973409f4c1374ed9946545
+# plan: sha256:25f04e5477900e70e860365de86dbc39914a6b13c9e441a96ada372e1d6e385b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

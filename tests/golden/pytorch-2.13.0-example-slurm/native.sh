@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:482c4d09e57b431c5571f59f34bbd16dfc4fa80bd600c692c50caa155e127599
+# plan: sha256:e1ea4274d605421d5ede6d4e8e50fe977c65a82a7acfeefd69c00f30aff89b5d
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:c7df6ab01c6694394a82c5280f3824e1e8a153abe777150ee0f989ba757c3d36
+# plan: sha256:3589a4b4a1f337a1e580f3d4370c02df32ee0e94a1b75db7f1089e538e4006c6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

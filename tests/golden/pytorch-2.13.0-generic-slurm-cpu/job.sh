@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:7ab98e5668a72f3146077418da773c07012ba13c5354a08606f0374e3a666934
+# plan: sha256:768c78b8c232d3bc9324a00f8083c159bc4ab1443b3f5f8641eca35de11409ea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

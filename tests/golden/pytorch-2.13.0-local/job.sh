@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:2f9ecaa5121b5660ff183f4771c227a6e208390167965f1ec8c0418c5177a656
+# plan: sha256:f8165f35bc5bcba06304121c21bd9780d660a0888ef40c3d4da12851f792ae38
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

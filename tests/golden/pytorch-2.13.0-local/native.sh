@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:2f9ecaa5121b5660ff183f4771c227a6e208390167965f1ec8c0418c5177a656
+# plan: sha256:f8165f35bc5bcba06304121c21bd9780d660a0888ef40c3d4da12851f792ae38
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

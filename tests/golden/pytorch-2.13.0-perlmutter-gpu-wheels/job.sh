@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:52a3b150b4459d65cf6e274e645f4e91e2de2a864a77e98bcb5225b6a5aac8b1
+# plan: sha256:1c6f0850bcaae78d70aaa780e7ae0e203daa544d198c91ab82dd75b242627506
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.5.1 at site frontera-rtx (x86_64)
-# plan: sha256:fe75a0bf3e50527cffbce3a749a1aa43c1bd93ae0dee5054172b8b9103fcfbcf
+# plan: sha256:9570f3c6353eebf4f2cad341b8ee9d95c654a01092b9547460046acc13ff914e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.6.0 at site alps (aarch64)
-# plan: sha256:dae2d745bd52b379c6839d2d0195aa1a914ac928cf224ddf6f834e0d66c372c3
+# plan: sha256:20525afa1b17ed862ab6423f851051dff73844cc3dd53ac786684c1232689b3a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:d719671b593b339125a98f66771c5615f7da8b038a426a71a76c985b94259f9b
+# plan: sha256:5088852b4fdc37851fa456930dbab388aeb59099c772f895cc5816abd793133e
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2024 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:d719671b593b339125a98f66771c5615f7da8b038a426a71a76c985b94259f9b
+# plan: sha256:5088852b4fdc37851fa456930dbab388aeb59099c772f895cc5816abd793133e
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:1fc9167da3e91c5f8cf8685f246cfb3170ef898ff204f641b816ebfdf29a3b67
+# plan: sha256:79537fa1e85b3ccb376cd08f1d142ee2f3614d0cc28524cb76554ddafcbdd0c3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

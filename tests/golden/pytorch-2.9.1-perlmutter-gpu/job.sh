@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:65faeb8689214211a1a44718a28a126b36367a4e6288a7073b291907849668bb
+# plan: sha256:a5bffc0e09a34694efbaaef65033755469b05fd7950ef3ced1648d110de41b6e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

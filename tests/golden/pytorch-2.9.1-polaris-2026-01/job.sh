@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:615e3d1c171d24e2f349848ebfc9546345c6ed226f46fb09778ddd1496c3f999
+# plan: sha256:ca6f74a427d54be9a50ec74ac706d17a8c74fb66aa742414f44af072d570fd0c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

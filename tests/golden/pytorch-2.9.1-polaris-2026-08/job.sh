@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:952e16b54608554ef959dbdf8c60dc6667cfedeaa44967e84a9d72ee87e1e353
+# plan: sha256:e05041205ae9275873366a2eef73e544e4ef1a10c05d0eeae702062fe360aea3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.10.1 at site summit-2024 (ppc64le)
-# plan: sha256:5f2a28f17572d3ca328363a0a2a96885732b4c466db725a33c90407c472a8676
+# plan: sha256:03cebda367a5e7c615c800df887de0b646b84bae912f50c0fadde272625f2653
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

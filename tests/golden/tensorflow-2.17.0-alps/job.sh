@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # tensorflow 2.17.0 at site alps (aarch64)
-# plan: sha256:6e590c130ca639f38b91dc81281b3c7805454cc0762b00be57cc9db411303b44
+# plan: sha256:82aa422c32abfa4d9f50025bc59257dfd254620e96835b0b4b6fdb5c848f4ea7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.0 at site vista-gh (aarch64)
-# plan: sha256:16e3e1bd93c39d9ab32c22177363dfa71942a00084f1d5d0624cee93503fe759
+# plan: sha256:466b201f3917f6819f71829c93b7c6c08bbe8032364059dfbbcc22dc607111ba
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.1 at site frontera-rtx (x86_64)
-# plan: sha256:77b3d430c82f1a1a119b7f851a2682789cc739a42587d185aac9f4fa6be2bf4f
+# plan: sha256:8d71d3ea11e6f9fc42173f1bd11e6deab2a9f75cc0b4387557775a895823538e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.17.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:306e0d5b988f1b2d25c7ae6a7642e1fe5961bcb4f129f1ab000802ccb9b9bbbb
+# plan: sha256:b91ce4588f935b7a6eef820ccce89fa832e15bcb17f023d6b01ad65dfefb1ecb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:fc966291659a1a764335f0357aea0581379fe8a99aa98f7ef003836e6cf8f322
+# plan: sha256:a7dc929a97873779df7d05599506651b6fe0e8f41a95263fa73f4839d10ba9ef
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

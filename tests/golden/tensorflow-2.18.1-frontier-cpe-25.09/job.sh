@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.18.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:85749c262295aa6cec5287d8826829f0a19ea9a7d83e73ceb495b42611a8a46e
+# plan: sha256:2c3d155a0679ce33a72a866409ce2934e6a8b9794d61284dcd676d600de63045
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

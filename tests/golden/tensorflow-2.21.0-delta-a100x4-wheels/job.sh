@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x4 (x86_64)
-# plan: sha256:d85d72866ffee23618f99b8d533ae3c09c1a6ae783a08a37908c08250b940afe
+# plan: sha256:9128e5672188ae1b51025b1f8185ba022100dfc5fdaa2f7cca49e9893a44b49e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a40x4 (x86_64)
-# plan: sha256:66684e88c06e204aa31856eeacbc38ddd598ca2bdc10b733029a4b892ad7b9aa
+# plan: sha256:17d71fb3481c149e7e1df6b1b4c52205a4f75d7cd87f9a9f82ec11ef724cc624
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:5a2d985e36fee0bf4b79e21f25bc44bf7cfee418bdf3c18ed061c5966690bdd1
+# plan: sha256:b17f0023f7a94d5e3f55c24b66b78d18df6b107ac200fff83dd59527e9a6d740
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site frontera-clx (x86_64)
-# plan: sha256:5a3321725123917137cf7a9238fb64328fb36daad8348433425a0923ba59c09f
+# plan: sha256:4b01931bed4ef750d467e13af5341bed2f115e4440be719bce1d52cd17f1c8a9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:74c3a1e453e7086071435030948186d6d8df0a2e7ee40b014305bf5f6e4a7cbe
+# plan: sha256:771b8021512ebe6e122f443038ca92473f0e1a5a9f9576a6e6aa806f6600413c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:07e5ce04563ade7a37f150575fb2c811cff492f0acc8f2150a812eaa805e5788
+# plan: sha256:af33b147f3ed750facf56f7e7f97e1373650a459e22ff6674fe61a654c925358
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

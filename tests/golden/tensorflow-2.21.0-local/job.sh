@@ -1,6 +1,6 @@
 #!/bin/bash
 # tensorflow 2.21.0 at site local (x86_64)
-# plan: sha256:f681a3064be11f2e9ec843a5950fdd6480930881a9514ebef19a7aaabcee17a3
+# plan: sha256:b4385508ab786ea85d2c093aaaebb593a316740bce9d1e155c859f411bfcaa95
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:c588c9cfe8e27b0814ecb93638289afd21c9c2167becc967e95c3349249025f8
+# plan: sha256:4d310d8628a96349bf052d6e0d5d4366fd3e67efe748165e4f03874aba928af8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-skx (x86_64)
-# plan: sha256:5ff5893fac1b4c6feb6327773db96a540c3f4d61fc373c531d18e7693eaf2074
+# plan: sha256:51b33ccba0cd4c6188257dc09afa150a68aeafc956d89200ef27c4024383beee
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

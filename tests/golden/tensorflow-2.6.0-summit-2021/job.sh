@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:04c4b6923f2fb4ea679549f9858910412e073821e99a3a6f821ae74fcebd3ee3
+# plan: sha256:46d2cc9a2537ede6cf3e653239e2b3833bc1c9024e963449f48ee08641aa8cec
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
