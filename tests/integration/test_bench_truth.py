@@ -25,8 +25,7 @@ pytestmark = pytest.mark.long
 
 # Seconds that are planted.
 IMPORT_S = 1.0
-# Share of a step that is planted.
-PLANTED = 0.1
+PLANTED_S = 0.02  # half a step
 # A share that the expected ratio may lie beside the interval: it has noise of its own, in the
 # reference's mean.
 SLACK = 0.01
@@ -127,19 +126,26 @@ def training(world: World, folder: Path, work: str) -> tuple[Trained, Path]:
     return trained, trained.world.build(recipe, folder / "image").image
 
 
-def test_a_step_slowed_by_a_known_time(world: World, tmp_path: Path) -> None:
+def test_training_with_nothing_planted(world: World, tmp_path: Path) -> None:
     trained, image = training(world, tmp_path, standin.ASLEEP)
-    # First what is true of nothing planted: no difference, natively or in the container.
     plain = trained.session(image, "plain", "--pairs", 8, "--controls", 8)
     assert native_against_native(plain.series).word not in {"SLOWER", "FASTER"}
     assert ratio_is_covered(plain.verdict, 1.0), plain.verdict
-    line = f"import sys; sys.planted_s = {standin.STEP_S * PLANTED}"
+
+
+def test_a_step_slowed_by_a_known_time(world: World, tmp_path: Path) -> None:
+    recipe, wheels = standin.write(tmp_path / "standin", standin.ASLEEP)
+    trained = Trained(world.having(PIP_FIND_LINKS=wheels), recipe, tmp_path)
+    line = f"import sys; sys.planted_s = {PLANTED_S}"
     slow = planted_image(trained.world, trained.recipe, standin.PREFIX, tmp_path / "slow", line)
     found = trained.session(slow, "slow", "--pairs", 8, "--controls", 4)
     # The gate must not see it: versions and builds are the same.
     assert not [item for item in found.differences if item.refuses], found.differences
     assert found.verdict.word == "SLOWER", found.verdict
-    assert ratio_is_covered(found.verdict, 1 + PLANTED), found.verdict
+    # A busy machine wakes a process late: what a step takes natively is measured.
+    step = mean(found, 0) / found.series.session.declared.steps
+    assert step >= standin.STEP_S
+    assert ratio_is_covered(found.verdict, 1 + PLANTED_S / step), (found.verdict, step)
 
 
 HOG = """
