@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from dlcontainer.bench.words import Probe
-from dlcontainer.cli import bench, options, output
+from dlcontainer.cli import bench, benchoptions, options, output
 from dlcontainer.errors import UsageError
 from dlcontainer.hints import suggest
 
@@ -44,7 +44,7 @@ Settings = Annotated[
 
 def reframe(
     site: options.Site,
-    image: bench.Image,
+    image: benchoptions.Image,
     target: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE.py", help="Where the test goes.")
     ],
@@ -56,7 +56,7 @@ def reframe(
     verbose: options.Verbose = False,
 ) -> None:
     """Write a ReFrame test that runs the benchmark of an image and reads its figures."""
-    from dlcontainer.bench.report import write
+    from dlcontainer.bench.atomic import write
     from dlcontainer.cli.world import here
     from dlcontainer.formats import reframe as texts
 
