@@ -255,7 +255,10 @@ def _facts(analysis: Analysis) -> Table:
 
 
 def _stacks(analysis: Analysis) -> Table:
-    stacks = {stack.arm: comparable.flat(stack.facts) for stack in analysis.series.stacks}
+    stacks = {
+        f"{stack.arm}, {stack.node}" if stack.node else stack.arm: comparable.flat(stack.facts)
+        for stack in analysis.series.stacks
+    }
     names = sorted({name for facts in stacks.values() for name in facts})
     return Table(
         name="Both stacks, whole",

@@ -1,0 +1,96 @@
+"""Which builds of which libraries are mapped into a process. Standard library, Python >= 3.6."""
+
+import ctypes
+import os
+import struct
+import sys
+
+_NOTE, _BUILD_ID = 4, 3
+
+
+def mapped():
+    """Give the shared libraries in this process's map, name -> path."""
+    found = {}
+    try:
+        with open("/proc/self/maps", errors="replace") as file:
+            for line in file:
+                path = "/" + line.partition("/")[2].strip()
+                if ".so" in os.path.basename(path):
+                    found[os.path.basename(path)] = path
+    except OSError:
+        pass
+    return found
+
+
+def facts():
+    """Name the libraries, and the builds of those of this Python's prefix and of the system."""
+    libraries = mapped()
+    own, system = {}, {}
+    prefix = os.path.realpath(sys.prefix) + "/"
+    for name, path in sorted(libraries.items()):
+        # The wheels' are the work; a distribution rebuilds its own for security.
+        (own if path.startswith(prefix) else system)[name] = build(path)
+    return {
+        "libraries": sorted(libraries),
+        "library_builds": own,
+        "system_library_builds": system,
+        "mpi": mpi(libraries),
+    }
+
+
+def build(path):
+    """Give a library's build-id; its size where it has none; None where it can't be read."""
+    try:
+        with open(path, "rb") as file:
+            found = build_id(file)
+            return found or "size {}".format(os.fstat(file.fileno()).st_size)
+    except (OSError, struct.error):
+        return None
+
+
+def build_id(file):
+    """Read the build-id out of an ELF file's notes; None where there is none."""
+    head = file.read(64)
+    if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] not in (1, 2):
+        return None
+    wide, order = head[4] == 2, "<" if head[5] == 1 else ">"
+    offset = struct.unpack_from(order + ("Q" if wide else "I"), head, 32 if wide else 28)[0]
+    size, count = struct.unpack_from(order + "HH", head, 54 if wide else 42)
+    for number in range(count):
+        file.seek(offset + number * size)
+        entry = file.read(size)
+        kind = struct.unpack_from(order + "I", entry)[0]
+        if kind != _NOTE:
+            continue
+        place = struct.unpack_from(order + ("Q" if wide else "I"), entry, 8 if wide else 4)[0]
+        length = struct.unpack_from(order + ("Q" if wide else "I"), entry, 32 if wide else 16)[0]
+        file.seek(place)
+        found = _note(file.read(min(length, 65536)), order)
+        if found:
+            return found
+    return None
+
+
+def _note(data, order):
+    at = 0
+    while at + 12 <= len(data):
+        name, text, kind = struct.unpack_from(order + "III", data, at)
+        begin = at + 12 + (name + 3) // 4 * 4
+        if kind == _BUILD_ID and data[at + 12 : at + 12 + name] == b"GNU\0":
+            return "".join("{:02x}".format(byte) for byte in bytearray(data[begin : begin + text]))
+        at = begin + (text + 3) // 4 * 4
+    return None
+
+
+def mpi(libraries):
+    """Give the version of the MPI library that is mapped, in its own words; None without one."""
+    name = next((name for name in sorted(libraries) if name.startswith("libmpi.so")), None)
+    if name is None:
+        return None
+    try:
+        # MPI allows this question before MPI_Init and after MPI_Finalize.
+        words, length = ctypes.create_string_buffer(8192), ctypes.c_int(0)
+        ctypes.CDLL(libraries[name]).MPI_Get_library_version(words, ctypes.byref(length))
+        return words.value.decode("ascii", "replace").splitlines()[0].strip()
+    except (OSError, AttributeError, IndexError):
+        return None
