@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 0.17.3 at site frontera-rtx (x86_64)
-# plan: sha256:14f5e4da308411f93552722a524bab422a140a14b42e158f226c6ce21e4ade0c
+# plan: sha256:2b5bce4be8738ded4976ca4c63985a01a39c9f95a2e116c31f1398ae7b81bffb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:3528e66bbbf9741bd596a3817af7f3f906aa1103604e499611669b6919e148b5
+# plan: sha256:7e7b7beb5d76e3ce1068725ae022b589192589d4b641b296c2783fad52b74b4e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # caffe 1.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:8070aa151dbe20330fd8ddedbc3edf3bccda17fde9f428b2052e43f1d1fe6a34
+# plan: sha256:82a83220ebe7441ae77d00765cd7d3fbea4cdbb297d25eaed0c721b649b7debe
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

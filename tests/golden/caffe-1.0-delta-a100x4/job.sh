@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x4 (x86_64)
-# plan: sha256:3161f9ecc6f8d0e49a00a1ad7dfa1be8eccb56b737d82542e7094616673cd247
+# plan: sha256:9b0040439d3a88f7cf459069c173473769b2eaf3d8dce571a324e1024e8d8f3f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # caffe 1.0 at site delta-cpu (x86_64)
-# plan: sha256:e31ddc3289c8e482ad427e171d0feb81e607c43a6b97f66aea0f5c557d1f7f89
+# plan: sha256:19a334a78d5588f0288ceb7b34b87447605ffbc83851dbfc59d458e92ecd6301
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

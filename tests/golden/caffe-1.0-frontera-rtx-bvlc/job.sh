@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-rtx (x86_64)
-# plan: sha256:2499cf91ee4c2b56e3d812f82d0610987964d820c532bd72fd3632f865f8d5f6
+# plan: sha256:a10f49b4d4d9ce1c7f1a80cbce0ca530a4454590ed237d32680ad46a230c71a3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

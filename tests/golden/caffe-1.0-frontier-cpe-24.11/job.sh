@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:35c65e12df50fae210a4c3d68121c67982131c1818286fc26555d3dd4b064aeb
+# plan: sha256:322a8549b3573a0cd43d0edafd7f93898c23fb0952c9849ffd8cece767344e25
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:acd9488c495fb20ad01460f4ee162e4d7f5509408a5af32191e797d4bb65473a
+# plan: sha256:a0078ff3aea93a4de585ca8b452170d19cf0fac4d726f68ff33669fdda90aec0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

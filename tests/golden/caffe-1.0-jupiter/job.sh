@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # caffe 1.0 at site jupiter (aarch64)
-# plan: sha256:fdd2fd4c4f300b2652525dc63ea0f5def8ad1a23cd07ec3d28c67d3d0c98d6e3
+# plan: sha256:b05f77d703018c3489366e9ab9e2094a9192d096e9c575e0843086a7996259b7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

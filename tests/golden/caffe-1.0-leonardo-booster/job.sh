@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # caffe 1.0 at site leonardo-booster (x86_64)
-# plan: sha256:5bcc950e08b02ff13ef4ea2d2e7006844194205f8433b165c6d43bdc63d1dd5e
+# plan: sha256:107819691447dc8cb70f6128e207b37485cbde7469e495be794d74a4872c6b78
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # caffe 1.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:a9f7169619bc4f6f36c0f1432f74d5b6fc9758b40e283cd77f862a092d670481
+# plan: sha256:8b0013bf258d29127356d9994e60b07f99990ff09bb68241e8da6c9f7c1d9c00
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # caffe 1.0 at site local (x86_64)
-# plan: sha256:0dbb10b7da1c283552bc391b623e0da0a07bbd3465487a2462dafefa89f58fd8
+# plan: sha256:eff11164e7e06ac545b126bb825d05bc7451b8a8fa9648cb0217efbda06ab241
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # caffe 1.0 at site lumi (x86_64)
-# plan: sha256:5a4163e117ca92412d2b7e1832a2008fb0e5d0d5ba26933f17b2defb6828533c
+# plan: sha256:928a63ab647821bbb065e726641fdcfd79046baef9e5f6bd58a003859ec3992c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

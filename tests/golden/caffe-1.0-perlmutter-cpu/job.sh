@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:11cb402adc0bd927834b52b32a9b736e3dd29876f6d08dcdfe3a03c9cffce935
+# plan: sha256:89c36b4d122d78173e408d23aa8bb3da3eb652b9711ab4dcf6a6e9cabb0537c0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

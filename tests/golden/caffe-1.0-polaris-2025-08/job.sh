@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:eab00c15c028d5064284120302c97275e8c6e0e65fcb5d5ab84a84b7e5de4279
+# plan: sha256:f0441ee648188083a386420a6aec2532ec61fc065ca3cd7c19a1b73e69e6a54b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

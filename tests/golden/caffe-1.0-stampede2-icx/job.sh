@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-icx (x86_64)
-# plan: sha256:2217312c50695308873c45f7d1565bb4bf0005cbded85a85576e280438841d25
+# plan: sha256:5b0c4e02ef51ecfb7951113ba566a620ea0d7c2389091aafa09ce8ababd1e4aa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

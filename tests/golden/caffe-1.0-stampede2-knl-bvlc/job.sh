@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl (x86_64)
-# plan: sha256:9b6132eb10adb73759526aaa53040f46d039224559cc780295dc337a7bfb8e34
+# plan: sha256:04535b31d0a12db737515230556f076e75154db585cc92588551876074ea5332
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

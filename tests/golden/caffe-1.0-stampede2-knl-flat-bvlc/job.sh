@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:870cb473dc41df09368322804bd1bd3acfe60f23ab2d9933bdf4c18dd30deec3
+# plan: sha256:745ea16e45077623e779db8db3d2c9dd8a3fa62a9afe599fdf8757c2e4ed3267
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

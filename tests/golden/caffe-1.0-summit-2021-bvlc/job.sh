@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2021 (ppc64le)
-# plan: sha256:54b9a9565b8d561bb550437da49f96cb91c85405f52dcc4269abed733ecb52ab
+# plan: sha256:d2f86b0f360b5e3e16ea211a4dd923d661506f6a6920d0f79f537703a6942af0
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gg (aarch64)
-# plan: sha256:464ebd72e38ecf698e049e5e2efeab194f01b397454678eb902a0c4832c903c5
+# plan: sha256:11923c759d65c78a63ffef4af5617cdfb2196b82bcafbc70b50a43b08248c7ff
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gh (aarch64)
-# plan: sha256:8ed9eb329ecd57fdd2180dc3041870ae09eeb39aa73bb39d7b1bbeeef8c124cb
+# plan: sha256:c39f5ac9cd4be0a68e23a067ad284b87190054723778d96101cc92ea353c8c07
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

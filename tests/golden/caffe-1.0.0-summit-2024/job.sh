@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2024 (ppc64le)
-# plan: sha256:9a45e5db2dafdf604f4f158ab453111aa364d59227ac0d45d76a6665a32a55fe
+# plan: sha256:6264fbcbfcf73817a670df19157d1015f71e1396982b5ae6b1e72fd08af40582
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

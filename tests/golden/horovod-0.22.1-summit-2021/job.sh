@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.22.1 at site summit-2021 (ppc64le)
-# plan: sha256:8a7c123726d2a547c87b5a6b00e05c2d62a8be186a4513b92bcc2b68cbb504b6
+# plan: sha256:2a22e13cdda1fb3edc792d9b4591cfce3421d4c0bbb1b4102be95b8480d65da2
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

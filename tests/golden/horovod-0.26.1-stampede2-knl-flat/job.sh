@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:0535fbf5f390d5b335104d5412d44a5f86ba6e42598a1d229c3d983d71671841
+# plan: sha256:8cc8d4fdf6120e2bd7d00d38011bb5981ba8f7f18ca7487f2730eaf83c68bcb9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

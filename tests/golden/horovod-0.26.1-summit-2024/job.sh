@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:e60109b0b9bdebf66151e13f84075d17c678760a875e81f2c54e24a7d688fd7d
+# plan: sha256:928d2a65f5830bd525d145e3f1ea8632e5c396f7b15fc9a54404430d8f29a5db
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # horovod 0.26.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:e60109b0b9bdebf66151e13f84075d17c678760a875e81f2c54e24a7d688fd7d
+# plan: sha256:928d2a65f5830bd525d145e3f1ea8632e5c396f7b15fc9a54404430d8f29a5db
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:807b978025322ce91a9cab660fac188b53b39d5a4f71c420e60341258801861d
+# plan: sha256:8acf9d8070fc9c9f2a1e496382515331010caa5223fedf8e44f32c80c0552e83
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

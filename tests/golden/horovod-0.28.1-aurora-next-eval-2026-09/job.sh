@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:173cd3623c8445d013d5ec7693e2b9363e008166fdcd773706dbefad992efc8e
+# plan: sha256:a3c2fc205f1879adbcc20b78379264b14e56948c6ffb95e544228bc90c97870b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a100x4 (x86_64)
-# plan: sha256:a3c54abed1db5ef7a846863e8bd81ab5495a5cc93235979b4e741809ccd0e33a
+# plan: sha256:594f1f1e67b51b4036a05a1dd254f7e804e7d0f788b61449f9eaa33668ec2499
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a40x4 (x86_64)
-# plan: sha256:d3938e5da628351afc9f09d519f57a0560fdbd1791aaa2c5386d8c03f1dd7564
+# plan: sha256:33db06aead0d7dc77dc6b3ab77d72e7d5c719ee176c7ba31316090a3ad0fc0bd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:03b0c5dfd98912f635b8be2f1c1e62911fae053402858d2aebc3d9a4aaece8bb
+# plan: sha256:a7dbf33aff4a068481bfbd14ef6f6ace367e222bc5c20af7049d8178e0d8afc5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:03b0c5dfd98912f635b8be2f1c1e62911fae053402858d2aebc3d9a4aaece8bb
+# plan: sha256:a7dbf33aff4a068481bfbd14ef6f6ace367e222bc5c20af7049d8178e0d8afc5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

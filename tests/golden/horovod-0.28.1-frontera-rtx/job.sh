@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site frontera-rtx (x86_64)
-# plan: sha256:1f7f63768e2f8a800a14a53354f5c4b34b248c3f87c2a6d0e80a26cb9813a497
+# plan: sha256:6fd144b2742411ae819699d28c05c06b6b9adc435981ac2d3e988817bcdb03b5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:2b4b0ae3161bc20eac8e4a3631479351353e0c7596f9ed75c217388eef8bea0d
+# plan: sha256:bd47403b6f7059fe7ff752fee786350d00d061c115af1da8d24b210855839fcc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

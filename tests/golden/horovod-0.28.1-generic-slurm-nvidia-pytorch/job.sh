@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:b651f72d3c07610a4794bcf414191b254c1ece77817427425580164e01b047f5
+# plan: sha256:cebd75e2f0461af4226037ac5c2069c61d2aeb2397f5e90a8bf47882c7e2d001
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

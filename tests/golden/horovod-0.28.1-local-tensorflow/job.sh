@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:edbef54ea2bb307c8c9ab3db18c9dbbddce3c27433ab335c0f2a8d4dd88b1a5f
+# plan: sha256:430b1bd07039e5998430a736419e108f1ee8f841a6a09a78f6265761ebbc0957
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:e1c896a3454d27e4e092d8431c8bef6ba7ebd6fbe049b67bbdb6cddd7ad5c3f2
+# plan: sha256:7d50ae1a09b5a513f6d6048c758a7d6ea32e5635208a8b9529a4ee632a66ecde
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:cd3a177548c42e6c65794514f8bd67ecd89aefbf190a296e6a8b0ee0bec3951e
+# plan: sha256:3cddfe6613e974dc872b171032221fab9f28efe99202ec8533a60297f6ffa07a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

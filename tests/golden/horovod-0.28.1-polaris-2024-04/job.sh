@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:23c87305bc650826150dccd8f92d0558870efbade7092e25ababc1a8d15b3fd4
+# plan: sha256:f248bcfacfa1b88fdaa993d88af3c88683606da80a88de247d61d6e8bbe8db0c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

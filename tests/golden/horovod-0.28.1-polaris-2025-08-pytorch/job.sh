@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:3a7f34816b16b2cb991191312da13bb70e6f0819780be8a5efec6da0bc5e489e
+# plan: sha256:6ffd1a7e8704d2a77003b55ff0cd326c461e76d79e43ad0b27b7e6ee86e8c61b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:c92c95bb21fd035568b1f5a7aa2ea4c520bc61d9dc4fcb42889ab030e26fc52d
+# plan: sha256:d9377eeedb86367666fe22791f70fae6b3b1997b8a2d2b76f89887b38e3eaebf
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:132374f68c027265d3bc6af79dc21543437668d92f6ad8736c47709b66712d1d
+# plan: sha256:9b9132f6eba82b5e8359c61a241cffb7c231b022ac179b2e9dbc17e175dcce7e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

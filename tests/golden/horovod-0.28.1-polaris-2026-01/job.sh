@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:8ead43e09aac618693d1bdfb6595b5a2fe869e71ebe61866c6dd208b7cab1581
+# plan: sha256:d0c401eb2e4755b113aeb310fac27ed4c66489aad5a92946244f10dee08a3ee3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:40d7ce5ea526eb2b6b11460d906d6e90abe9e62b0af295f0f6d96455d1dc8576
+# plan: sha256:daa6e11be66471fb84974e2e52c33261fe2d2d945bfed94bee94f56fb0519f7e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-skx (x86_64)
-# plan: sha256:8640d90d4f52bf1cf859931ad531d92f41074ba9ad73f69fddcee34e4eef035b
+# plan: sha256:d27f1225600a90a236aaf094a063f3b1b522dbdaaea2ed7bcaab1c1595f26ce7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

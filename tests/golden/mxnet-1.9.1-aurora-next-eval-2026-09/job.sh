@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:2a1d49d9a39cd47957276ced5369d94521fa1d915b4842d685b41c58e0ea7e5f
+# plan: sha256:8cd648e2e3cc6b655b2c4c68a3d27a3ca24086e43c18da5dd385e77bbfdf0b01
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

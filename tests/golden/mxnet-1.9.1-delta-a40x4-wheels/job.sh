@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:2af7c9909ae08df26f89e869e50c9fd1e154ce94483b4d5c79e98e0842b3a395
+# plan: sha256:8773530bc96f31419728c208294bad883355c476f96473d9c65c54a2bdefa010
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

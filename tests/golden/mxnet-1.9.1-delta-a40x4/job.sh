@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:53674fa52156a2bce26cda3effd284a91b8f4eddba41c35ef4725dd037a77d1b
+# plan: sha256:2bac4bd5fac2d22424f0a09b066305b1233cbb63097b8d293d5bf860172608c4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

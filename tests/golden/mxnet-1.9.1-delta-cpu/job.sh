@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-cpu (x86_64)
-# plan: sha256:0184035dded740a406f8c7664124a95ca54816c126402bb895a907f6ded5a139
+# plan: sha256:8228b424cd68d5791814ab44d2866f7a49297b299611b6e6941673597fba5a01
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

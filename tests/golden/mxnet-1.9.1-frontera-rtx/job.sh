@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:4f3b4f19ce70e25f51392f80d504ff1ac56c20ee497fadd7190abc43a260738d
+# plan: sha256:e829f56ba4e7c8c5a8717d93227951e6e3d45516d92a9476c442c0008c7e6e47
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:9799dd716c9758ac0dbfad754794aaedc1ee6a98b1d526000259400751217e23
+# plan: sha256:a79f6dfbbb7ab7de9eb2322651339331cb58e1a28ed0017fd0629c6f900e4cda
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:d7f6241b3ab82eafaa815a653d0b75f155573027138244165f25c1802f059327
+# plan: sha256:bd6fdb9fc31d6fbf74d980b8961066fb1a9d8fc4d3ef79f6292bd4ccad778b02
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:d3ffbb7acead67f13f6b0d5ccc43563d274ac4d842abde99736505351792e520
+# plan: sha256:47c18431a9d7047ad7e71fcecf92d1b1807bdf3c25f626081c81fecfae27d3dc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

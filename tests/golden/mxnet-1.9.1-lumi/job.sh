@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:af1abeb24fca27959f2e9be8ada2d9418faf3496852f465b2efae47e63a813c3
+# plan: sha256:8cc6ca1649455feb1dd44e4a54252ed5388fc2e9fcc84a456f49f9b1d377af87
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

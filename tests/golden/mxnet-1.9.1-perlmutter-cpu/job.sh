@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:a2558b4c9193a0bf00baf93e2c4f90fcf6a9a16c672fbb91d1595ba71f1cbe1a
+# plan: sha256:7d5df59f9cf78902b77bf3da06155570065e5ee1c2fbed31c6dc44415107667b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

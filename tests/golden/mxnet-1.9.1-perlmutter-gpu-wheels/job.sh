@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:34f194ced63b17813a16802a4b9fce08d737218fde17e61a90f5c2800ed9da80
+# plan: sha256:40333258140e01ecc40013e95818dab3e2a02c006107ec425eeb7d92e73b2cc3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:23f31c2fcf013a941e8172d8ceb63afe71ec764ed0577e38e06a3717edc70206
+# plan: sha256:b5aaa68711e020c663f28a2056105c4968edfe576954cf9d5b5be73d4dc06611
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

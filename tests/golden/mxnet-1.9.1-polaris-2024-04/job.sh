@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:3a7c3b9586187caeee448f190991bf02f35d1106c421e316311aa55216a5db21
+# plan: sha256:f89512695fb4c1300c7559cae2b0cd39ddb0d26060f6b2013e2776ce1a78b8b5
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

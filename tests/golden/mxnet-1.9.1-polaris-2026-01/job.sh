@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:1942c598179e51643254c2e47f80d95957e6dc904b52468d993c4cacee693f99
+# plan: sha256:2009b47ffdefaaefedfc01d85e9753beebdb0699269dc594ce96294e4cdc31b1
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:41a348e9e121cde85b40ae2be2a47b57a5b740f6d16d89acb3485d519ff35f77
+# plan: sha256:95b340827ffc14acd0b1d8508d44a5eb3b74a507dbe3ef1fdec70f445e2b894d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-icx (x86_64)
-# plan: sha256:c85e785660f8481eb2316f59307135fea46dc65d55953dbe1957dfb827032dd1
+# plan: sha256:83790fa0ac9019ca9efd849d56a47a82b57e979b7b80cca5f4f48c561fcbbdd0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:c3ae37609abcbe3b01f181aeb4928031608b1f3f8d723cbbdb3c75b5454f3b66
+# plan: sha256:8514495ee91b32625394f54fdad210c162e92b5ee5bf00e95786bb05ba7221de
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

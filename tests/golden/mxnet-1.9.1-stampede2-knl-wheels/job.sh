@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:affb88504497684a4e6413db353e83c7b8c48c30a7f5e45bb8a9f45690b808e9
+# plan: sha256:e552e7f8d90f53f8751c8e20b279360366ca9ac31bb2173b2afe87109c6c0fa4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

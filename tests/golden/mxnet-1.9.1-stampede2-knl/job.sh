@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:092b6816cd702de7fcee7b55fdf182726515c4267f6a764363f230d3cf17d46a
+# plan: sha256:1333c0ac70145067bf1be9b61f57e8ec50940e370f177e4c386ebbc980c78f12
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-skx (x86_64)
-# plan: sha256:d6a6003a475d51c32bb7724d4d4e299f95b21405e54c05a651c491426e8c5583
+# plan: sha256:a7299c19e2c2d1d18de9d3b7da3aa8c5fac76a20b36ee145298cb7e463a6ecf8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

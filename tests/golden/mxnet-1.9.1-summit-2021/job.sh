@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2021 (ppc64le)
-# plan: sha256:8a70774c64310ac7d51681f54d3cc257deca0cb25e2c9671d2261db7feec9458
+# plan: sha256:3c56c1a42d052b68161435029d6b0fc64512a45d169d20555269158abad376fd
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2021 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:8a70774c64310ac7d51681f54d3cc257deca0cb25e2c9671d2261db7feec9458
+# plan: sha256:3c56c1a42d052b68161435029d6b0fc64512a45d169d20555269158abad376fd
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2024 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:ab867927b4e71e967a18197d6d70019c5e8389f6679aea3536b59571d07d078e
+# plan: sha256:e0808137a05d0403ef99edf46a080a49f09702b1f7e2315f16a692229c0f00d2
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:149318e0c1951baaafe0749787e399049b309db6973caee8b0dff9e111550e71
+# plan: sha256:75b10f6293f752662fea6216bb2874f9e7c3914f3ef79083f34375f951ee91fa
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

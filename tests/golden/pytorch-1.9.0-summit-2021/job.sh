@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:0107b6c1f3c0d3c9bab932816c9558570b853d31c96fc0c9fdcf9d3d501f5c1f
+# plan: sha256:97dc06586a30dc1714fe94bc897c23fb9cd31f01243046c26f8dbb7caffa09dd
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

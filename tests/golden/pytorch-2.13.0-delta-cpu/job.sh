@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:8731641cb0b8d4d8d1edad93310f2b4601b8a89a1df8924c30c499c4e22b1208
+# plan: sha256:ed490ee5554dca85d2257c7805328311539865bbf51bebb4066e05e2d51cecf7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:fe75f9ca259fed1d30504b36a40879eab04d509235309e805632a4d777d14c0c
+# plan: sha256:678e86cf32c2930cbd1e1b6d0921b6c3218413dcb44555187979a50688c5bbdc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

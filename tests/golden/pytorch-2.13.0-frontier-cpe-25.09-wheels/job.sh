@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:642482d05adf1591e7b4baf580a01df1d30edae1fdd2de68d35cdddd45ea2a53
+# plan: sha256:ce597125de3ebfca34b5b49f3faca7ad1e0749795911ba634863c77855530d92
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

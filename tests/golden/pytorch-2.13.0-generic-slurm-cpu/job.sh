@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:54bb0914ecce5b909e9affcb3b88eb35a5480c592d6aef9005b489f5c8db4ef7
+# plan: sha256:75f8aa75f8a2bbf524eebdf6342219972f4e5616b5a7a634a9bd977a7fc83446
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:876e932995b95d9a382569b70c3e478ffbd240c07950b6c148d3cf3d587eaee6
+# plan: sha256:ecabdad850c5b82fef92ac4a43d45ab3939681fb9dad559fecd458ef932ebfb8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

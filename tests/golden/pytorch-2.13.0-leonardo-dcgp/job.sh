@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:ebe52345e71e1fc6f102e408db8c3c87e4a84176e2df52c11bbcc715307da382
+# plan: sha256:b776db1986ff560051ac471ef7ed64b920ec5275ef9639f2cad6748e4d7d165f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:813f492d95bb9850612789196c7174bc8982940d97d3648664127651d62e1b37
+# plan: sha256:78afe7ca87d3f107a9b1d6cb19e8e2715cb65bb0e416cbec3a374dd2e57778f2
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

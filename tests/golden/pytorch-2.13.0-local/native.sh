@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:813f492d95bb9850612789196c7174bc8982940d97d3648664127651d62e1b37
+# plan: sha256:78afe7ca87d3f107a9b1d6cb19e8e2715cb65bb0e416cbec3a374dd2e57778f2
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:1627c8f2a88d08d221b843069ba0a723da0c5d71de9f6a41cb01cd84a4818dac
+# plan: sha256:8d8e3df3717cd8b07ed505478cd6637e4443d220f1f13388d0864f49aba15622
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:65a6cb2f41d453c0f19634647a84851b5eb1d069e798b7bfea2db83ec1634344
+# plan: sha256:d9b2cad17b24aca2a08ab904332e5175772d65e28765e712ac4375a50a4236cb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:535480d31df0d5b61ab7890b1fa2758789fbd4ca5eee02f517e219e55f1b5b44
+# plan: sha256:993c84d83429e469c62ca1070c40aaf47de4eb3e4756eb69bb389e20babf2880
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

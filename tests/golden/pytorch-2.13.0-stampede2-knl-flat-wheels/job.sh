@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:b90b8a09e54ff50bfb3ab0eebf98d83832de99ba15d4d2215893994bbc15a95a
+# plan: sha256:873f05e33d485d1f8de0447347906ffcfee321eabee1e6e68eece96dd0dfeef3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

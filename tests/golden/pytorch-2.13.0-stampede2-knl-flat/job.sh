@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:430b1f9eaa4b1bfff046c2f5295de3b76039575ec024013016c9f2591cbee705
+# plan: sha256:13ba329e54e1289f6efcd0a361d6ab0f2d69a8f5ca0bbd408488d3df466b0d02
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

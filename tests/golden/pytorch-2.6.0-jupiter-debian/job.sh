@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:a85d6083a623c48329c41a64631752572bed1dcac52f3a9270602aca45d45937
+# plan: sha256:cdb9d1f5b7ecdce2758cc2719de2cc8706b48590ce59482a6fa5ace997f5baf0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

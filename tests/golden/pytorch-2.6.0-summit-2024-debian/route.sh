@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2024 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:c9574b815bd58499b4717ac2754087b8c42b63aa55221d45821c713f62316bb7
+# plan: sha256:88a1c04d45ca8b7de8899272218624a156edb51176605323cc1b547d9c8775d4
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:68cbd64395ead99ca65204b4c24f0020606b96c5bb0e79c0b4df622dbcab84b0
+# plan: sha256:b123e2ca30fbdf252bd5a7844c2b1d40c7b0ac40fbe22a8552484bbf6d15b298
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:8d30c22b2cb266c076d5d9802a20be55a53876a21a6b7d98cb1470ee1d234dae
+# plan: sha256:25de80f44e1d2d183009965ac57baab6acbe37b807e6c4537b94917f4b0dd44c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:5af97c7622f331638865094aa41c20a54c518b8c20efc53d9c3f23a32fe9e4cd
+# plan: sha256:6ec0f39a644e723b02cdedc3d240cef9d7f91a443ce21217b167135a3f3761b7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:2bb72e6849067d9e0d5200c0c3f27ef66117df8fe5bb324db7003fda67e27b4e
+# plan: sha256:ee6cec611428095b69e0b897f50231d5689a9d5f84d48faf11883cc9878e09e8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

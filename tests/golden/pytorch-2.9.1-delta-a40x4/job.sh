@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:cab39bf6da035ee20e5b7cc33718f06f006f90d0b1d250a6c16dce9f89b55891
+# plan: sha256:bf018f16b59e997c7ea79cf1e2d9fa0e27df26240c2459f72d8510b39a3fb41c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

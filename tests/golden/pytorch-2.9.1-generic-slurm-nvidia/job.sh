@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:0bf1db7547948e7fe499677b1b986e9f794127e69bcbf7a35a894a5a73460e97
+# plan: sha256:8724be53f36a5c91ffc623d409d3452b8a0329ec6720f43194035965217adc1a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

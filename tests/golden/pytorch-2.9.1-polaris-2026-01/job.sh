@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:52fd6378c961bb0847cf60fb90ec117810870294916a3ce74250f5e1a33914b9
+# plan: sha256:9e3a9db4b1f88822b7ce03ea8380d30fe3c89d7d94045616fc9343fda3cd5add
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:f4ebba27ed4e0dcee411a51816bef8fbd0285e0a01fba63da1668a5c8d0945ff
+# plan: sha256:38486a5058c68523b32b498ac6ec75f9d78a5ce5706325a1ac7a1d5c8dc177ca
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

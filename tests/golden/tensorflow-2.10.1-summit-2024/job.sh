@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.10.1 at site summit-2024 (ppc64le)
-# plan: sha256:73c00ff2104467bc0f2c06b37bdea3845143abb8a700e8ce2588566310477191
+# plan: sha256:8e671bd0e456bc9fde0a0f7ce5c8d75c8b6b1bff01f6c82fad85669613a75e38
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

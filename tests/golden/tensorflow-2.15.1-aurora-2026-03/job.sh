@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:8e0fea63a311467200a82127b30b42157b26f81c026128508e76af894527bb36
+# plan: sha256:77693c22c6aca5ad53aefc364b5a9b42dfc3ce3dd9f6168e99a4adf110589fbf
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

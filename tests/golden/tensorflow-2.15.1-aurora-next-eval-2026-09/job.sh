@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:2f95e6003093b14b5668553888919650994f82c34d8d9422a1f2df40f7fb9803
+# plan: sha256:488b1c036a4ddffa3d0adab8b99aa1c29619242338e795fcf9fd2abcb333f99e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

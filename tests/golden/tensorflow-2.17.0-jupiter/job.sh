@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # tensorflow 2.17.0 at site jupiter (aarch64)
-# plan: sha256:beedc46b7af2c09879a9e19e0e277cdfa66d201219182488437f720038962c74
+# plan: sha256:18865a75c0c490c70b5bfef7e6b9e035e25c33e3ef9264752ed1df9f9e65f834
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

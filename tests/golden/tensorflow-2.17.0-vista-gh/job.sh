@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.0 at site vista-gh (aarch64)
-# plan: sha256:c4cdc0a96998673b9489f27dc7ffa5521308c825250f684aa9fa129385885899
+# plan: sha256:b56e690be44d57a4316000d1fc1dee557fc29ed5b47e947b09b051cab554deb8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

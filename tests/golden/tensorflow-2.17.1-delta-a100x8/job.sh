@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x8 (x86_64)
-# plan: sha256:838869d28e91cbe04edc2dff7ee920d328282d67c0d8f50722790d3765b5dbbe
+# plan: sha256:44dddd846f7692d9b9fecb4811fb3730df45ffa3c41c8f354b8f6cd4e2622b15
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

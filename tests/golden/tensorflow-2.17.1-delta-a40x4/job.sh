@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a40x4 (x86_64)
-# plan: sha256:f3db85d7e8c15134c4cc898350fa658b34b338a2a4abd5e37444f5112c6ef321
+# plan: sha256:7f7baaa636100d861dbe7221cd4f3fdef5c0c84fcaa543c6449b82f8e2ac6186
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

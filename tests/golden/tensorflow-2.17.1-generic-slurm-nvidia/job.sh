@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.17.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:7c1889c82480397616b7d37219be752d8252a4792170d0c9bd15705b350e3f29
+# plan: sha256:950b0fa65209f5f352ae86d628f056206fd9c0137fed8c643d79d3ee16bc4bd7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

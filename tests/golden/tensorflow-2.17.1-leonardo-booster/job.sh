@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.17.1 at site leonardo-booster (x86_64)
-# plan: sha256:e3e06a553bab229975ef035072a32a1669b1096cb01262c11a5af43d58607f88
+# plan: sha256:178c2b79b3cad6bac70a35541839f95a5bb4d4a8ab34fe5c5ad54e1df036b1d3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:6c49e53b2e6852deb9b9614798e4d3edf3216a9fc4f491b8a4ad0c6ff302a30e
+# plan: sha256:7013377a936e5e90a0422d407106c46f6fe42b885870a3c1e68d323c9a01775a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

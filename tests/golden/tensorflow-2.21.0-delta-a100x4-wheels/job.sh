@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x4 (x86_64)
-# plan: sha256:7a3a2339dffabcdd08512fcf0b89108ee067f5f7644a28d12282a3f51bb0430a
+# plan: sha256:5ea6a5113696fcd22212e63c20514a3cfa3ea4467511f9a4898ea7a46eb3ec15
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

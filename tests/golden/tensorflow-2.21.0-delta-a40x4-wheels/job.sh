@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a40x4 (x86_64)
-# plan: sha256:7dceb9fde48c54239c1ea513da31dcd8e1a0f0e22119b76532a73fe1248449e8
+# plan: sha256:37749059d4f499a4093772e24632a347520a1033540eb97cf08edc67200db1a5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

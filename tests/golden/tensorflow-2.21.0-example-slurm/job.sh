@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # tensorflow 2.21.0 at site example-slurm (x86_64)
-# plan: sha256:f44bb0265dfdb28b15dccf218f03812115845074584911dfc5bf944fdfe6f92d
+# plan: sha256:959ff5745303d67cf685d8476b184c88726d2e2656e790cbb7eb2ef5f822e3df
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

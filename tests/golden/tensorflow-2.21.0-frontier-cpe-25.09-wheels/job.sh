@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:25dea11e3f2136b1d6486e4a7800fd1d0a0d7c7e9c5786c236aa4a2cfa04d307
+# plan: sha256:ad52c70bde0196f652fe773f15c0686e6e4ec2c9be28c684cbd86c0407104d36
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

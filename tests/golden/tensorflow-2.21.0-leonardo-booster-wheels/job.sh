@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.21.0 at site leonardo-booster (x86_64)
-# plan: sha256:f90632845fc5fea91111b09f09359172e169ab2f6e52bec5cfc25f1aad7597ec
+# plan: sha256:d0396d0e601ae590a16f881656fb109626f2241bf1255746ea03fbb92392485f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

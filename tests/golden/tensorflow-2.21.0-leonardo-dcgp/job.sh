@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # tensorflow 2.21.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:e8175074b9cebf18d1839270942eef65cae21bae4af1b238bc6d7645af184d30
+# plan: sha256:85d5b21310f2c17b0ad6b1ab616839db40319bd9f977841f77af11988454883c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

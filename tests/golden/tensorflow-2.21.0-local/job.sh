@@ -1,6 +1,6 @@
 #!/bin/bash
 # tensorflow 2.21.0 at site local (x86_64)
-# plan: sha256:150a79ff029c61f2b88acfc40d47f2d0cb29fbb0bffcdd15eb2b0702f41d1738
+# plan: sha256:66619a05d915fdf482bfe56d4be4830e932194777c34f56274089e5455aec5a0
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:150a79ff029c61f2b88acfc40d47f2d0cb29fbb0bffcdd15eb2b0702f41d1738
+# plan: sha256:66619a05d915fdf482bfe56d4be4830e932194777c34f56274089e5455aec5a0
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

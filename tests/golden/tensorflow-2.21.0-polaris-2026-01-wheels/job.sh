@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:8bf1cd407a09c3f4eb450ce3c0e23ec303ebe0679e0d8b2f79f67e9370b5887a
+# plan: sha256:576a33ae9c9a54508f50d232a68a85a67a51cd5a4716a62b632c878c84b9af47
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-icx (x86_64)
-# plan: sha256:52dd73a374f3bc04f229570122c7caf947d54cce42644c21dc62c9954847fc06
+# plan: sha256:ccfa483b8c90c9aa61725f9fa6f9aea948c1ce8458f713dfd107ab9823c61403
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:ddf2c0f9c663df87dbc50274a72f3a91711543d65560997166869522d4f3f513
+# plan: sha256:5d1b96b3b18fffb2c0ed467e0186e5bd4f9105be3e419ac77925d0022674403e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

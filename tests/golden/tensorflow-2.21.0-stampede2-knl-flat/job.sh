@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:680d1262646571a59893263f86bf7af9b5ce4e315fd8a67ca1697df747a45193
+# plan: sha256:150326eb5b8418b979c141592d2fa537d243cc108b2b26de9d36c783cd60a872
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-skx (x86_64)
-# plan: sha256:a39532bcc045ebdb5e80b5fab974b018cd7e7ffb6253915b9df5826730fb2cde
+# plan: sha256:37258d07353370ff022fcf36e854b8019b247055ea11467b3412161cd7865b0a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # tensorflow 2.6.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:1a247bc3058575895c30f9555b656c251289342043b2a92449834fccccac081b
+# plan: sha256:31a2284ffd6d01fccad5c970193ced7f0f4b9930c53ce51c5f264b1634c9dbd6
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
