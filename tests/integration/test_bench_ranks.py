@@ -12,7 +12,7 @@ import pytest
 
 from dlcontainer.bench import analysis, results
 from dlcontainer.bench.records import Sample, Series
-from tests.integration.test_bench import environment_with, holders, living, options
+from tests.integration.test_bench import environment_with, holders, living, options, other_wheel
 from tests.integration.world import Built, World, missing
 from tests.processes import MARK, kill_marked, marked, poll
 
@@ -88,7 +88,8 @@ def test_a_rank_that_dies_is_named(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path, line: str, says: str
 ) -> None:
     mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
-    side = environment_with(tmp_path / "side", tmp_path, f"import os, sys; {line}")
+    module = other_wheel(tmp_path / "wheel", "1.0")
+    side = environment_with(tmp_path / "side", module, f"import os, sys; {line}")
     argv = options(tiny_image, tiny, output, "--native", side, "--ranks", 3, "--start", "storm")
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, "--timeout", "60", code=7)
     assert says in done.stderr
@@ -103,7 +104,7 @@ def test_a_hanging_rank_ends_the_launch(
 ) -> None:
     mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
     line = f"import os, subprocess, time; {RANK} == '1' and subprocess.run(['sleep', '300'])"
-    side = environment_with(tmp_path / "side", tmp_path, line)
+    side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "1.0"), line)
     argv = options(tiny_image, tiny, output, "--native", side, "--ranks", 3, "--timeout", 20)
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, code=7)
     assert "no end within 20 s" in done.stderr
