@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from dlcontainer.bench import team
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Launch, inside, stamped
 from dlcontainer.bench.mount import Instance
 from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.team import Gathering
 from dlcontainer.bench.words import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
@@ -23,15 +25,19 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workload:
-    """What every arm runs: the probe's arguments, and the environment declared for all arms."""
+    """What every arm runs: the probe's arguments, and the environment declared for all arms.
+
+    With a gathering each launch is that of its ranks.
+    """
 
     flags: tuple[str, ...]
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
+    gathering: Gathering | None = None
 
     def argv(self, python: str, probe: str) -> tuple[str, ...]:
         """Give the command that runs the probe with a Python."""
-        return tuple(inside([python, *self.flags, probe, *self.arguments]))
+        return (python, *self.flags, probe, *self.arguments)
 
 
 class Arm(Protocol):
@@ -61,11 +67,15 @@ class Native:
 
     def launch(self, workload: Workload) -> Launch:
         """Give the command that starts a workload on this side."""
-        path = f"{self.prefix}/bin:{_SYSTEM_PATH}"
-        return Launch(
-            argv=tuple(stamped(workload.argv(f"{self.prefix}/bin/python", str(self.probe)))),
-            environment={"PATH": path, "HOME": str(self.home), **workload.environment},
-        )
+        own = {"PATH": f"{self.prefix}/bin:{_SYSTEM_PATH}", "HOME": str(self.home)}
+        own |= workload.environment
+        argv = workload.argv(f"{self.prefix}/bin/python", str(self.probe))
+        gathered = workload.gathering
+        if gathered is None:
+            return Launch(argv=tuple(stamped(inside(argv))), environment=own)
+        handed = own | gathered.handed(gathered.folder)
+        command = gathered.launched(team.rank(argv, handed, cleared=True))
+        return Launch(argv=tuple(stamped(command)), environment=gathered.team.environment)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,22 +91,29 @@ class Contained:
 
     def launch(self, workload: Workload) -> Launch:
         """Give the command that starts a workload on this side."""
+        argv, gathered = workload.argv(self.python, PROBE_FOLDER), workload.gathering
+        if gathered is None:
+            argv = tuple(inside(argv))
+        else:
+            argv = tuple(team.rank(argv, gathered.handed(gathered.inside), cleared=False))
         spec = RunSpec(
             image=self.image,
-            argv=workload.argv(self.python, PROBE_FOLDER),
+            argv=argv,
             mode=_mode(self.lab, self.image),
             environment=workload.environment,
+            binds=gathered.binds if gathered else (),
+            together=gathered is not None,
         )
-        engine = self.lab.engine
-        joined = self.instance
-        argv = engine.join_argv(spec, joined.name) if joined else engine.run_argv(spec)
+        engine, joined = self.lab.engine, self.instance
+        command = engine.join_argv(spec, joined.name) if joined else engine.run_argv(spec)
         state = joined.state if joined else None
-        return Launch(
-            argv=tuple(stamped(argv)),
-            environment=apptainer.environment(
-                self.lab.host.environ, tmpdir=self.lab.work, state=state
-            ),
+        environment = apptainer.environment(
+            self.lab.host.environ, tmpdir=self.lab.work, state=state
         )
+        if gathered is not None:
+            command = gathered.launched(command)
+            environment = {**gathered.team.environment, **environment}
+        return Launch(argv=tuple(stamped(command)), environment=environment)
 
 
 def _mode(lab: Lab, image: Path) -> str:

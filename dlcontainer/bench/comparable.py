@@ -21,6 +21,7 @@ WORK = frozenset(
         "clocks",
         "data",
         "devices",
+        "gpus",
         "environment",
         "interop_threads",
         "kernel",
@@ -39,12 +40,15 @@ WORK = frozenset(
 # the environment only says where to look is judged by what was then found.
 SHOWN = frozenset(
     {
+        "clocks_now",
         "environment.LANG",
         "environment.LC_ALL",
         "environment.LD_LIBRARY_PATH",
         "environment.PYTHONNOUSERSITE",
         "environment.PYTHONPATH",
         "executable",
+        "gpu_ids",
+        "gpus_now",
         "hostname",
         "namespaces",
         "prefix",
@@ -52,6 +56,8 @@ SHOWN = frozenset(
         "sys_path",
         "sys_prefix",
         "sys_prefix_mount",
+        # A distribution rebuilds one version for security, as it does Python itself.
+        "system_library_builds",
         "temperature",
         "user_site",
     }
@@ -70,6 +76,8 @@ class FactDifference:
     values: tuple[str, str]
     weight: Weight
     refuses: bool
+    # The nodes whose values these are, where not the sides but the nodes differ.
+    nodes: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,12 +160,14 @@ def refusals(
     absent = [f"{arm} does not say what it is made of" for arm in missing]
     return (
         *absent,
-        *(
-            f"{item.name} differs: {arms[0]} {item.values[0]}, {arms[1]} {item.values[1]}"
-            for item in found
-            if item.refuses
-        ),
+        *(_refusal(item, arms) for item in found if item.refuses),
     )
+
+
+def _refusal(item: FactDifference, arms: tuple[str, str]) -> str:
+    one, other = item.nodes or arms
+    between = " between nodes" if item.nodes else ""
+    return f"{item.name} differs{between}: {one} {item.values[0]}, {other} {item.values[1]}"
 
 
 def check_losses(samples: Sequence[Sample], tolerance: float) -> LossCheck:

@@ -25,7 +25,7 @@ def read(path: Path) -> Series:
         raise _refused(
             path, "an older dlcontainer began this session", "launches of two versions are not one"
         )
-    if len(series.stacks) < len(series.session.declared.arms):
+    if not {s.arm for s in series.stacks} >= set(series.session.declared.arms):
         raise _refused(path, "nothing was measured yet", "not all throw-away launches were done")
     lost = [s for s in series.samples if s.role != "warmup" and not s.ok]
     if lost:

@@ -14,6 +14,7 @@ from dlcontainer.bench.launch import Outcome
 from dlcontainer.bench.order import Group
 from dlcontainer.bench.records import Arm, Arms, Declared, Json, Series
 from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.team import Team
 from dlcontainer.bench.words import ArmName, NativeAs, Probe, Question
 from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import mount_of
@@ -45,7 +46,8 @@ class Wanted:
 
     `looks` are the numbers of pairs (triples) at which the session may end; the last one is its
     longest. Without `arms` it is the native side, or what stands for it, and the container. `cut`
-    is the session that is to go on in `output`.
+    is the session that is to go on in `output`. With a `team` a launch is that of its
+    ranks, who train together as `distributed` names it.
     """
 
     probe: Probe
@@ -67,6 +69,8 @@ class Wanted:
     candidate_controls: int = 0
     native_as: NativeAs = "tree"
     gap_s: float = 0.2
+    team: Team | None = None
+    distributed: str = ""
     cut: Series | None = None
 
 
@@ -149,8 +153,10 @@ def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
     framework = subject.trained()
     if framework != "torch":  # the probe's default, and all that those of older images know
         options |= {"--framework": framework}
+    if wanted.distributed:
+        options |= {"--distributed": wanted.distributed}
     arguments = [word for name, value in options.items() for word in (name, str(value))]
-    return Workload(flags=(), arguments=("train", *arguments), environment=environment)
+    return Workload(flags=("-S",), arguments=("train", *arguments), environment=environment)
 
 
 def trial_steps(wanted: Wanted) -> int:
@@ -184,6 +190,8 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
             "seed": _WORKLOAD_SEED,
             "steady_s": 0.0 if wanted.steps else STEADY_S,
         }
+    if wanted.team:
+        work |= {"distributed": wanted.distributed, **wanted.team.declared()}
     return Declared(
         probe=wanted.probe,
         question=wanted.question,
@@ -222,7 +230,7 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
     return {
         "node": platform.node(),
         "boot_id": _boot_id(),
-        "allocation": _allocation(host.environ),
+        "allocation": allocation(host.environ),
         "arch": host.arch,
         "distribution": host.distribution,
         "release": host.release,
@@ -247,7 +255,7 @@ def _boot_id() -> str | None:
         return None
 
 
-def _allocation(environ: Mapping[str, str]) -> str | None:
+def allocation(environ: Mapping[str, str]) -> str | None:
     """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
     for name in _JOBS:
         if environ.get(name):

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from dlcontainer.bench import anchors
 from dlcontainer.bench.analysis import Analysis
-from dlcontainer.bench.encoding import plain
 from dlcontainer.bench.plot import (
     WIDTH,
     Drawing,
@@ -68,11 +67,7 @@ def ready(analysis: Analysis) -> tuple[Ready, ...]:
 
 
 def _of_ranks(sample: Sample, metric: str) -> list[float]:
-    # As a field of its own where the format has one, else among the raw values.
-    listed = plain(getattr(sample, "ranks", None)) or sample.values.get("ranks")
-    if not isinstance(listed, list):
-        return []
-    times = (_of_rank(rank, metric) for rank in listed if isinstance(rank, dict))
+    times = (_of_rank(rank, metric) for rank in sample.ranks)
     return [time for time in times if time is not None and 0 < time < float("inf")]
 
 

@@ -36,6 +36,7 @@ _NAMES: dict[type, str] = {
     Resume: "resume",
     End: "end",
 }
+_OF_RANKS = ("node", "ranks")
 _SAMPLE = b'{"kind":"sample",'
 
 
@@ -65,6 +66,10 @@ def to_fields(record: Record) -> dict[str, object]:
     if not isinstance(body, dict):
         raise TypeError(kind)
     body.pop("line", None)
+    # What only a session of ranks has: lines of single processes stay as they were.
+    for name in _OF_RANKS:
+        if not body.get(name, True):
+            del body[name]
     _validated(kind, chain.canonical(body), f"a {kind} to be written")
     head: dict[str, object] = {"kind": kind}
     if isinstance(record, Session):

@@ -28,8 +28,16 @@ _STAMPED = f'printf "{START}%s\\n" "$(date +%s%N)"; exec "$@"'
 # The first instruction inside: a shell's, in every arm.
 _INSIDE = 'DLC_PROBE_INSIDE=$(date +%s%N); export DLC_PROBE_INSIDE; exec "$@"'
 
+CLOCK_SET = "the system's clock was set during the launch"
 _LAST_LINES = 8
 _LINE_WIDTH = 300
+# stamp -> the phase that it ends
+_PHASES = {
+    "launcher": "launcher",
+    "inside": "runtime",
+    **{name: name for name in ("python", "site", "barrier", "import", "device")},
+    **{name: name for name in ("process_group", "step_1", "steady")},
+}
 # The clock of the stamps can be set while a session runs; the monotonic one can't.
 _CLOCK_STEP_S = 0.002
 
@@ -66,6 +74,9 @@ class Outcome:
     steps_s: tuple[float, ...] = ()
     workload: Mapping[str, Json] = field(default_factory=dict)
     stack: Mapping[str, Json] = field(default_factory=dict)
+    # Of ranks: what each node attests, and what each rank says, raw.
+    nodes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    ranks: tuple[Mapping[str, Json], ...] = ()
     reason: str = ""
     stderr: tuple[str, ...] = ()
 
@@ -80,11 +91,11 @@ def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
         done = runner(launch.argv, env=launch.environment, timeout=timeout)
     except CommandTimeoutError as error:
         reason = f"no end within {timeout:g} s: ended"
-        return _went_wrong("timeout", reason, error.completed)
+        return went_wrong("timeout", reason, error.completed)
     except CommandFailedError as error:
         said = _result(error.completed.stdout)
         reason = str(said.get("error") or "") if said else ""
-        return _went_wrong("failed", reason or _how(error.completed), error.completed)
+        return went_wrong("failed", reason or how(error.completed.returncode), error.completed)
     except CommandNotFoundError as error:
         return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
     return _judged(done, offset)
@@ -93,17 +104,22 @@ def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
 def _judged(done: Completed, offset: float) -> Outcome:
     said = _result(done.stdout)
     if said is None:
-        return _went_wrong("failed", "the probe printed no result", done)
-    if abs(time.time() - time.monotonic() - offset) > _CLOCK_STEP_S:
-        return _went_wrong("failed", "the system's clock was set during the launch", done)
+        return went_wrong("failed", "the probe printed no result", done)
+    if was_set(offset):
+        return went_wrong("failed", CLOCK_SET, done)
     try:
-        return _taken(said, _start(done.stdout), done.elapsed)
+        return taken(said, start_of(done.stdout), done.elapsed)
     except (KeyError, TypeError, ValueError) as error:
-        return _went_wrong("failed", f"the probe's result is not whole: {error!r}", done)
+        return went_wrong("failed", f"the probe's result is not whole: {error!r}", done)
 
 
-def _how(done: Completed) -> str:
-    code = done.returncode
+def was_set(offset: float) -> bool:
+    """Tell whether the clock of the stamps was set since `offset`, its lead over the monotonic."""
+    return abs(time.time() - time.monotonic() - offset) > _CLOCK_STEP_S
+
+
+def how(code: int) -> str:
+    """Say how a process ended."""
     # A launcher or an engine reports the death of what it started as 128 + the signal.
     if code < 0:
         return f"ended by signal {-code}{_named(-code)}"
@@ -118,14 +134,19 @@ def _named(number: int) -> str:
     return f" ({name}; out of memory?)" if name == "SIGKILL" else f" ({name})"
 
 
-def _went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
-    lines = [line[:_LINE_WIDTH] for line in done.stderr.splitlines() if line.strip()]
+def last_lines(text: str) -> list[str]:
+    """Give the last lines of what was said, cut where they are long."""
+    return [line[:_LINE_WIDTH] for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+
+
+def went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
+    """Give the outcome of a launch that is no measurement."""
     return Outcome(
         status=status,
         returncode=done.returncode,
         elapsed_s=done.elapsed,
         reason=reason,
-        stderr=tuple(lines[-_LAST_LINES:]),
+        stderr=tuple(last_lines(done.stderr)),
     )
 
 
@@ -141,13 +162,15 @@ def _result(stdout: str) -> dict[str, Any] | None:
     return None
 
 
-def _start(stdout: str) -> int | None:
+def start_of(stdout: str) -> int | None:
+    """Give the stamp, ns, that a launch began with."""
     first = stdout.partition("\n")[0]
     digits = first.removeprefix(START)
     return int(digits) if first.startswith(START) and digits.isdigit() else None
 
 
-def _taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
+def taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
+    """Read what a process said; raises KeyError, TypeError or ValueError where it is not whole."""
     stamps = {"start": start} | dict(said["stamps_ns"])
     phases = _phases(stamps)
     values = {str(name): float(value) for name, value in said["values"].items()}
@@ -169,16 +192,15 @@ def _taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcom
         losses=tuple(float(loss) for loss in said.get("losses", ())),
         steps_s=tuple(float(step) for step in said.get("steps_s", ())),
         workload=dict(said.get("workload", {"module": said.get("module")})),
-        stack=dict(said["stack"]),
+        stack=dict(said["stack"] or {}),
     )
 
 
 def _phases(stamps: Mapping[str, Any]) -> dict[str, float]:
     """Give each phase's length: it ends at the stamp of its name, begins at the one before."""
-    names = {"inside": "runtime", "python": "python", "site": "site", "import": "import"}
     found: dict[str, float] = {}
     before = stamps["start"]
-    for stamp, phase in names.items():
+    for stamp, phase in _PHASES.items():
         now = stamps.get(stamp)
         if now is None:
             continue

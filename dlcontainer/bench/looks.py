@@ -7,7 +7,7 @@ verdict that the other would not give.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.bench import comparable, order, pairing, stats
+from dlcontainer.bench import comparable, nodes, order, pairing, stats
 from dlcontainer.bench.comparable import FactDifference, LossCheck
 from dlcontainer.bench.pairing import Pair
 from dlcontainer.bench.records import Role, Series
@@ -92,14 +92,14 @@ def _facts(
     series: Series, sides: tuple[ArmName, ArmName]
 ) -> tuple[list[FactDifference], list[ArmName]]:
     declared = series.session.declared
-    stacks = {stack.arm: stack for stack in series.stacks}
+    stacks = nodes.by_arm(series.stacks)
     # A side that never ran could attest nothing: that is said in another way.
     ran = {sample.arm for sample in series.samples if sample.ok}
     missing = [arm for arm in sides if arm not in stacks and arm in ran]
     if not stacks.keys() >= set(sides):
         return [], missing
     reference, candidate = (stacks[arm] for arm in sides)
-    return comparable.differences(declared.question, reference, candidate), []
+    return nodes.differences(declared.question, reference, candidate), []
 
 
 def _at(series: Series, pairs: Pairs, refusals: tuple[str, ...], look: int) -> Verdict:

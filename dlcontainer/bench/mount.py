@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dlcontainer.bench.lab import Lab
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.base import Binds, RunSpec
 from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
 
 _READY = "dlc-instance-ready"
@@ -65,13 +65,17 @@ class _Holder:
 
 
 @contextmanager
-def shared(lab: Lab, image: Path) -> Iterator[Instance]:
-    """Mount an image once for the ranks that join; raises CannotShareError where that fails."""
+def shared(lab: Lab, image: Path, binds: Binds = ()) -> Iterator[Instance]:
+    """Mount an image once for the ranks that join; raises CannotShareError where that fails.
+
+    With `binds` the joiners are the ranks of one launch, who share the host's /tmp and memory.
+    """
     instance = Instance(name=f"dlc-{os.getpid()}-{uuid.uuid4().hex[:8]}", state=lab.work / "state")
     instance.state.mkdir()
     pipe = lab.work / "hold"
     os.mkfifo(pipe, 0o600)
-    spec = RunSpec(image=image, argv=(), mode=lab.trial.run_mode or "plain")
+    mode = lab.trial.run_mode or "plain"
+    spec = RunSpec(image=image, argv=(), mode=mode, binds=binds, together=bool(binds))
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
     environment = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
     start = lab.engine.start_argv(spec, instance.name)

@@ -15,6 +15,7 @@ from dlcontainer.errors import BenchDataError
 # What must be the same in every launch of a side: else the side was another one for a while.
 _CONSTANT = (
     "affinity",
+    "binding",
     "blas",
     "devices",
     "driver",
@@ -30,6 +31,10 @@ _CONSTANT = (
 )
 
 
+# Facts by node; a single process has none.
+Nodes = Mapping[str, Mapping[str, Json]]
+
+
 @dataclass(slots=True)
 class Recorder:
     """Writes each launch as it comes."""
@@ -38,20 +43,21 @@ class Recorder:
     timeout_s: float
     index: int = 0
     # What each arm attested before an interruption: it must be the same arm that goes on.
-    attested: Mapping[ArmName, Mapping[str, Json]] = field(default_factory=dict)
-    stacks: dict[tuple[ArmName, str], Mapping[str, Json]] = field(default_factory=dict)
+    attested: Mapping[ArmName, Nodes] = field(default_factory=dict)
+    stacks: dict[tuple[ArmName, str], Nodes] = field(default_factory=dict)
 
     def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
-        """Write a throw-away launch, and once for each arm what it is made of."""
+        """Write a throw-away launch, and once for each arm and node what it is made of."""
         changed = ""
         if side.name in self.attested and side.mount != "joiner":
             self.stacks[(side.name, side.mount)] = self.attested[side.name]
             changed = self._changed(side, outcome)
         elif outcome.stack and side.mount != "joiner":
             # The workload is attested too: both sides must have run the same.
-            facts: dict[str, Json] = {**outcome.stack, "workload": dict(outcome.workload)}
-            self.writer.stack(Stack(arm=side.name, facts=facts))
-        self.stacks[(side.name, side.mount)] = outcome.stack
+            work: dict[str, Json] = {"workload": dict(outcome.workload)}
+            for node, facts in _nodes(outcome).items():
+                self.writer.stack(Stack(arm=side.name, facts={**facts, **work}, node=node))
+        self.stacks[(side.name, side.mount)] = _nodes(outcome)
         self._write(_sample(self.index, side, started, outcome, changed), side, outcome)
 
     def paired(
@@ -64,10 +70,15 @@ class Recorder:
 
     def _changed(self, side: Side, outcome: Outcome) -> str:
         before = self.stacks.get((side.name, side.mount), {})
+        if outcome.status != "ok":
+            return ""
+        now = _nodes(outcome)
+        if before.keys() != now.keys():
+            return f"ran on other nodes: {', '.join(now)}; before on {', '.join(before)}"
         names = [
             name
             for name in _CONSTANT
-            if outcome.status == "ok" and outcome.stack.get(name) != before.get(name)
+            if any(facts.get(name) != before[node].get(name) for node, facts in now.items())
         ]
         return f"changed within the session: {', '.join(names)}" if names else ""
 
@@ -90,6 +101,10 @@ class Recorder:
                 else "mend the cause and measure again"
             ),
         )
+
+
+def _nodes(outcome: Outcome) -> Nodes:
+    return outcome.nodes or {"": outcome.stack}
 
 
 def _sample(
@@ -120,6 +135,7 @@ def _sample(
         phases=outcome.phases,
         values=values,
         mount=side.mount,
+        ranks=outcome.ranks,
         error=outcome.reason or changed or None,
     )
     return shown if place is None else _placed(shown, *place)

@@ -108,12 +108,16 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stack:
-    """What one side attests of itself from inside the process; `line` is its place in the file."""
+    """What one side attests of itself from inside the process; `line` is its place in the file.
+
+    Of ranks each node has a line; `node` is empty in a session of single processes.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     arm: ArmName
     facts: Mapping[str, JsonValue]
+    node: str = ""
     line: int = 0
 
 
@@ -125,6 +129,7 @@ class Sample:
     loss curve as `loss`. Pairs (triples) are numbered from 1 within their role. Warm-up launches
     have pair 0 and no order. In a control both launches are of one arm, and `order` says which of
     the two plays the candidate, so that an effect of running second cancels there as in a pair.
+    Of a launch of several ranks `ranks` holds each one's raw values; times are the slowest one's.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -141,6 +146,7 @@ class Sample:
     phases: Mapping[str, Seconds] = field(default_factory=dict)
     values: Mapping[str, JsonValue] = field(default_factory=dict)
     mount: Mount = "none"
+    ranks: tuple[Mapping[str, JsonValue], ...] = ()
     error: str | None = None
     line: int = 0
 

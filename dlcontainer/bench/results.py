@@ -54,7 +54,7 @@ class _Found:
     session: Session
     stated: str
     version: int
-    stacks: dict[str, Stack] = field(default_factory=dict)
+    stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     resumes: list[Resume] = field(default_factory=list)
     end: End | None = None
@@ -70,9 +70,10 @@ class _Found:
         if isinstance(record, Sample):
             self._sample(record, where)
         elif isinstance(record, Stack):
-            if record.arm in self.stacks:
+            key = (record.arm, record.node)
+            if key in self.stacks:
                 raise BenchDataError(f"a second stack of the arm {record.arm}", where=where)
-            self.stacks[record.arm] = replace(record, line=line.number)
+            self.stacks[key] = replace(record, line=line.number)
         elif isinstance(record, Resume):
             self.resumes.append(replace(record, line=line.number))
             self.end = None

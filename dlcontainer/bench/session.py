@@ -6,18 +6,34 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from dlcontainer.bench import arms, cut, declare, forms, looks, mount, order, results, twin
+from dlcontainer.bench import (
+    arms,
+    collect,
+    cut,
+    declare,
+    forms,
+    looks,
+    mount,
+    order,
+    results,
+    team,
+    twin,
+)
 from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.declare import Side, Sides, Wanted
 from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.launch import Outcome, perform
 from dlcontainer.bench.order import Counts, Group
 from dlcontainer.bench.recorder import Recorder
-from dlcontainer.bench.records import Resume, Session
+from dlcontainer.bench.records import Json, Resume, Series, Session
 from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.words import ArmName
 from dlcontainer.bench.writing import Writer
 from dlcontainer.errors import BenchDataError
 from dlcontainer.plan import Plan, native_twin_reason
+
+# In the session's own folder: what the ranks of a launch write.
+_RANKS = "ranks"
 
 
 def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
@@ -33,6 +49,8 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
             next_step="give another name with -o, move the file away, or let a session that was "
             "interrupted go on with --resume",
         )
+    if wanted.team:
+        (lab.work / _RANKS).mkdir(mode=0o700)
     candidate = arms.container(lab, subject)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
     reference, why = _reference(wanted, plan, subject, lab)
@@ -44,7 +62,7 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
     with ExitStack() as stack:
         joiner = None
         if wanted.joiners:
-            joiner = stack.enter_context(_joiner(candidate, lab))
+            joiner = stack.enter_context(_joiner(candidate, lab, wanted))
         reference, made = stack.enter_context(_shown(reference, wanted, lab))
         sides = Sides(
             reference=reference,
@@ -111,10 +129,15 @@ def _probe_copy(files: tuple[Path, ...], lab: Lab) -> Path:
 
 
 @contextmanager
-def _joiner(candidate: Contained, lab: Lab) -> Iterator[Contained | None]:
+def _joiner(candidate: Contained, lab: Lab, wanted: Wanted) -> Iterator[Contained | None]:
+    if wanted.team and wanted.team.nodes > 1:
+        lab.progress.note("a shared mount is this node's alone: no joiners on several nodes")
+        yield None
+        return
+    seen = team.binds(lab.work / _RANKS) if wanted.team else ()
     with ExitStack() as stack:
         try:
-            instance = stack.enter_context(mount.shared(lab, candidate.image))
+            instance = stack.enter_context(mount.shared(lab, candidate.image, seen))
         except mount.CannotShareError as error:
             lab.progress.note(f"no shared mount here ({error}): each rank mounts the image")
             yield None
@@ -184,13 +207,20 @@ def _resumed(
             writer=writer,
             timeout_s=wanted.timeout_s,
             index=len(begun.samples),
-            attested={stack.arm: stack.facts for stack in begun.stacks},
+            attested=_attested(begun),
         )
         lab.progress.step("throw-away launches again, one of each side")
         trial = declare.workload(wanted, subject, declare.trial_steps(wanted))
         for side in sides.all():
             recorder.thrown(side, *_timed(side, trial, wanted, lab))
         yield recorder, work
+
+
+def _attested(begun: Series) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
+    found: dict[ArmName, dict[str, Mapping[str, Json]]] = {}
+    for stack in begun.stacks:
+        found.setdefault(stack.arm, {})[stack.node] = stack.facts
+    return found
 
 
 def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
@@ -234,4 +264,8 @@ def _left(began: float, measured: int, remaining: int) -> str:
 
 def _timed(side: Side, work: Workload, wanted: Wanted, lab: Lab) -> tuple[str, Outcome]:
     started = declare.now()
-    return started, perform(side.launch(work), lab.runner, wanted.timeout_s)
+    if wanted.team is None:
+        return started, perform(side.launch(work), lab.runner, wanted.timeout_s)
+    gathering = team.gather(wanted.team, lab.work / _RANKS, wanted.timeout_s)
+    launched = side.launch(replace(work, gathering=gathering))
+    return started, collect.perform(launched, gathering, lab.runner, wanted.timeout_s)

@@ -64,7 +64,10 @@ def open_tables(analysis: Analysis) -> list[Table]:
 
 def stacks(analysis: Analysis) -> Table:
     """Give all that both sides attest."""
-    facts = {stack.arm: comparable.flat(stack.facts) for stack in analysis.series.stacks}
+    facts = {
+        f"{stack.arm}, {stack.node}" if stack.node else stack.arm: comparable.flat(stack.facts)
+        for stack in analysis.series.stacks
+    }
     names = sorted({name for known in facts.values() for name in known})
     return Table(
         name="Both stacks, whole",

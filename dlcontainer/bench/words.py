@@ -10,3 +10,7 @@ Question = Literal["overhead", "deployment"]
 # What the train probe knows, by the module's name.
 Framework = Literal["torch", "tensorflow", "mxnet"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+# Ranks import when all are there, or each as soon as it can.
+Start = Literal["storm", "natural"]
+# Ways to train on several ranks, the usual one first; the probe's own list.
+WAYS: dict[Framework, tuple[str, ...]] = {"torch": ("ddp",)}

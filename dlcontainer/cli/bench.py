@@ -1,18 +1,20 @@
 """`dlcontainer bench`: native against container, pair by pair; the file of raw samples."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import typer
 
 from dlcontainer.bench.words import Probe
-from dlcontainer.cli import asking, count, options, output, slowfs, storm
+from dlcontainer.cli import asking, count, options, output, rankoptions, slowfs, storm
 from dlcontainer.cli import benchoptions as own
 from dlcontainer.cli.benchoptions import Chosen
 
 if TYPE_CHECKING:
     from dlcontainer.bench.declare import Wanted
+    from dlcontainer.bench.launcher import Asked
     from dlcontainer.bench.records import Series
     from dlcontainer.bench.subject import Subject
     from dlcontainer.cli.world import World
@@ -39,6 +41,12 @@ def bench(
     device: own.Device = "auto",
     threads: own.Threads = None,
     timeout: own.Timeout = 600.0,
+    ranks: rankoptions.Ranks = None,
+    per_node: rankoptions.PerNode = None,
+    nodes: rankoptions.Nodes = None,
+    start: rankoptions.Started = None,
+    launcher: rankoptions.LauncherWords = None,
+    form: rankoptions.FormName = None,
     recipe: own.RecipeOf = None,
     settings: options.Set = None,
     as_json: options.Json = False,
@@ -52,6 +60,9 @@ def bench(
         controls=controls, seed=seed, target=target, resume=resume, native=native,
         native_as=native_as, module=module, steps=steps, device=device, threads=threads,
         timeout=timeout, recipe=recipe, settings=settings,
+        ranked=rankoptions.Ranked(
+            ranks=ranks, per_node=per_node, nodes=nodes, start=start, launcher=launcher, form=form
+        ),
     )  # fmt: skip
     chosen.check()
     _run(chosen, output.Console(verbose=verbose, quiet=as_json), as_json=as_json)
@@ -67,12 +78,18 @@ def _run(chosen: Chosen, console: output.Console, *, as_json: bool) -> None:
     if chosen.probe == "train":
         measured.trained()  # before a twin is made for nothing
     wanted = _wanted(chosen, asked, begun, measured, world)
+    team = chosen.ranked.asked(begun.session.declared if begun else None)
+    if team:
+        # The cores of a node are its ranks' together.
+        each = max(1, world.host.cores // (team.per_node or -(-team.ranks // team.nodes)))
+        way = rankoptions.way(measured.trained() if chosen.probe == "train" else None)
+        wanted = replace(wanted, distributed=way, threads=asked.threads or each)
     most, triples = wanted.looks[-1], len(wanted.arms) == 3
     fewest = asking.FEWEST_TRIPLES if triples else asking.FEWEST
     if most < fewest:
         unit = "triples" if triples else "pairs"
         console.note(f"{most} {unit}: a verdict takes {fewest}, this will have none")
-    path = _measure(wanted, measured, (chosen.recipe, chosen.settings), (world, console))
+    path = _measure(wanted, measured, (chosen.recipe, chosen.settings, team), (world, console))
     if as_json:
         said = {
             "file": str(path), "probe": chosen.probe, "pairs": most, "looks": list(wanted.looks),
@@ -123,25 +140,31 @@ def _wanted(
 def _measure(
     wanted: "Wanted",
     measured: "Subject",
-    chosen: tuple[str | None, list[str] | None],
+    chosen: tuple[str | None, list[str] | None, "Asked | None"],
     around: "_Around",
 ) -> Path:
     import tempfile
 
-    from dlcontainer.bench import session
+    from dlcontainer.bench import launcher, session
     from dlcontainer.bench.lab import Lab
     from dlcontainer.engines import apptainer, trial
     from dlcontainer.workspace import workspace
 
     world, console = around
     # Site and recipe are read even where --native makes the twin needless: names must be right.
-    recipe, settings = chosen
+    recipe, settings, asked = chosen
     name = recipe or measured.recipe
     plan = world.plan(name, wanted.site, settings, variant=measured.variant)
+    parent = Path(tempfile.gettempdir())
+    if asked:
+        team = launcher.team(asked, plan.site.scheduler, world.environ)
+        wanted = replace(wanted, team=team)
+        # Every node must see what its ranks read and write: the file's own file system is shared.
+        parent = wanted.output.parent if team.nodes > 1 else parent
     runner = console.runner(world.environ)
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)
-    with workspace(Path(tempfile.gettempdir()), runner) as work:
+    with workspace(parent, runner) as work:
         lab = Lab(
             engine=engine,
             trial=tried,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from dlcontainer.bench.words import ArmName, NativeAs, Probe, Question
+from dlcontainer.cli.rankoptions import Ranked
 from dlcontainer.errors import UsageError
 
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
@@ -145,6 +146,7 @@ class Chosen:
     timeout: float
     recipe: str | None
     settings: list[str] | None
+    ranked: Ranked
 
     def check(self) -> None:
         """Refuse what contradicts itself; raises UsageError."""

@@ -108,7 +108,7 @@ class Apptainer:
     def run_argv(self, spec: RunSpec) -> list[str]:
         """Give `apptainer exec` without the host's home, environment and file systems."""
         argv = [*self._quiet("exec"), *RUN_MODES[spec.mode]]
-        argv += ["--cleanenv", "--containall", "--no-home", "--pwd", "/"]
+        argv += ["--cleanenv", *_apart(spec), "--no-home", "--pwd", "/"]
         argv += _variables(spec.environment)
         argv += _binds(spec.binds)
         return [*argv, str(spec.image), *spec.argv]
@@ -116,7 +116,7 @@ class Apptainer:
     def start_argv(self, spec: RunSpec, name: str) -> list[str]:
         """Give the command that mounts an image once, as an instance that others join."""
         argv = [*self._quiet("instance"), "start", *RUN_MODES[spec.mode]]
-        argv += ["--cleanenv", "--containall", "--no-home", *_binds(spec.binds)]
+        argv += ["--cleanenv", *_apart(spec), "--no-home", *_binds(spec.binds)]
         return [*argv, str(spec.image), name]
 
     def join_argv(self, spec: RunSpec, name: str) -> list[str]:
@@ -181,6 +181,11 @@ def find(environ: Mapping[str, str]) -> Apptainer:
         next_step="type `make setup` in dlcontainer's checkout (no root needed), or load the "
         "site's module, or install the package `apptainer`",
     )
+
+
+def _apart(spec: RunSpec) -> list[str]:
+    # Ranks find each other by files in /tmp, share memory in /dev/shm, and read each other's.
+    return ["--no-mount", "home,cwd,bind-paths"] if spec.together else ["--containall"]
 
 
 def _variables(environment: Mapping[str, str]) -> list[str]:

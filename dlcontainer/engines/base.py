@@ -46,6 +46,8 @@ class RunSpec:
     mode: str
     environment: Mapping[str, str] = field(default_factory=dict)
     binds: Binds = ()
+    # One of several ranks of a node: they share the host's memory files, /tmp and processes.
+    together: bool = False
 
 
 class Engine(Protocol):

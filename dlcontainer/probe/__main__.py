@@ -21,6 +21,24 @@ def _finish_site():
     return _time_ns()
 
 
+def _met(here):
+    """Wait for the other ranks where a storm was asked for; say when all were there."""
+    import os
+
+    if os.environ.get("DLC_RANKS_START") != "storm":
+        return None
+    sys.path.insert(0, here)
+    import ranks
+
+    sys.path.remove(here)
+    # The names of our files are the framework's to use.
+    del sys.modules["ranks"]
+    meeting = ranks.Meeting(ranks.place())
+    meeting.wait()
+    meeting.close()
+    return _time_ns()
+
+
 def main():
     """Run the probe that the first argument names."""
     site_ns = _finish_site()
@@ -33,14 +51,16 @@ def main():
         if module is None:
             sys.exit("usage: probe import --module NAME")
         # Nothing but the module itself is imported before the last stamp.
-        error = None
+        error = met_ns = None
         cpu = time.process_time()
         try:
+            met_ns = _met(here)
+            cpu = time.process_time()
             loaded = __import__(module)
         except BaseException as problem:  # an import can end in any way, SystemExit included
             error, loaded = "{}: {}".format(type(problem).__name__, problem), None
         done_ns, cpu = _time_ns(), time.process_time() - cpu
-        stamps = {"python": FIRST_LINE_NS, "site": site_ns, "import": done_ns}
+        stamps = {"python": FIRST_LINE_NS, "site": site_ns, "barrier": met_ns, "import": done_ns}
         sys.path.insert(0, here)
         import importing
 
@@ -49,7 +69,7 @@ def main():
         sys.path.insert(0, here)
         import training
 
-        training.run(arguments, FIRST_LINE_NS)
+        training.run(arguments, {"python": FIRST_LINE_NS, "site": site_ns})
     else:
         sys.exit("usage: probe import --module NAME | probe train [--help]")
 

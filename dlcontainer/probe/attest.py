@@ -10,6 +10,11 @@ ALLOWED = (
     "CUDA_VISIBLE_DEVICES",
     "DNNL_MAX_CPU_ISA",
     "GOMP_CPU_AFFINITY",
+    "HOROVOD_CONTROLLER",
+    "HOROVOD_CPU_OPERATIONS",
+    "HOROVOD_CYCLE_TIME",
+    "HOROVOD_FUSION_THRESHOLD",
+    "HOROVOD_GPU_OPERATIONS",
     "KERAS_BACKEND",
     "KMP_AFFINITY",
     "KMP_BLOCKTIME",
@@ -23,7 +28,6 @@ ALLOWED = (
     "MXNET_ENGINE_TYPE",
     "MXNET_MKLDNN_ENABLED",
     "MXNET_SUBGRAPH_BACKEND",
-    "NCCL_DEBUG",
     "NVIDIA_TF32_OVERRIDE",
     "OMP_NUM_THREADS",
     "OMP_PLACES",
@@ -41,6 +45,14 @@ ALLOWED = (
     "TF_XLA_FLAGS",
     "XLA_FLAGS",
 )
+# How ranks talk to each other: all of these, by the libraries' own names.
+PREFIXES = ("FI_", "GLOO_", "NCCL_", "PSM2_", "PSM3_", "RCCL_", "UCC_", "UCX_")
+# Where a debug file lies is not how they talk, and it differs from rank to rank.
+_PASSING = ("NCCL_DEBUG_FILE",)
+
+
+def _is_allowed(name):
+    return name not in _PASSING and (name in ALLOWED or name.startswith(PREFIXES))
 
 
 def stack(framework=None):
@@ -48,10 +60,12 @@ def stack(framework=None):
     import site
 
     import attest_frameworks
+    import attest_gpus
     import attest_libraries
+    import attest_node
 
-    mapped = attest_libraries.mapped()
     found = {
+        "probe": _own_digest(),
         "python": platform.python_version(),
         # Distributions rebuild one version for security: shown, and no other version for it.
         "executable": {
@@ -69,16 +83,25 @@ def stack(framework=None):
         "affinity": sorted(os.sched_getaffinity(0)),
         "cgroup": _cgroup(),
         "isa": _isa(),
-        # Those that decide how fast it is are among them.
-        "libraries": sorted({os.path.basename(path) for path in mapped}),
-        "library_builds": sorted(
-            "{} {}".format(*item) for item in attest_libraries.builds(mapped, sys.path).items()
-        ),
-        "environment": {name: os.environ[name] for name in ALLOWED if name in os.environ},
+        "environment": {name: value for name, value in os.environ.items() if _is_allowed(name)},
         "soabi": sysconfig.get_config_var("SOABI"),
     }
+    found.update(attest_node.facts())
+    found.update(attest_libraries.facts())
+    found.update(attest_gpus.facts())
     found.update(attest_frameworks.facts(framework))
     return found
+
+
+def _own_digest():
+    """Name these very files: another probe measures and attests otherwise."""
+    import hashlib
+
+    digest, folder = hashlib.sha256(), os.path.dirname(os.path.abspath(__file__))
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".py")):
+        with open(os.path.join(folder, name), "rb") as file:
+            digest.update(name.encode() + b"\0" + file.read())
+    return digest.hexdigest()[:12]
 
 
 def _flags():

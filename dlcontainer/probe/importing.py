@@ -1,6 +1,5 @@
 """The import probe's report: stamps since the launch, and the stack that was loaded."""
 
-import json
 import os
 import resource
 import sys
@@ -9,14 +8,14 @@ SCHEMA = "dlcontainer/probe/1"
 
 
 def report(module, loaded, error, stamps, cpu_s):
-    """Print the report of one import; exit 1 when it failed.
+    """Give the report of one import; exit 1 when it failed.
 
     Stamps are nanoseconds of CLOCK_REALTIME, which no container has of its own.
     """
     import attest
+    import ranks
 
-    inside = os.environ.pop("DLC_PROBE_INSIDE", "")
-    stamps["inside"] = int(inside) if inside.isdigit() else None
+    stamps.update(ranks.stamps(os.environ))
     usage = resource.getrusage(resource.RUSAGE_SELF)
     body = {
         "schema": SCHEMA,
@@ -34,7 +33,8 @@ def report(module, loaded, error, stamps, cpu_s):
             "major_faults": usage.ru_majflt,
             "max_rss_mb": usage.ru_maxrss / 1024.0,
         },
-        "stack": attest.stack(loaded),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "stack": attest.stack(loaded) if ranks.attests() else None,
     }
-    print(json.dumps(body, sort_keys=True))
+    ranks.say(body)
     sys.exit(0 if error is None else 1)

@@ -7,22 +7,45 @@ Each framework has a file of its own, training_NAME.py, with a class Trainer: ma
 it trains a step, waits until its device is idle, gives a clock and the losses. The networks are the
 same, layer by layer; weights and data come from each framework's own generator, so their losses are
 not to be compared with each other.
+
+Ranks that train together: `--distributed WAY` takes the Trainer of training_NAME_WAY.py, which is
+named in WAYS. Beside a Trainer's work (`step`, `settle`, `clock`, `losses`, `counts`, `device`,
+`framework`) it keeps to this:
+- `wanted.place` is this rank's ranks.Place; MASTER_ADDR and MASTER_PORT are free for it to use.
+- Weights are the same on all ranks (made from `wanted.seed`), data are this rank's own (from
+  `wanted.seed + 1 + place.rank`); the batch is that of one rank.
+- `step` averages the gradients of all ranks; `losses` are this rank's own, the session averages.
+- It calls `stamp("import")` when the framework is loaded, `stamp("device")` when its device has
+  data and weights, `stamp("process_group")` when all ranks have found each other. Trainers of one
+  process call the first two.
+- A device for each rank of a node: that of its `place.local_rank`, counted round.
+- `close()` leaves the group; `transport()` gives what is known of the way between ranks, a dict.
+The frame holds the barrier before the clock starts, on every rank, by means of its own.
 """
 
 import argparse
 import importlib
-import json
 import os
 import resource
 import time
 
+import ranks
+
 SCHEMA = "dlcontainer/probe/1"
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
+# framework -> ways to train on several ranks, the first is the usual one
+WAYS = {"torch": ("ddp",)}
 CLASSES = 10
 # device -> batch, image side, width of the first stage: a step of some 20 ms on either
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
 BATCHES = 8  # made before the clock starts, used in turn
 RATE, MOMENTUM = 0.02, 0.9
+STAMPS = {}
+
+
+def stamp(name):
+    """Say that a phase is over, now."""
+    STAMPS[name] = int(time.time() * 1e9)
 
 
 def options(arguments):
@@ -36,7 +59,15 @@ def options(arguments):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    return parser.parse_args(arguments)
+    parser.add_argument("--distributed", metavar="WAY", help="ranks train together, e.g. ddp")
+    wanted = parser.parse_args(arguments)
+    if wanted.distributed and wanted.distributed not in WAYS.get(wanted.framework, ()):
+        parser.error(
+            "--distributed {}: for {} there is {}".format(
+                wanted.distributed, wanted.framework, WAYS.get(wanted.framework) or "none"
+            )
+        )
+    return wanted
 
 
 def settle_sizes(wanted, device):
@@ -72,12 +103,17 @@ def cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def measure(trainer, wanted):
-    """Train; give the values and the steps' times."""
+def measure(trainer, wanted, meet=lambda: None):
+    """Train; give the values and the steps' times. `meet` waits for the other ranks."""
     clock = trainer.clock()
     for number in range(wanted.warmup):
         trainer.step(number)
+        if number == 0:
+            trainer.settle()
+            stamp("step_1")
     trainer.settle()
+    meet()
+    stamp("steady")
     cpu, begin = cpu_seconds(), time.perf_counter()
     clock.mark()
     for number in range(wanted.steps):
@@ -101,12 +137,41 @@ def quantile(values, share):
     return ordered[min(len(ordered) - 1, max(0, int(-(-share * len(ordered) // 1)) - 1))]
 
 
-def run(arguments, first_line_ns):
-    """Train and print the report."""
-    wanted = options(arguments)
-    inside = os.environ.pop("DLC_PROBE_INSIDE", "")
-    trainer = importlib.import_module("training_" + wanted.framework).Trainer(wanted)
-    values, steps = measure(trainer, wanted)
+def run(arguments, stamps):
+    """Train and hand over the report; `stamps` are those of this process until now, ns."""
+    STAMPS.update(stamps, **ranks.stamps(os.environ))
+    try:
+        body = _trained(options(arguments))
+    except BaseException as problem:  # whatever it was, the rank's file says it
+        if ranks.asked():
+            error = "{}: {}".format(type(problem).__name__, problem)
+            ranks.say({"schema": SCHEMA, "probe": "train", "ok": False, "error": error})
+        raise
+    ranks.say(body)
+
+
+def _trained(wanted):
+    place = ranks.place()
+    meeting = None
+    if os.environ.get("DLC_RANKS_START") == "storm":
+        meeting = ranks.Meeting(place)
+        meeting.wait()
+        stamp("barrier")
+    name = "_".join(["training", wanted.framework] + [wanted.distributed or ""]).rstrip("_")
+    wanted.place = place
+    trainer = importlib.import_module(name).Trainer(wanted)
+    meeting = meeting or ranks.Meeting(place)
+    values, steps = measure(trainer, wanted, meeting.wait)
+    body = _report(trainer, wanted, values, steps)
+    if wanted.distributed:
+        body["transport"] = trainer.transport()
+        meeting.wait()  # nobody leaves while others need the group
+        trainer.close()
+    meeting.close()
+    return body
+
+
+def _report(trainer, wanted, values, steps):
     import attest
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -115,22 +180,21 @@ def run(arguments, first_line_ns):
         "samples_per_s": wanted.batch * wanted.steps / values["wall_s"],
     }
     counts.update(trainer.counts())
-    workload = dict(vars(wanted), device=trainer.device, precision="fp32")
-    del workload["framework"]  # the stack names it, with its version
-    body = {
+    workload = dict(vars(wanted), device=trainer.device, precision="fp32", ranks=wanted.place.size)
+    # The stack names the framework with its version; the place is this rank's own.
+    for name in ("framework", "place"):
+        del workload[name]
+    return {
         "schema": SCHEMA,
         "probe": "train",
         "ok": True,
         "error": None,
         "workload": workload,
-        "stamps_ns": {
-            "inside": int(inside) if inside.isdigit() else None,
-            "python": first_line_ns,
-        },
+        "stamps_ns": STAMPS,
         "values": values,
         "counts": counts,
         "steps_s": [round(step, 6) for step in steps],
         "losses": trainer.losses(),
-        "stack": attest.stack(trainer.framework),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "stack": attest.stack(trainer.framework) if ranks.attests() else None,
     }
-    print(json.dumps(body, sort_keys=True))

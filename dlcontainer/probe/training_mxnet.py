@@ -53,10 +53,11 @@ class Trainer(object):
             os.environ["OMP_NUM_THREADS"] = str(wanted.threads)
         import mxnet as mx
 
+        training.stamp("import")
         self.framework = mx
         training.settle_sizes(wanted, self.device)
         shape = (wanted.batch, 3, wanted.size, wanted.size)
-        mx.random.seed(wanted.seed + 1)
+        mx.random.seed(wanted.seed + 1 + wanted.place.rank)
         self._images = [mx.nd.random.normal(shape=shape) for _ in range(training.BATCHES)]
         self._labels = [
             mx.nd.random.randint(0, training.CLASSES, shape=shape[:1]).astype("float32")
@@ -73,6 +74,8 @@ class Trainer(object):
             {"learning_rate": training.RATE, "momentum": training.MOMENTUM},
         )
         self._kept = []
+        self.settle()
+        training.stamp("device")
 
     def step(self, number):
         """Train on one batch, to the end: the engine works behind the caller's back."""

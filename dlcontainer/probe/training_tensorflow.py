@@ -97,6 +97,7 @@ class Trainer(object):
             sys.exit("--device cuda: this probe trains with TensorFlow on the CPU only")
         import tensorflow as tf
 
+        training.stamp("import")
         self.framework = tf
         tf.config.set_visible_devices([], "GPU")
         if wanted.threads:
@@ -104,7 +105,7 @@ class Trainer(object):
             tf.config.threading.set_inter_op_parallelism_threads(wanted.threads)
         training.settle_sizes(wanted, self.device)
         shape = (wanted.batch, wanted.size, wanted.size, 3)
-        seeds = [(wanted.seed + 1, number) for number in range(training.BATCHES)]
+        seeds = [(wanted.seed + 1 + wanted.place.rank, number) for number in range(training.BATCHES)]
         self._images = [tf.random.stateless_normal(shape, seed) for seed in seeds]
         self._labels = [
             tf.random.stateless_uniform(shape[:1], seed, 0, training.CLASSES, tf.int32)
@@ -112,6 +113,8 @@ class Trainer(object):
         ]
         self._step = stepper(tf, Network(tf, wanted.width, wanted.seed))
         self._kept = []
+        self.settle()
+        training.stamp("device")
 
     def step(self, number):
         """Train on one batch; on a CPU the call returns when the graph has run."""

@@ -57,6 +57,7 @@ class Trainer(object):
     def __init__(self, wanted):
         import torch
 
+        training.stamp("import")
         self.framework = torch
         if wanted.threads:
             torch.set_num_threads(wanted.threads)
@@ -64,10 +65,12 @@ class Trainer(object):
         if wanted.device == "cuda" and not has_gpu:
             sys.exit("--device cuda: this PyTorch sees no GPU")
         self.device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
+        if self.device == "cuda":
+            torch.cuda.set_device(wanted.place.local_rank % torch.cuda.device_count())
         training.settle_sizes(wanted, self.device)
         torch.manual_seed(wanted.seed)
         make = torch.Generator()
-        make.manual_seed(wanted.seed + 1)
+        make.manual_seed(wanted.seed + 1 + wanted.place.rank)
         shape = (wanted.batch, 3, wanted.size, wanted.size)
         # On the CPU, then moved: the same numbers on every device.
         self._images = [
@@ -82,6 +85,8 @@ class Trainer(object):
             self._model.parameters(), lr=training.RATE, momentum=training.MOMENTUM
         )
         self._kept = []
+        self.settle()
+        training.stamp("device")
 
     def step(self, number):
         """Train on one batch."""

@@ -1,7 +1,6 @@
-"""Which build of a library: a build-id where there is one, else its size and a digest."""
+"""Which build of a library, and whose it is: a package's, or Python's and the system's."""
 
 import importlib.util
-import struct
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -21,53 +20,37 @@ def probed() -> ModuleType:
     return module
 
 
-def elf(build: bytes, *, wide: bool, order: str) -> bytes:
-    """Make a file with one note and no more than a reader of notes needs."""
-    note = struct.pack(order + "III", 4, len(build), 3) + b"GNU\0" + build
-    begin, size = (64, 56) if wide else (52, 32)
-    head = bytearray(begin)
-    head[:6] = b"\x7fELF" + bytes([2 if wide else 1, 1 if order == "<" else 2])
-    at = begin + size
-    if wide:
-        struct.pack_into(order + "Q", head, 32, begin)
-        struct.pack_into(order + "HH", head, 54, size, 1)
-        entry = struct.pack(order + "IIQQQQQQ", 4, 4, at, 0, 0, len(note), len(note), 4)
-    else:
-        struct.pack_into(order + "I", head, 28, begin)
-        struct.pack_into(order + "HH", head, 42, size, 1)
-        entry = struct.pack(order + "IIIIIIII", 4, at, 0, 0, len(note), len(note), 4, 4)
-    return bytes(head) + entry + note + bytes(64)
-
-
-@pytest.mark.parametrize("wide", [True, False])
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_a_build_id(probed: ModuleType, tmp_path: Path, wide: bool, order: str) -> None:
-    file = tmp_path / "lib x.so.1"
-    file.write_bytes(elf(b"\x01\xabcd", wide=wide, order=order))
-    assert probed.builds([str(file)], [str(tmp_path)]) == {"lib x.so.1": "01ab6364"}
-
-
-def test_without_one_the_content_counts(probed: ModuleType, tmp_path: Path) -> None:
-    file = tmp_path / "a.so"
+def test_without_a_build_id_the_content_counts(probed: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "lib a.so"
     found = []
     for content in (b"", b"\x7fELF", b"\x7fELF" + bytes(3 << 20), bytes(3 << 20) + b"x"):
         file.write_bytes(content)
-        found.append(probed.builds([str(file)], [str(tmp_path)])["a.so"])
+        found.append(probed.build(str(file)))
     assert len(set(found)) == 4
     assert all(" bytes, " in text for text in found)
 
 
-def test_a_table_that_points_nowhere_is_no_error(probed: ModuleType, tmp_path: Path) -> None:
+def test_what_cant_be_read_is_no_error(probed: ModuleType, tmp_path: Path) -> None:
+    assert probed.build(str(tmp_path / "gone.so")) is None
+    # A table of program headers that lies far beyond the file's end.
     file = tmp_path / "a.so"
-    bad = bytearray(elf(b"abcd", wide=True, order="<"))
-    struct.pack_into("<Q", bad, 32, 1 << 40)
-    file.write_bytes(bytes(bad))
-    assert probed.builds([str(file)], [str(tmp_path)]) == {"a.so": None}
-    assert probed.builds([str(tmp_path / "gone.so")], [str(tmp_path)]) == {"gone.so": None}
+    file.write_bytes(b"\x7fELF\2\1" + bytes(26) + (1 << 40).to_bytes(8, "little") + b"\1" * 60)
+    assert probed.build(str(file)) is None
 
 
-def test_pythons_own_and_the_systems_are_left_out(probed: ModuleType) -> None:
+def test_packages_are_told_from_python_and_the_system(
+    probed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import _json
 
     own = getattr(_json, "__file__", "/usr/lib/python3/lib-dynload/_json.so")
-    assert probed.builds([own, "/lib/x86_64-linux-gnu/libc.so.6"], sys.path) == {}
+    is_package = probed.packages([*sys.path, str(tmp_path)])
+    assert is_package(f"{tmp_path}/numpy.libs/libopenblas.so")
+    assert not is_package(own)
+    assert not is_package("/lib/x86_64-linux-gnu/libc.so.6")
+    # In a distribution's Python the prefix holds the system's libraries too.
+    monkeypatch.setattr(sys, "prefix", "/usr")
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    assert not probed.packages([])("/usr/lib/libmpi.so.40")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert probed.packages([])(f"{tmp_path}/lib/libmkl.so")

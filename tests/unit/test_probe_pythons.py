@@ -90,7 +90,7 @@ def test_import(python: str, tmp_path: Path) -> None:
     assert stack["python"].startswith("3.")
     assert stack["affinity"] == sorted(os.sched_getaffinity(0))
     assert stack["libraries"]
-    assert stack["library_builds"] == []
+    assert stack["library_builds"] == {}
     assert stack["sys_prefix_mount"] != "unknown"
     assert said["values"]["import_cpu_s"] >= 0
 

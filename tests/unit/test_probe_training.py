@@ -56,7 +56,7 @@ def test_only_steady_steps_are_timed_and_the_device_is_idle_at_both_ends(probe: 
     wanted = training.options(["--steps", "4", "--warmup", "2"])
     trainer = Stub(training.Clock)
     values, steps = training.measure(trainer, wanted)
-    assert trainer.said == [0, 1, "idle", 2, 3, 4, 5, "idle"]
+    assert trainer.said == [0, "idle", 1, "idle", 2, 3, 4, 5, "idle"]
     assert len(steps) == 4
     assert values["wall_s"] >= sum(steps)
     assert min(steps) <= values["step_p50_s"] <= values["step_p95_s"] <= max(steps)

@@ -207,13 +207,13 @@ def test_many_sessions_share_a_page() -> None:
 def test_ready_times_are_ranks_where_they_are_listed(tmp_path: Path) -> None:
     def ranked(sample: Sample) -> Sample:
         base = float(str(sample.values["ready_s"]))
-        ranks: list[Json] = [
+        ranks: list[dict[str, Json]] = [
             {"rank": 0, "wall_s": 9.0, "phases": {"runtime": 0.5, "import": base - 0.5}},
             {"rank": 1, "wall_s": 9.0, "values": {"ready_s": 2 * base}},
             {"rank": 2, "wall_s": 3 * base},
             {"rank": 3},
         ]
-        return replace(sample, values={**sample.values, "ranks": ranks})
+        return replace(sample, ranks=tuple(ranks))
 
     path = benchseries.write(tmp_path / "a.jsonl", Plan(probe="import", change=ranked))
     native, container = ecdf.ready(analyse(results.read(path)))

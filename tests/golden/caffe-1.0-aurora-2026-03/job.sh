@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:a59d380a351cc79eb77e6f1b5ba39b807e6070c4bc127ca85ab4fc65f6543fab
+# plan: sha256:2ad3b74d491ab38951e573c3000561d9b1400d52ccb148336c22dfe15aa1de96
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a40x4 (x86_64)
-# plan: sha256:68bb7bbc0cefae848f0ee4ba9656d1649ca4a621f7aed942e577ac95a6faf96b
+# plan: sha256:cf3bad65ad9320b5052f962d79a3ef4ab46f2e692e31e50d088c7eab47836230
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-rtx (x86_64)
-# plan: sha256:eec812fccd0f63dd5f8114cb348252f1cb85fb6efd3a95019919b61f6dd8566f
+# plan: sha256:1a6ec730d04c9636f947cb3ec14d82d15539972c55223ff6f9e3eab4b33d2b4e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:883d20cae51ab6be9a1ab269673151026882b4f13649bb63f0026531faef0ae6
+# plan: sha256:8aee5cd7b13bd0588a9bcb9249c45751e7886fb728b18bf8a74ef61db80f44f3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

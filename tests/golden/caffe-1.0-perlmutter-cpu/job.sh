@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:ecdb28fece253b8fc89757bdbd8a0902d4957b2e2af5d119c438ec30f2f0c694
+# plan: sha256:05b945593c23a2e44cc73bdeb8ee88ff71423ad2684de522dec96a730a3e0ede
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:ff4e587411276e08dca01bdb2a5e51783d3776ffa9951d0998da9503ee1d3eb8
+# plan: sha256:65be9bdd4a7b36373d28de2b4c5a90c6d4a455f3f47d02a49a6ee05d416059e1
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

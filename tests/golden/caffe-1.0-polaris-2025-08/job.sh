@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:09d39e1caa0ccbcfe92d2a83ea402a59f0317f3c1f2ff8ed06136a5cef53ab28
+# plan: sha256:83436c13c75fba9cddf87de2b234626ed69d1bee3ae88c72d71a5ce993678dc0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:35d44bc00acdfa0e40c14b2fd85ae9ab9cc8d88a221678ebf07cd1968e3f0d57
+# plan: sha256:d17218b5ffd71fddb8730a0c0b49bcf1e1b35915688acb99e03272512be06248
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

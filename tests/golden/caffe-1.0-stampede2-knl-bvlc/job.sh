@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl (x86_64)
-# plan: sha256:52f96ded0e3d9b232caf69f952ee1b869d02ae165fcdc590351ea1665e79bb5d
+# plan: sha256:dbaa88f205571a664036108f28c048b55c78b1a9450b268564e4012ae2c94f9d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

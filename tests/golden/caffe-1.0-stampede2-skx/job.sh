@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-skx (x86_64)
-# plan: sha256:5b40705dd719713fdf90fb59e73389708b3e84724cbf2ead140cbcf423f5983c
+# plan: sha256:6b301a8b50bc1ad0eadb5215b2aac06c43069c5572ed51c2c92e4ae1f77c4be0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:65a66ca0d1d24a07a08dffeec5c3d7bf8f9993f2b59225a6338c32ae48371ed5
+# plan: sha256:98f31af3c21b11e1e15ad2706d93b57143f7ff9fc6491885a19509f404ed6f46
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

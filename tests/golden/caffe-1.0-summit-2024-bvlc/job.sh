@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2024 (ppc64le)
-# plan: sha256:042cd441f16fae0d89011cc1ba72bf950be79f61901e5f82664a0a1729e3629d
+# plan: sha256:fbf89d7b6c032a11857fa5b332c8ececc47ee12387811379eb056c55c1de5cf4
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2021 (ppc64le)
-# plan: sha256:7a6e88506dd64c41c7d4ced2d0cc05a9596d1398a7712e126d36bee8bbbe3a1a
+# plan: sha256:288ef7c7983dfde426382e0b8515b37f54191b2b7b8fb18ec55c24f8c403616b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2024 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:b90b46d917280dd3b534fcaa03c0d8df291a3f681767e041f697ce4835cdfbc5
+# plan: sha256:0d89f106a5c9ecd9ce9905d4404a1dbc420f7f5e49edad7203f433449f0b663c
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

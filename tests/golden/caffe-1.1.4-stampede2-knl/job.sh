@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:3bbf5cd27a6fd84d9106d9b581d86bdcc6d02d6929b70aa698e3b6b8371c2ffe
+# plan: sha256:e11567dc4af0fe6ff3b129197db4bb6697fa29c8c4afbfff1cb80d91a88e14e2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.22.1 at site summit-2021 (ppc64le)
-# plan: sha256:bcfae62c631c9e1b6453ec689713859ed6f6205a2d1f6e9a71857459c18f4658
+# plan: sha256:de6edf8b493b36a74096810123394be8aa308bfbd9ed114afe696d466d15323a
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

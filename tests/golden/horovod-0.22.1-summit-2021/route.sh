@@ -2,7 +2,7 @@
 # horovod 0.22.1 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:bcfae62c631c9e1b6453ec689713859ed6f6205a2d1f6e9a71857459c18f4658
+# plan: sha256:de6edf8b493b36a74096810123394be8aa308bfbd9ed114afe696d466d15323a
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

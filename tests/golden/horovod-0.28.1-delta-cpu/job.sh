@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-cpu (x86_64)
-# plan: sha256:54198d6f5b97e82ea69f1c98a2ed6be24bce04320cfea0cd10a69aba1e11db29
+# plan: sha256:019078fcf49f87ef4c605c720a4e6d07436f7d04e364c7ea298d88d0ff196f69
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

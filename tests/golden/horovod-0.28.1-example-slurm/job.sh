@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:b9d8506d22cc1e7d44a8dc209aab796726ed20365586efbed47a5159c8b024d3
+# plan: sha256:876464dac7a6fb120640e1e2c7f78d9629bf91532258f0adecaba64bee847cc3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

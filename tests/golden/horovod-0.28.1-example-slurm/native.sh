@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:b9d8506d22cc1e7d44a8dc209aab796726ed20365586efbed47a5159c8b024d3
+# plan: sha256:876464dac7a6fb120640e1e2c7f78d9629bf91532258f0adecaba64bee847cc3
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:34f4ea1c29a558d74adfdfe13d5049b435b2a61418b441a766a5b0005fdd2df9
+# plan: sha256:bf41b6a2553ca992ac36a840daa2df75ba1806acd004dd312ed687c36dc0a0bc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

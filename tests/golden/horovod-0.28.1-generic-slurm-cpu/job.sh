@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:3ccc12f4f1c66dc76141b4ec2541a2da288c863c09478dd634ac9ce83ab864ea
+# plan: sha256:015ec980fff354f9ce2efb28c3c2300d4b4a94d70e2749ca8aedf6195df887a6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:9430dab6bc9d027f158bb38e28ade3670d5c6deb0b5e876d7740386790a45d35
+# plan: sha256:2a99b952fc22adfb65b42b7e2a7dfd8e475cc891f90c906351cea0555ad228af
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

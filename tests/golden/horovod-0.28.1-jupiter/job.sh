@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # horovod 0.28.1 at site jupiter (aarch64)
-# plan: sha256:42d17664e644233eadd5a566f3e7007548775aba1ef0e99e93a28a028dfc3af9
+# plan: sha256:3f2b2630aa2531684b80f016d49e3554cbbb46e3a2b1880e83d861d4f185e793
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:b14d44fb6d643d5210b4bbf668bc8b5687668cd8ee6e9c3d55fced50030afce9
+# plan: sha256:21166f25f9949962b5f7766e6d94b981c2409c0c6e408f04d66adad0a87c5cf3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # horovod 0.28.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:c3a81edea7a1669ae7713279759e8e644a14e28a65593e8891b20a977dd78891
+# plan: sha256:cc30630fbefff575c76fe53674c2b02538a91ce4918b2e5ea01d95c96199cc41
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:cf839781d5acdaec3774f803718a648f9f0041c089e7178d180a81d2d6d8b845
+# plan: sha256:1741fa98ae5299d29f4e7a5cc0356783ceba943defb4512d80c37b450fe2c02a
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

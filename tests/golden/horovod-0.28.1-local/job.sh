@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:6fa42d23abeb4cd08980dc22505125d60a74b382f93cbe1543061b9bdb42a4f2
+# plan: sha256:d4229c5bd9e04e90bb23f5b875a8295e3c614c37fbf8364a09fac1420fb9b57d
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

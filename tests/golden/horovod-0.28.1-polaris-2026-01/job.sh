@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:1019942e44deddc56ea73f757e0477b023d6b0b4f93510aafdf10af19e35a416
+# plan: sha256:f50af860228406d8dfd7170e533742b73c6e25ff146d5a8698302b3477fec385
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

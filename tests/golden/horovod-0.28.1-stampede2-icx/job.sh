@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-icx (x86_64)
-# plan: sha256:9f7f9c89c8cb6f433b6e57afbb05fb79fa179351b4f2b5ab42eb715e506f6bcf
+# plan: sha256:ddf1352ed434040f635f6c217405cf14c179a9aa2f5f7bda3a3c48579d4abada
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

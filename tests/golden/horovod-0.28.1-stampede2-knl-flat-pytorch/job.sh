@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:d4269794d631a92b242ce812f6a73cdf786804131fb720c43f852dacdab0c4ab
+# plan: sha256:d5e545b76ebc658ff350e57357ff9efc927412d842632212fc6a9518d19bfe2e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:358be19efefe3e0ec64bf772e653d24633dfae2abc13791686b64b152a42aea9
+# plan: sha256:c1abb1863ac878f50f11e10bdcda34518b250339e5f92f8f45e7b1d43be4f666
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

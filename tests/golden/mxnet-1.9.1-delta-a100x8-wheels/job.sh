@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:cebb56bbad2e1b846b0b149cd35b2327bcee665892ec2aa8a1a0a3af11d46512
+# plan: sha256:42e4fa24439685e6ecfdfa84ef6fc1669ad02344555a5e4b6cd57927177a68a9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

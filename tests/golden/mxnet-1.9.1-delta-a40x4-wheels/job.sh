@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:ddcf0eebe221794cdb39426269cd66d1cb7afd337e4110bd3fb0fc6f8a6db128
+# plan: sha256:95d97bb3366a20a628b638fd0080dee49a0e515a974b563cdac7eda7ed3921e6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:f8b54581832988b7214eaf203c9d5a0b48b5c09e03f0ab7beeb724d74a6c111b
+# plan: sha256:e74ef965ccd09ce7657fc4dafe8612f9d064933a46b9ea301ec15838583b520d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

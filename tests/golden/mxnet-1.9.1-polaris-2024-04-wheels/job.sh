@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:b09cf5c1633ab4ad2d45a5cc1efbe49d847a4375dbd7f16d1f32cad7e5865ec6
+# plan: sha256:8f51056039d77ed1b1170bd4648dffb4359859ddedb0dcca38c3099b89500747
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:dfa88ad3e6c1f1b577b2aee15b93bd2c949dcc570426a62bb40c7c25928f0d0a
+# plan: sha256:26539459cde7947b9219495b533d8249ca00ec2677d94822c0d6873c9136cc07
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

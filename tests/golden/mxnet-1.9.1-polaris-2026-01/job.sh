@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:90a37b33a11cae2a1ce336b4740beaba6a9a25fe4493c77c44d9a618710b3d78
+# plan: sha256:6fb86db8f5ece7d096e8b37482bf878ee16750305f74c42ff764f616e8c85cb3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:17e23145161fb5aa3143446de8ded1eaa9a70ae62f563848a900098f6ebaa17d
+# plan: sha256:1a4820b6722d07d18e54f201893add5396062ab56cc6d1dad998acdf6f4dc9a2
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-icx (x86_64)
-# plan: sha256:a0cc861f26e40480f26459753ec2bbf030b43209c76d6cf8e325c1e974216877
+# plan: sha256:a964f16a3f90d1433836a539718674859f362ad559fec64931436e8f866ec5e3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:5d244ee97e214c04f3e24246fefc84e22758cdbb25b50f695dbf4a65ffea1be3
+# plan: sha256:cd3acc1e6072b48940b97b3396ddd354326fc15fd13f3c2578dc2833b1e9039f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

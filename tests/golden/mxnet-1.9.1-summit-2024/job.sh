@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:05e557bfc59ba0ed184509d13c135007ec8b98c2adb787090e35563fc76176c6
+# plan: sha256:b7d860007ff93067649dcd1526f96aae9798b232e5562ee08d67dd0ce2e7c381
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

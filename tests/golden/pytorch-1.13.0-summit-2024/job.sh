@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:25f04e5477900e70e860365de86dbc39914a6b13c9e441a96ada372e1d6e385b
+# plan: sha256:f944c0792eef85c0717cba82ab3633adeee532fbffa653406ba49c2bff3d5f62
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:f3953056a0cef6308b563e886757caaebbf07b9784719d70cd53316d0e512b88
+# plan: sha256:1f93f4e32429ce8b79e0ce49f07b579b3b027ee3396d316dfb3bd1e32cbb0853
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

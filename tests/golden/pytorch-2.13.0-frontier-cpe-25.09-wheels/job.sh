@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:3589a4b4a1f337a1e580f3d4370c02df32ee0e94a1b75db7f1089e538e4006c6
+# plan: sha256:c7857bfc61cd3bed92866f154d08f3b3e0f1ede23f6e67bb7a0075e5d502881b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

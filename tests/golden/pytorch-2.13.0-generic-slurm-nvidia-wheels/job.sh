@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:37c71aec59264309f9050392be60c2059b8058507fa58814b941abbc791e8a5a
+# plan: sha256:ee66667693b4648f0f2c08459c21f07b53717fcc0e9cee4b0dfad9a4e0bd0a2d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:c9a404887e455901dc9a59aa9352eae1385aaa5db24a7c06bfb6570eff83a184
+# plan: sha256:85735e4b614ec6344501908345cba61bd582de73a998478be24bd01952712184
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:f8165f35bc5bcba06304121c21bd9780d660a0888ef40c3d4da12851f792ae38
+# plan: sha256:3f6ce7d7beec31095f59eb1402c964b9018a86679380077cc913514114cf052c
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

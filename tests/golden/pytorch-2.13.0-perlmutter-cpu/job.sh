@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:0bb2dabc45a015ba858d21ac7fd14a10f2ecd3b0f61c3b4262a28774b0174237
+# plan: sha256:abc1ddd96ef85940ee6b4d5f50bfd1f55dd5854fb3baa62c4864c260a9b05620
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

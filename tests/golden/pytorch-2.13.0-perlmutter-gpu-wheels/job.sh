@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:1c6f0850bcaae78d70aaa780e7ae0e203daa544d198c91ab82dd75b242627506
+# plan: sha256:76ff52162e079e9b92173cc10a2b8ce4af85862c4f69fc51caae3a8921c91624
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:fd850877b910a9f1db1cd587e8e8f191146d74a0582d302bfa5bc391175e00ae
+# plan: sha256:0a2c78607a24d2d7b67724632c912b125cb563d54f6961aa28443137bd550aab
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

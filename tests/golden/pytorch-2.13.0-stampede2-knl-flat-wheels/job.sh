@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:d07831f2b8ef5a7a4891d900a3d0f6039ec70220cb857aa06965dd0bb34a70ec
+# plan: sha256:4fac13728d115757b1e5ec140da05f637c15aa5d7985bb4fc4e4b6faec3efb62
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.3.1 at site lumi (x86_64)
-# plan: sha256:94bfcddab780bca6c8a21f786be23f2593fd70512afd4df1d69197b3814f268c
+# plan: sha256:88ae2c71264ae7a7654d87c31e50442b080c0863ad26b3da08179e83f4146cad
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.6.0 at site alps (aarch64)
-# plan: sha256:20525afa1b17ed862ab6423f851051dff73844cc3dd53ac786684c1232689b3a
+# plan: sha256:c1f58bf60e6a9c5f3f3a9b3fef2d5db354ae735fb5092ed678055268a10274a7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:eb0a37ef6a90ffebfef09b47293a4b588c2fb761cfdc05747ea5220eeeec5a72
+# plan: sha256:946008281f2737cfdcad7e02af07d420e4ce23fb9d7adca8e428561f5728f652
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:5088852b4fdc37851fa456930dbab388aeb59099c772f895cc5816abd793133e
+# plan: sha256:ffb3d3bd74e1492d58e8cb1df6e9d6120d1d7352c482dc659e48c04cee8bbe80
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2024 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:5088852b4fdc37851fa456930dbab388aeb59099c772f895cc5816abd793133e
+# plan: sha256:ffb3d3bd74e1492d58e8cb1df6e9d6120d1d7352c482dc659e48c04cee8bbe80
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

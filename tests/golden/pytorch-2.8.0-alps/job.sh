@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:26392bed9bc82112353f68aef10708b48ee55ae94ef25bf9a7464913de3e09a7
+# plan: sha256:9fb5fcd472047e0a5b6640bfa713f22721c8785dd062f1808bfd91bbf547d9fc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:9e9fa432951889fa0234cd5243411e6223e166289aaae6e9013d5a9308781add
+# plan: sha256:5d1002f1967ead4109767416774cb2413aa2753f1ff160c661799b079b5c693b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

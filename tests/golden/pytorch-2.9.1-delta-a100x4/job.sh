@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:b3658c68df06621920cc0804cc365bb23d57f749ed9659e10d1db56b8a2d379f
+# plan: sha256:b754dd3d473709e3bde1704db3047271a71ca4f8365445b01ea5693fa89eaf2f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

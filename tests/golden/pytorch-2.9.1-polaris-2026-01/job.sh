@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:ca6f74a427d54be9a50ec74ac706d17a8c74fb66aa742414f44af072d570fd0c
+# plan: sha256:9246c269926e175b98aa5f10b774eaaacab261f0306391a1d7c0233045e52f87
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

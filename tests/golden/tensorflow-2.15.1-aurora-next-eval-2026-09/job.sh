@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:471f5646b9f2f7bb08399671bf2e96bccc03ae5bc7fd8c5c93921904d4c97bba
+# plan: sha256:2b00daf57d264f65c497d45433a70e8ae0400dc513e44b4c53f620c7f32fc7ae
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

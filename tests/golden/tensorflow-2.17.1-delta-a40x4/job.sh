@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a40x4 (x86_64)
-# plan: sha256:6b38676c862664ca46c66c948d3b2c792714eef9e65bda1f4481f6f9e071d1ff
+# plan: sha256:9d6f982daa46ca3022fe58a5cb4887da0cc8f242e56971cf84f81de30b678d31
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.17.1 at site leonardo-booster (x86_64)
-# plan: sha256:ae57874a816ca5f52a2dcd7207a0dbb432d9070ea24cc9989038bd41c16d51e1
+# plan: sha256:688c3c14892ffa96fe331491bbfed01d942566951678e53e6b330b9545610a32
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

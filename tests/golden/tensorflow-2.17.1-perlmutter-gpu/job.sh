@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.17.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:b91ce4588f935b7a6eef820ccce89fa832e15bcb17f023d6b01ad65dfefb1ecb
+# plan: sha256:4b985f6ea354cc9a5ae4d93f02c89dd8774ee9dc0142ef50469b2446fc01759b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

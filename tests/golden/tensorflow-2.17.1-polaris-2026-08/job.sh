@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:c3f274b49a5695ba33a3911a5fa5ec2b71aa50501fcef3d4f00480737f96ef09
+# plan: sha256:4f53dee02b3f5dbfa3dc75005807e1e13a7a77deccf21e06b8cba51d9fd7bc4d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x4 (x86_64)
-# plan: sha256:9128e5672188ae1b51025b1f8185ba022100dfc5fdaa2f7cca49e9893a44b49e
+# plan: sha256:2070bfeea3670ebc2a40fd497ec617b71d5f92a61cd98e20fc5c96663ecf976e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

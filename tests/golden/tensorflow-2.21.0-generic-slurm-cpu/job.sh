@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:068d3ff823fea4d3fc3a08aa32b70b337085492e58febea4a339068cc2288d4f
+# plan: sha256:286d8a6b2841fe1c3366e5263a0494ff184b511a0e3cdfbf335fc2199f199711
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:af33b147f3ed750facf56f7e7f97e1373650a459e22ff6674fe61a654c925358
+# plan: sha256:53056286ace513bfccab870d216a1144e21838ed67b61350d1f790fb3165191b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

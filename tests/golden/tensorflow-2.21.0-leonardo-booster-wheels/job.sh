@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.21.0 at site leonardo-booster (x86_64)
-# plan: sha256:b042a768153cf77b3f5492dd27447a2b78247bcca66f230913266488cde2abce
+# plan: sha256:885ab75e75358753cb430a156d51dea6317b237b3e38fe439746accd7a793375
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

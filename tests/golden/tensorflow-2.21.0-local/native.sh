@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:b4385508ab786ea85d2c093aaaebb593a316740bce9d1e155c859f411bfcaa95
+# plan: sha256:e71145a39f065166ad709f3c2672ab2b96ac7de8dffeb73b7b3ba2e222cfbb2d
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

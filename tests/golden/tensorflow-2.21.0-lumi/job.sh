@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # tensorflow 2.21.0 at site lumi (x86_64)
-# plan: sha256:0c2ff172d8124f690336cc5d05161a73dd3e8c50a38bb0e3bc63571003802ec2
+# plan: sha256:83b3c49be23e6eddb72c67ea18790e87df4c1f7e6a3474bd1fbfb33c7f3df5f3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:b8e3972f69b9fe8c3cd603ac1712b049d8ba3ca7221822a368e15b27c43f4bca
+# plan: sha256:53bb3e1bf70b998da7abe235e5216050223fbb5362d4634e24aaac7f567e32ef
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:d7057a3702e104ad341565211708ba59e52d69ee72c17b4cf7213b8be4bdfab2
+# plan: sha256:932c34d2b4066346c507779e74de320d7985e78f6ed62cc76037ad697f8f220d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:f5cd908eb404072b4d882c521e71ab3cf4beeee395f1ab83d1f73b0064692d2f
+# plan: sha256:8ba9eba125bf0951fd34befa250e5ad930248789dfc315cc85971729fad58191
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

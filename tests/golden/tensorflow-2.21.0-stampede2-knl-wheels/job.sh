@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:4ac3bdb57207b0d4e190caa5086b402da95677a1117c6e85c1ebfe61a3a120d7
+# plan: sha256:ac6133d0028dfbe2c7f66f3903aef49d194dca573740caf30de008eee33ddcd2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

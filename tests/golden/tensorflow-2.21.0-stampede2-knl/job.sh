@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:bea65f9bbb2ca272459261639bdb861b109535ffaba94b8f456c4130ac8eb231
+# plan: sha256:667d9077f6f98c05a1872b2b6439f937876b65bec4f56c6a683cb5e2e7e906ed
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

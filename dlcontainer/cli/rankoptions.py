@@ -1,0 +1,116 @@
+"""The options of `dlcontainer bench` that make a launch one of several ranks."""
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.bench.words import WAYS, Framework, Start
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.launcher import Asked
+    from dlcontainer.bench.records import Declared
+
+Ranks = Annotated[
+    int | None,
+    typer.Option(
+        "--ranks",
+        metavar="R",
+        min=1,
+        help="A launch is R ranks that the site's launcher starts; without it one process.",
+    ),
+]
+PerNode = Annotated[
+    int | None,
+    typer.Option("--ranks-per-node", metavar="P", min=1, help="Without it evenly over the nodes."),
+]
+Nodes = Annotated[
+    int | None,
+    typer.Option("--nodes", metavar="N", min=1, help="Of the allocation that this runs in."),
+]
+Started = Annotated[
+    Start | None,
+    typer.Option(
+        "--start",
+        help="storm: ranks wait for each other before the import; natural: each as it comes.",
+    ),
+]
+LauncherWords = Annotated[
+    str | None,
+    typer.Option(
+        "--launcher",
+        metavar="WORDS",
+        help="In place of the site's: 'mpirun --oversubscribe'; may hold {nodes}, {ranks}, "
+        "{ranks_per_node}.",
+    ),
+]
+FormName = Annotated[
+    str | None,
+    typer.Option("--form", metavar="NAME", help="Which of the site's ways to place ranks."),
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """What was typed of ranks."""
+
+    ranks: int | None = None
+    per_node: int | None = None
+    nodes: int | None = None
+    start: Start | None = None
+    launcher: str | None = None
+    form: str | None = None
+
+    def asked(self, begun: "Declared | None") -> "Asked | None":
+        """Give what was asked for, or what a session that goes on was declared with.
+
+        None where launches are single processes. Raises UsageError.
+        """
+        from dlcontainer.bench.launcher import Asked
+
+        work = begun.workload if begun else {}
+        known = {name: work.get(name) for name in ("ranks", "ranks_per_node", "nodes")}
+        ranks = self.ranks or _whole(known["ranks"])
+        others = (self.per_node, self.nodes, self.start, self.form)
+        if ranks is None and self.launcher is None:
+            if any(other is not None for other in others):
+                raise UsageError(
+                    "--ranks-per-node, --nodes, --start, --form: they are about ranks",
+                    next_step="say how many: --ranks R",
+                )
+            return None
+        started = work.get("launcher")
+        words = tuple(shlex.split(self.launcher)) if self.launcher else ()
+        if not words and isinstance(started, list):
+            words = tuple(str(word) for word in started)
+        return Asked(
+            ranks=ranks or 1,
+            per_node=self.per_node or _whole(known["ranks_per_node"]),
+            nodes=self.nodes or _whole(known["nodes"]) or 1,
+            start=self.start or ("storm" if work.get("start") == "storm" else "natural"),
+            words=words,
+            form=self.form,
+            settled=bool(started) and self.launcher is None,
+        )
+
+
+def way(framework: Framework | None) -> str:
+    """Name the way to train on several ranks; empty where nothing is trained.
+
+    Raises UsageError where there is none.
+    """
+    if framework is None:
+        return ""
+    ways = WAYS.get(framework)
+    if not ways:
+        raise UsageError(
+            f"--ranks: the probe trains {framework} in one process only",
+            next_step=f"leave it out, or measure an image with one of {', '.join(WAYS)}",
+        )
+    return ways[0]
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,65 @@
+"""What NVIDIA's driver says of the GPUs that a process sees. Standard library, Python >= 3.6.
+
+NVML's functions and numbers are those of nvml.h (docs.nvidia.com/deploy/nvml-api).
+"""
+
+import ctypes
+import os
+
+_GRAPHICS, _MEMORY, _CELSIUS = 0, 2, 0
+
+
+def facts():
+    """Give what is settled of the GPUs, and what only was so just now; nothing without a driver."""
+    if not os.path.exists("/proc/driver/nvidia"):
+        return {}
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        if library.nvmlInit_v2():
+            return {}
+    except (OSError, AttributeError):
+        return {}
+    try:
+        return _asked(library)
+    except AttributeError:  # an older library lacks a function
+        return {}
+    finally:
+        library.nvmlShutdown()
+
+
+def _asked(library):
+    count = ctypes.c_uint(0)
+    library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    settled, ids, now = [], [], []
+    for index in range(count.value):
+        device = ctypes.c_void_p()
+        if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)):
+            continue
+        settled.append(
+            {
+                "name": _text(library.nvmlDeviceGetName, device),
+                "max_clock_mhz": _number(library.nvmlDeviceGetMaxClockInfo, device, _GRAPHICS),
+                "max_memory_clock_mhz": _number(
+                    library.nvmlDeviceGetMaxClockInfo, device, _MEMORY
+                ),
+                "power_limit_mw": _number(library.nvmlDeviceGetEnforcedPowerLimit, device),
+            }
+        )
+        ids.append(_text(library.nvmlDeviceGetUUID, device))
+        now.append(
+            {
+                "clock_mhz": _number(library.nvmlDeviceGetClockInfo, device, _GRAPHICS),
+                "temperature": _number(library.nvmlDeviceGetTemperature, device, _CELSIUS),
+            }
+        )
+    return {"gpus": settled, "gpu_ids": ids, "gpus_now": now}
+
+
+def _number(function, device, *words):
+    value = ctypes.c_uint(0)
+    return None if function(device, *(words + (ctypes.byref(value),))) else value.value
+
+
+def _text(function, device):
+    words = ctypes.create_string_buffer(96)
+    return None if function(device, words, 96) else words.value.decode("ascii", "replace")

@@ -1,0 +1,59 @@
+"""PyTorch's own data parallelism: gloo between CPUs, nccl between GPUs. Python >= 3.6.
+
+Running statistics of the normalizations are rank 0's, sent round before each step: DDP's default.
+"""
+
+import os
+import re
+
+import ranks
+import training
+import training_torch
+
+# What NCCL writes of a channel ("… via P2P/CUMEM", "… [send] via NET/IB/0") and of its network.
+_CHANNEL = re.compile(r" via ([A-Z0-9]+(?:/[A-Za-z]+)*)")
+_NETWORK = re.compile(r"Using network (\S+)")
+
+
+def ways(text):
+    """Give what NCCL's own log says of the ways between ranks."""
+    return {
+        "channels": sorted(set(_CHANNEL.findall(text))),
+        "network": sorted(set(_NETWORK.findall(text))),
+    }
+
+
+class Trainer(training_torch.Trainer):
+    """One rank of several that average their gradients; see training.py."""
+
+    def __init__(self, wanted):
+        super(Trainer, self).__init__(wanted)
+        self._group = self.framework.distributed
+        if not self._group.is_available():
+            raise RuntimeError("this PyTorch was built without torch.distributed")
+        wanted.place.export(os.environ)
+        self._backend, self._log = "gloo", None
+        if self.device != "cpu":
+            self._backend, self._log = "nccl", ranks.aside(wanted.place, "nccl")
+            # Read once, when the first communicator is made; in steps NCCL writes nothing of this.
+            os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=self._log)
+        self._group.init_process_group(self._backend, init_method="env://")
+        training.stamp("process_group")
+        devices = None if self.device == "cpu" else [self.framework.cuda.current_device()]
+        parallel = self.framework.nn.parallel.DistributedDataParallel
+        self._model = parallel(self._model, device_ids=devices)
+
+    def transport(self):
+        """Give what is known of the way between ranks."""
+        found = {"backend": self._backend}
+        if self._log:
+            try:
+                with open(self._log, errors="replace") as file:
+                    found.update(ways(file.read()))
+            except OSError:
+                found["channels"] = None
+        return found
+
+    def close(self):
+        """Leave the group."""
+        self._group.destroy_process_group()

@@ -1,0 +1,162 @@
+"""Ranks of a real mpirun: how many mounts and FUSE processes a node has, and who can join late."""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer import machine
+from dlcontainer.bench import mount, team
+from dlcontainer.bench.lab import Lab
+from dlcontainer.bench.team import Gathering, Team
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.trial import Trial
+from dlcontainer.shell import Completed, ProcessRunner
+from tests.benchrunner import Quiet
+from tests.integration.test_bench import holders
+from tests.integration.world import Built, World, missing
+
+RANKS = 3
+# Rank 0 ends at once; rank 2 begins when it has gone.
+STAYS = '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || sleep 4'
+LATE = '[ "$OMPI_COMM_WORLD_RANK" != 2 ] || sleep 2; exec "$@"'
+
+
+@pytest.fixture
+def lab(world: World, engine: Apptainer, tried: Trial, tmp_path: Path) -> Lab:
+    if shutil.which("mpirun") is None:
+        missing("openmpi-bin")
+    work = tmp_path / "work"
+    (work / "ranks").mkdir(parents=True)
+    return Lab(
+        engine=engine,
+        trial=tried,
+        host=machine.read_host(world.environ),
+        runner=ProcessRunner(environ=world.environ),
+        cache=tmp_path / "cache",
+        templates=(),
+        progress=Quiet(),
+        work=work,
+    )
+
+
+def gathered(lab: Lab) -> Gathering:
+    options = ["--oversubscribe", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
+    launcher = ("mpirun", *options, "-n", str(RANKS))
+    ours = Team(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
+    return team.gather(ours, lab.work / "ranks", 60)
+
+
+def command(gathering: Gathering, script: str) -> tuple[str, ...]:
+    handed = gathering.handed(gathering.inside)
+    return tuple(team.rank(["/bin/sh", "-c", script], handed, cleared=False))
+
+
+class Count:
+    """The most FUSE processes that were below this process at once."""
+
+    def __init__(self) -> None:
+        self.before, self.most = self.now(), 0
+        self.over = threading.Event()
+
+    def now(self) -> int:
+        names = [Path(f"/proc/{pid}/comm") for pid in holders(os.getpid())]
+        return sum(read(name).startswith("squashfuse") for name in names)
+
+    def watch(self) -> None:
+        while not self.over.wait(0.1):
+            self.most = max(self.most, self.now())
+
+
+def read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def counting() -> Iterator[Count]:
+    count = Count()
+    thread = threading.Thread(target=count.watch)
+    thread.start()
+    try:
+        yield count
+    finally:
+        count.over.set()
+        thread.join()
+
+
+def run(lab: Lab, gathering: Gathering, argv: Sequence[str], env: Mapping[str, str]) -> Completed:
+    argv = gathering.launched(["/bin/sh", "-c", LATE, "sh", *argv])
+    return lab.runner(argv, env=env, timeout=60)
+
+
+@pytest.fixture
+def fuse(tried: Trial) -> None:
+    if tried.run_mode == "unpacked":
+        missing("/dev/fuse")
+
+
+@pytest.mark.usefixtures("fuse")
+def test_each_rank_mounts_or_all_join_one(lab: Lab, tiny_image: Built) -> None:
+    gathering = gathered(lab)
+    environment = apptainer.environment(lab.host.environ, tmpdir=lab.work)
+    spec = RunSpec(
+        image=tiny_image.image,
+        argv=command(gathering, "sleep 4"),
+        mode=lab.trial.run_mode or "plain",
+        binds=gathering.binds,
+        together=True,
+    )
+    with counting() as alone:
+        run(lab, gathering, lab.engine.run_argv(spec), environment)
+    if alone.most == 0:
+        pytest.skip("the kernel mounts images here: no FUSE process to count")
+    per_rank = alone.most // RANKS
+    assert alone.most == RANKS * per_rank
+
+    gathering = gathered(lab)
+    with counting() as shared, mount.shared(lab, tiny_image.image, gathering.binds) as instance:
+        state = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
+        # A short-lived rank 0: an engine's own sharing (--sharens) ends with the first rank.
+        joined = replace(spec, argv=command(gathering, STAYS))
+        run(lab, gathering, lab.engine.join_argv(joined, instance.name), state)
+    assert shared.most == per_rank
+    assert not list(gathering.folder.glob("*.exit"))
+    assert Count().before == alone.before
+
+
+def test_ranks_share_what_programs_of_several_ranks_need(lab: Lab, tiny_image: Built) -> None:
+    """Their folder, /dev/shm and one view of the processes; nothing of the user's home."""
+    gathering = gathered(lab)
+    script = (
+        'echo x >"$DLC_RANKS_RESULTS/seen-$OMPI_COMM_WORLD_RANK"; '
+        'echo "$(readlink /proc/self/ns/pid) $(readlink /proc/self/ns/ipc) $(df -P /dev/shm | '
+        'tail -n 1 | cut -d" " -f1) [$HOST_SECRET] $(ls -A "$HOME" 2>/dev/null | wc -l)"'
+    )
+    spec = RunSpec(
+        image=tiny_image.image,
+        argv=command(gathering, script),
+        mode=lab.trial.run_mode or "plain",
+        binds=gathering.binds,
+        together=True,
+    )
+    environment = apptainer.environment(lab.host.environ, tmpdir=lab.work)
+    environment["HOST_SECRET"] = "secret"
+    done = run(lab, gathering, lab.engine.run_argv(spec), environment)
+    lines = set(done.stdout.splitlines())
+    (line,) = lines
+    own = [str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("pid", "ipc")]
+    assert line.split()[:2] == own
+    assert "[]" in line
+    assert sorted(path.name for path in gathering.folder.glob("seen-*")) == [
+        f"seen-{rank}" for rank in range(RANKS)
+    ]
