@@ -181,6 +181,8 @@ def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
             return None
         if record["maker"] != _MAKER:
             return None
+        with contextlib.suppress(OSError):
+            os.utime(folder / "base.json")  # used: pruned last
         return BaseTree(path=path, sha256=record["sha256"], made=record["made"], cached=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,11 +1,12 @@
 """Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import stepwork
+from dlcontainer import inuse, stepwork
 from dlcontainer.contents import Tree, Unpacked
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
@@ -97,6 +98,11 @@ class Sandbox:
 
     def begin(self, parent: Kept | None) -> None:
         """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
+        with inuse.held(self.cache.path(parent.key)) if parent else contextlib.nullcontext():
+            self._unpack(parent)
+        self._binds = [*self.routing, *_private_tmp(self.work)]
+
+    def _unpack(self, parent: Kept | None) -> None:
         (self.work / "nothing").mkdir(exist_ok=True)
         head = self.origin
         if parent is not None:
@@ -110,7 +116,6 @@ class Sandbox:
         self._engine(head, self.tree, {})
         if parent is not None:
             (self.work / "parent.sqfs").unlink()
-        self._binds = [*self.routing, *_private_tmp(self.work)]
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script as the tree's root."""

@@ -128,6 +128,7 @@ def _measure(
 ) -> Path:
     import tempfile
 
+    from dlcontainer import inuse
     from dlcontainer.bench import session
     from dlcontainer.bench.lab import Lab
     from dlcontainer.engines import apptainer, trial
@@ -141,7 +142,7 @@ def _measure(
     runner = console.runner(world.environ)
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)
-    with workspace(Path(tempfile.gettempdir()), runner) as work:
+    with inuse.building(world.cache), workspace(Path(tempfile.gettempdir()), runner) as work:
         lab = Lab(
             engine=engine,
             trial=tried,
