@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import (
@@ -11,17 +11,18 @@ from dlcontainer import (
     earlier,
     failing,
     growing,
+    ocibench,
     preflight,
     record,
     rootfs,
     routing,
-    sbom,
     shortcuts,
     stepwork,
 )
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
 from dlcontainer.describing import Description
+from dlcontainer.earlier import Places
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
@@ -30,8 +31,11 @@ from dlcontainer.failing import Failure
 from dlcontainer.formats import context
 from dlcontainer.growing import Done
 from dlcontainer.hints import suggest
+from dlcontainer.ociroutes import Delivered
+from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Steps
+from dlcontainer.record import Written
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
@@ -59,16 +63,16 @@ class Wishes:
 class Image:
     """A finished image and what lies beside it; size in bytes, time in s.
 
-    `found`: nothing had changed, it was there already.
+    `name` is what an engine's store knows it by, where it stays in one: then it is no file.
+    `pushed` names it in a registry, by digest. `found`: nothing had changed, it was there already.
     """
 
-    path: Path
-    record: Path
-    log: Path
-    sbom: Path
+    places: Places
     sha256: str
     size: int
     seconds: float
+    name: str | None = None
+    pushed: str | None = None
     found: bool = False
 
 
@@ -102,22 +106,16 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
                 with failing.packing(Failure(plan=plan, output=output), progress):
                     described = shop.describe(plan, workshop, (bench, base, routed), done, work)
                     bench.finish(image, described.sbom)
+                delivered = benches.delivered(bench)
         progress.begin("record", "record")
-        facts = _facts(plan, workshop, (routed, described, base), image, (done, progress), start)
+        made = (image, delivered)
+        facts = _facts(plan, workshop, (routed, described, base), made, (done, progress), start)
         written = record.write(near / "record.json", facts)
         shutil.copyfile(described.sbom, near / "sbom.json")
-        paths = _settle(plan, output, near)
+        there = _settle(plan, workshop, output, near)
     (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
     _make_room(plan, workshop)
-    return Image(
-        path=paths[".sif"],
-        record=paths[".json"],
-        log=paths[".log"],
-        sbom=paths[sbom.SUFFIX],
-        sha256=written.sha256,
-        size=written.size,
-        seconds=time.monotonic() - start,
-    )
+    return _image(workshop, there, written, delivered, start)
 
 
 def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
@@ -164,19 +162,32 @@ def planned_commands(
 
 
 def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image | None:
-    paths = earlier.paths(plan, output)
-    written = earlier.found(plan, workshop, paths)
+    there = earlier.places(plan, workshop, output)
+    written = earlier.found(plan, workshop, there)
     if written is None:
         return None
+    image = _image(workshop, there, written, None, start)
+    if there.image is None and workshop.oci:
+        store = OciStore(client=workshop.oci, arch=plan.site.arch)
+        return replace(image, name=ocibench.image_name(plan, store), found=True)
+    return replace(image, found=True)
+
+
+def _image(
+    workshop: Workshop,
+    there: Places,
+    written: Written,
+    delivered: Delivered | None,
+    start: float,
+) -> Image:
+    stays = delivered is not None and workshop.delivery.outcome == "image"
     return Image(
-        path=paths[".sif"],
-        record=paths[".json"],
-        log=paths[".log"],
-        sbom=paths[sbom.SUFFIX],
+        places=there,
         sha256=written.sha256,
         size=written.size,
         seconds=time.monotonic() - start,
-        found=True,
+        name=delivered.name if delivered and stays else None,
+        pushed=delivered.reference if delivered else None,
     )
 
 
@@ -229,15 +240,16 @@ def _grow(
         raise
 
 
-def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
-    paths = earlier.paths(plan, output)
+def _settle(plan: Plan, workshop: Workshop, output: Path, near: Path) -> Places:
+    there = earlier.places(plan, workshop, output)
     with settling(output):
-        settle(near / "build.log", paths[".log"])
-        settle(near / "sbom.json", paths[sbom.SUFFIX])
-        settle(near / "record.json", paths[".json"])
+        settle(near / "build.log", there.log)
+        settle(near / "sbom.json", there.sbom)
+        settle(near / "record.json", there.record)
         # Last: who sees the image sees its record too.
-        settle(near / "image.sif", paths[".sif"])
-    return paths
+        if there.image is not None:
+            settle(near / "image.sif", there.image)
+    return there
 
 
 def _make_room(plan: Plan, workshop: Workshop) -> None:
@@ -253,12 +265,13 @@ def _facts(
     plan: Plan,
     workshop: Workshop,
     origin: tuple[Routed, Description, BaseTree | BaseImage],
-    image: Path,
+    made: tuple[Path, Delivered | None],
     course: tuple[Sequence[Done], Steps],
     start: float,
 ) -> record.Facts:
     routed, described, base = origin
     done, progress = course
+    image, delivered = made
     return record.Facts(
         plan=plan,
         host=workshop.host,
@@ -273,4 +286,6 @@ def _facts(
         steps=tuple(progress.times),
         seconds=time.monotonic() - start,
         squash=squash(workshop.level),
+        outcome=workshop.delivery.outcome,
+        delivered=delivered,
     )

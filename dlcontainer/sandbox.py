@@ -150,7 +150,7 @@ class Sandbox:
         for part, path, name in (
             ("definition", self.work / "definition", "definition"),
             ("inspection", self.work / "inspection", "inspect-metadata.json"),
-            ("sbom", sbom, "sbom.cdx.json"),
+            ("sbom", sbom, sif.BILL),
             ("tree", packed, "tree.sqfs"),
         ):
             try:
@@ -158,8 +158,7 @@ class Sandbox:
             except CommandFailedError:
                 if part != "sbom":
                     raise
-                # Older engines do not know this kind of part: the bill is inside all the same.
-                self.tools.on_line("the engine knows no bills of materials: none in the SIF's list")
+                self.tools.on_line(sif.NO_BILLS)
         with packed.open("rb") as file:
             sif.settle(target, hashlib.file_digest(file, "sha256").digest(), self.moment)
         packed.unlink()

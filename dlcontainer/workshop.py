@@ -57,6 +57,13 @@ class Workshop:
         return self.oci.daemon.kind if self.oci else "apptainer"
 
     @property
+    def version(self) -> str:
+        """What builds, and its version; of two engines the one whose steps they are first."""
+        if self.oci is None:
+            return self.trial.version
+        return f"{self.oci.daemon.kind} {self.oci.daemon.version}, {self.trial.version}"
+
+    @property
     def mode(self) -> str:
         """The engine's mode for builds."""
         return self.trial.build_mode or "plain"
@@ -174,7 +181,7 @@ def describe(
     sources = Sources(
         text=workshop.text(plan),
         base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
-        engine=workshop.trial.version,
+        engine=workshop.version,
         lock=routed.bundle.lock.digest if routed.bundle else None,
         runner=workshop.runner,
         environ=workshop.host.environ,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.base import EngineKind, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,15 @@ Registry = Annotated[
     typer.Option(
         "--registry",
         metavar="HOST[:PORT]/NAMESPACE",
-        help="Push the OCI image there on its way to the SIF (--engine docker or podman).",
+        help="Push the OCI image there, on its way to what --to says (--engine docker or podman).",
+    ),
+]
+To = Annotated[
+    Outcome,
+    typer.Option(
+        "--to",
+        help="What is made: a SIF; of Docker or Podman also an image in its store, or a "
+        "docker-archive.",
     ),
 ]
 DryRun = Annotated[
@@ -75,6 +83,7 @@ def build(
     epoch: options.Epoch = None,
     variant: options.Variant = None,
     engine: Engine = None,
+    to: To = "sif",
     registry: Registry = None,
     target: options.Output = Path("images"),
     tmpdir: options.Tmpdir = None,
@@ -102,6 +111,7 @@ def build(
     console = output.Console(verbose=verbose, events=as_json)
     wanted = workshops.Wanted(
         engine=engine or settled.site.engine.kind,
+        outcome=to,
         registry=registry,
         locked=locked,
         offline=offline,

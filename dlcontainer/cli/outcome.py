@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 
 def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
     """Say what was built, or that it was there."""
+    there = image.places
     if as_json:
         output.emit(
             "build",
             {
-                "image": str(image.path),
-                "record": str(image.record),
-                "log": str(image.log),
-                "sbom": str(image.sbom),
+                "image": str(there.image) if there.image else None,
+                "name": image.name,
+                "pushed": image.pushed,
+                "record": str(there.record),
+                "log": str(there.log),
+                "sbom": str(there.sbom),
                 "sha256": image.sha256,
                 "size": image.size,
                 "seconds": round(image.seconds, 1),
@@ -33,7 +36,9 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
         console.step("nothing changed: the image is there already (--no-cache makes it anew)")
     else:
         console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
-    output.say(str(image.path))
+    output.say(str(there.image or image.name))
+    if image.pushed:
+        output.say(image.pushed)
 
 
 def show_reasons(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlcontainer.cli import fetch, output
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.base import EngineKind, Outcome
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ class Wanted:
     """What was asked of the workshop on the command line, or of the site."""
 
     engine: EngineKind
+    outcome: Outcome
     registry: str | None
     locked: Path | None
     offline: Path | None
@@ -51,11 +52,20 @@ def ready(world: "World", settled: "Plan", wanted: Wanted, console: output.Conso
         oci=None
         if kind == "apptainer"
         else oci_connect.connect(kind, world.environ, world.host.uid),
-        delivery=Route(registry=wanted.registry, plain_http=_is_loopback(wanted.registry)),
+        delivery=Route(
+            outcome=wanted.outcome,
+            registry=wanted.registry,
+            plain_http=_is_loopback(wanted.registry),
+        ),
     )
 
 
 def _check(wanted: Wanted) -> None:
+    if wanted.engine == "apptainer" and wanted.outcome != "sif":
+        raise UsageError(
+            f"--to {wanted.outcome}: Apptainer makes SIFs, and nothing else",
+            next_step="--engine docker, or --engine podman",
+        )
     if wanted.engine == "apptainer" and wanted.registry:
         raise UsageError(
             "--registry is for images that Docker or Podman builds",
