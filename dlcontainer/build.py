@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import (
+    basemaker,
     benches,
     earlier,
     failing,
@@ -91,31 +92,17 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
     scratch = preflight.choose_tmpdir(plan, workshop.host, wishes.tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
-    runner, progress = workshop.runner, Steps(workshop.progress)
-    with workspace(output, runner) as near, workspace(scratch, runner) as work:
-        log, image = near / "build.log", near / "image.sif"
-        with failing.log_kept(log, output / f"{plan.name}.failed.log"):
-            routed = shop.route(plan, workshop, work)
-            base = shop.base(plan, workshop, routed, (work, log), progress)
-            shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
-            todo = _todo(plan, workshop, work, base, wishes.until)
-            with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
-                done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
-                if wishes.until:
-                    return None
-                with failing.packing(Failure(plan=plan, output=output), progress):
-                    described = shop.describe(plan, workshop, (bench, base, routed), done, work)
-                    bench.finish(image, described.sbom)
-                delivered = benches.delivered(bench)
-        progress.begin("record", "record")
-        made = (image, delivered)
-        facts = _facts(plan, workshop, (routed, described, base), made, (done, progress), start)
-        written = record.write(near / "record.json", facts)
-        shutil.copyfile(described.sbom, near / "sbom.json")
-        there = _settle(plan, workshop, output, near)
-    (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
-    _make_room(plan, workshop)
-    return _image(workshop, there, written, delivered, start)
+    runner, failed = workshop.runner, output / f"{plan.name}.failed.log"
+    with (
+        workspace(output, runner) as near,
+        workspace(scratch, runner) as work,
+        failing.log_kept(near / "build.log", failed),
+    ):
+        image = _make(plan, workshop, (output, near, work), wishes, start)
+    if image is not None:
+        failed.unlink(missing_ok=True)
+        _make_room(plan, workshop)
+    return image
 
 
 def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
@@ -146,7 +133,7 @@ def planned_commands(
         if workshop.shortcuts and shortcuts.possible(plan, workshop.host):
             trees.append(rootfs.companion_tree(plan, workshop.host))
         for tree in trees:
-            commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, target))
+            commands.append(basemaker.mmdebstrap_argv(tree, routed, workshop.host, target))
     engine = workshop.engine
     image = plan.recipe.base.reference
     plain = image is not None and shop.way(plan, routed).is_plain(image.address)
@@ -189,6 +176,32 @@ def _image(
         name=delivered.name if delivered and stays else None,
         pushed=delivered.reference if delivered else None,
     )
+
+
+def _make(
+    plan: Plan, workshop: Workshop, places: tuple[Path, Path, Path], wishes: Wishes, start: float
+) -> Image | None:
+    output, near, work = places
+    log, image, progress = near / "build.log", near / "image.sif", Steps(workshop.progress)
+    routed = shop.route(plan, workshop, work)
+    base = shop.base(plan, workshop, routed, (work, log), progress)
+    shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
+    todo = _todo(plan, workshop, work, base, wishes.until)
+    with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
+        done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
+        if wishes.until:
+            return None
+        with failing.packing(Failure(plan=plan, output=output), progress):
+            described = shop.describe(plan, workshop, (bench, base, routed), done, work)
+            bench.finish(image, described.sbom)
+        delivered = benches.delivered(bench)
+    progress.begin("record", "record")
+    made, course = (image, delivered), (done, progress)
+    facts = _facts(plan, workshop, (routed, described, base), made, course, start)
+    written = record.write(near / "record.json", facts)
+    shutil.copyfile(described.sbom, near / "sbom.json")
+    there = _settle(plan, workshop, output, near)
+    return _image(workshop, there, written, delivered, start)
 
 
 def _todo(

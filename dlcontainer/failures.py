@@ -85,12 +85,12 @@ _KINDS = (
     ),
     _Kind(
         pattern=r"unexpected eof|remote end closed connection|error reading from server|"
-        r"connection reset by peer|file has unexpected size|incompleteread",
+        r"connection reset by peer|file has unexpected size|incompleteread|undetermined error",
         cause="a file did not come whole",
         next_step="build again: a server, or a proxy before it, cut the connection",
     ),
     _Kind(
-        pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb",
+        pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb +404",
         cause="the mirror no longer has a package that its index lists",
         next_step="the index is out of date: build again; the base is made anew with --no-cache",
     ),

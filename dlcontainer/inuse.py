@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dlcontainer.errors import BuildError
+
 # In the cache's folder: builds hold it as long as they run.
 ALL = "in-use"
 
@@ -14,10 +16,17 @@ ALL = "in-use"
 def building(cache: Path) -> Iterator[None]:
     """Hold all that a cache keeps, from before it is looked up until it is no longer needed.
 
-    Where another is making room just now, its end is waited for.
+    Where another is making room just now, its end is waited for. Raises BuildError for a cache
+    that can't be written.
     """
-    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (cache / ALL).touch()
+    try:
+        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (cache / ALL).touch()
+    except OSError as error:
+        raise BuildError(
+            f"can't write in the cache {cache}: {error.strerror}",
+            next_step="name another folder: XDG_CACHE_HOME",
+        ) from None
     with held(cache / ALL):
         yield
 

@@ -32,6 +32,7 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
             detail = f"{error.what}: {error.why}" if error.why else error.what
             yield Finding(name=kind, state="poor", detail=detail, mend=error.next_step)
             if kind == "podman":
+                yield from _id_maps(host)
                 yield from _storage(kind, _home_storage(host), "unknown")
         return
     daemon = client.daemon
@@ -43,15 +44,33 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
     yield from _storage(kind, daemon.storage, daemon.storage_driver)
 
 
+def _id_maps(host: Host) -> Iterator[Finding]:
+    """Without root Podman takes its ids through two setuid programs; it says so late."""
+    if host.uid != 0 and find_program("newuidmap", host.environ) is None:
+        yield Finding(
+            name="podman ids",
+            state="poor",
+            detail="no newuidmap: images have files of one owner only",
+            mend="an administrator types: apt-get install uidmap (Fedora: dnf install shadow-utils)",
+        )
+    elif machine.without_subordinate_ids(host):
+        yield _no_ids("podman", host)
+
+
 def _rootless(daemon: Daemon, host: Host) -> Iterator[Finding]:
     if daemon.rootless and machine.without_subordinate_ids(host):
-        yield Finding(
-            name=f"{daemon.kind} ids",
-            state="poor",
-            detail=f"{host.user} has no subordinate ids: images have files of one owner only",
-            mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
-            f"100000-165535 {host.user}; then you: podman system migrate",
-        )
+        yield _no_ids(daemon.kind, host)
+
+
+def _no_ids(kind: OciKind, host: Host) -> Finding:
+    again = "podman system migrate" if kind == "podman" else "systemctl --user restart docker"
+    return Finding(
+        name=f"{kind} ids",
+        state="poor",
+        detail=f"{host.user} has no subordinate ids: images have files of one owner only",
+        mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
+        f"100000-165535 {host.user}; then you: {again}",
+    )
 
 
 def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:

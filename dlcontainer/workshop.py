@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
+from dlcontainer.basemaker import BaseMaker
 from dlcontainer.bundle import Bundle
 from dlcontainer.describing import Description
 from dlcontainer.engines.apptainer import LEVEL, Apptainer
@@ -22,7 +23,7 @@ from dlcontainer.reference import Reference
 from dlcontainer.registry import check as registry
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.registry.client import Way
-from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import Runner
 from dlcontainer.stepcache import StepCache

@@ -49,7 +49,7 @@ def asks(server: FakeRegistry, reply: Reply) -> str:
     [
         (Reply(status=404), "the mirror no longer has a package that its index lists"),
         (Reply(status=500), "a server is at fault (HTTP 5xx)"),
-        (Reply(body=DEB[:-8] + b"changed!"), "its checksum differs"),
+        (Reply(body=DEB[:-8] + b"changed!"), "what came is not what was expected: its checksum"),
         (Reply(body=DEB, cut=4000), "a file did not come whole"),
     ],
     ids=["out of date", "500", "checksum", "cut"],
