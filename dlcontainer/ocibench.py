@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dlcontainer.contents import Tree
 from dlcontainer.contents.archived import Archived
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
-from dlcontainer.errors import BuildError
+from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import ociconfig
 from dlcontainer.formats.commands import SYSTEM_PATH
@@ -62,8 +62,12 @@ def opened(client: OciClient, work: OciWork, deliverer: Deliverer) -> Iterator["
     bench = OciBench(client=client, work=work, deliverer=deliverer)
     try:
         yield bench
-    finally:
-        bench.drop_container()
+    except BaseException:
+        # What happened first is what is told: an engine that is gone removes nothing.
+        with suppress(EngineError):
+            bench.drop_container()
+        raise
+    bench.drop_container()
 
 
 @dataclass(kw_only=True, slots=True)

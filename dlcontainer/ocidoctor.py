@@ -51,7 +51,7 @@ def _id_maps(host: Host) -> Iterator[Finding]:
             name="podman ids",
             state="poor",
             detail="no newuidmap: images have files of one owner only",
-            mend="an administrator types: apt-get install uidmap (Fedora: dnf install shadow-utils)",
+            mend="an administrator types: apt-get install uidmap (Fedora: shadow-utils)",
         )
     elif machine.without_subordinate_ids(host):
         yield _no_ids("podman", host)

@@ -1,5 +1,6 @@
 """What becomes of an OCI image: it stays in the store, or is an archive, or a SIF."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,9 +8,9 @@ from pathlib import Path
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import BuildSpec, Outcome
-from dlcontainer.engines.oci import OciClient
+from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.engines.trial import Trial
-from dlcontainer.errors import BuildError
+from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.machine import Host
 from dlcontainer.shell import CommandFailedError, Runner
 
@@ -76,13 +77,32 @@ class Deliverer:
         image = client.image(name)
         if image is None:
             raise BuildError(f"{name} is gone from the engine's store", next_step="build again")
+        try:
+            delivered = self._pushed(client, image, name)
+            if self.route.outcome == "docker-archive":
+                client.save(name, target)
+            elif self.route.outcome == "sif":
+                self._pack(client, target, places, delivered)
+                self._add_bill(target, sbom, places)
+        finally:
+            if self.route.outcome != "image":
+                # The steps' images stay: they are the cache, and hold all but its last words.
+                with contextlib.suppress(EngineError):
+                    client.untag(name)
+        return delivered
+
+    def _pushed(self, client: OciClient, image: OciImage, name: str) -> Delivered:
+        """Push an image, if a registry is to have it."""
         pushed, digest = None, None
         if self.route.registry:
             pushed = f"{self.route.registry}/{name.rpartition('/')[2]}"
             client.tag(name, pushed)
-            digest = client.push(pushed, self.on_line, plain_http=self.route.plain_http)
-            client.untag(pushed)
-        delivered = Delivered(
+            try:
+                digest = client.push(pushed, self.on_line, plain_http=self.route.plain_http)
+            finally:
+                with contextlib.suppress(EngineError):
+                    client.untag(pushed)
+        return Delivered(
             engine=f"{client.daemon.kind} {client.daemon.version}",
             name=name,
             id=image.id,
@@ -90,15 +110,6 @@ class Deliverer:
             pushed=pushed,
             digest=digest,
         )
-        if self.route.outcome == "docker-archive":
-            client.save(name, target)
-        elif self.route.outcome == "sif":
-            self._pack(client, target, places, delivered)
-            self._add_bill(target, sbom, places)
-        if self.route.outcome != "image":
-            # The steps' images stay: they are the cache, and hold all but its last words.
-            client.untag(name)
-        return delivered
 
     def _pack(
         self, client: OciClient, target: Path, places: tuple[Path, Path], delivered: Delivered

@@ -29,6 +29,7 @@ class Service:
 
     kind: OciKind
     socket: Path
+    pid: int
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -70,7 +71,7 @@ def running(kind: OciKind, account: Account | None = None) -> Iterator[Service]:
             try:
                 ready = poll(lambda: socket.exists() or server.poll() is not None, _READY_S)
                 assert (ready, server.poll()) == (True, None), (folder / "log").read_text()
-                yield Service(kind=kind, socket=socket)
+                yield Service(kind=kind, socket=socket, pid=server.pid)
             finally:
                 _end(server)
     finally:
