@@ -61,7 +61,7 @@ _KINDS = (
     ),
     _Kind(
         pattern=r"hash(es)? (do not|don't) match|hash sum mismatch|these packages do not match "
-        r"the hashes",
+        r"the hashes|error verifying sha256|digest (verification failed|did not match)",
         cause="what came is not what was expected: its checksum differs",
         next_step="a mirror is out of date or changed the file: try another, or lock anew",
     ),

@@ -4,7 +4,6 @@ import contextlib
 import os
 import pwd
 import shutil
-import site
 import subprocess
 import sys
 import tempfile
@@ -110,7 +109,8 @@ def _entry(world: World, account: Account) -> tuple[tuple[str, ...], dict[str, s
     runs = account.argv("/bin/sh", "-c", '"$0" -c "import dlcontainer"', sys.executable)
     if subprocess.run(runs, check=False, capture_output=True, cwd="/").returncode == 0:
         return world.program, {}
-    packages = [*site.getsitepackages(), str(Path(dlcontainer.__file__).parent.parent)]
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    packages.append(str(Path(dlcontainer.__file__).parent.parent))
     variables = {"PYTHONPATH": os.pathsep.join(packages)}
     start = ("/usr/bin/python3", "-c", "from dlcontainer.cli.main import run; run()")
     done = subprocess.run(
