@@ -147,7 +147,7 @@ def _build(
     from dlcontainer.cli import outcome
 
     target, wishes = asked
-    console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.trial.version}")
+    console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.version}")
     image = building.build(settled, workshop, target, wishes)
     if image is not None:
         outcome.show(image, settled, console, as_json=as_json)

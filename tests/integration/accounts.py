@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import pytest
 import dlcontainer
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.world import World, isolated, missing
+from tests.processes import poll
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +50,7 @@ def with_ids(name: str) -> Iterator[Account]:
     for program in ("useradd", "userdel", "newuidmap"):
         if shutil.which(program) is None:
             missing(f"{program} (passwd, uidmap)")
-    subprocess.run(["userdel", name], check=False, capture_output=True)  # of a killed test
+    _remove(name)  # of a killed test
     subprocess.run(["useradd", "--no-create-home", name], check=True, capture_output=True)
     try:
         entry = pwd.getpwnam(name)
@@ -58,7 +60,24 @@ def with_ids(name: str) -> Iterator[Account]:
             subprocess.run(["usermod", *ids, name], check=True)
         yield Account(uid=entry.pw_uid, gid=entry.pw_gid)
     finally:
-        subprocess.run(["userdel", name], check=False, capture_output=True)
+        _remove(name)
+
+
+def _remove(name: str) -> None:
+    """Remove a test's account; first what still runs as it, Podman's pause process for one."""
+    try:
+        uid = pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit() and folder.stat().st_uid == uid:
+                os.kill(int(folder.name), signal.SIGKILL)
+
+    def removed() -> bool:
+        return subprocess.run(["userdel", name], check=False, capture_output=True).returncode == 0
+
+    assert poll(removed, 5)
 
 
 @contextlib.contextmanager

@@ -50,7 +50,9 @@ def running(kind: OciKind, account: Account | None = None) -> Iterator[Service]:
     variables = {**os.environ, "HTTP_PROXY": PROXY, "http_proxy": PROXY}
     start = ["setpriv", "--pdeathsig", "TERM", "--"]
     if account is not None:
-        argv = _rootless_docker(folder, argv) if kind == "docker" else argv
+        # Podman would take vfs, which copies the tree for each step, where /dev/fuse is root's.
+        driver = ["podman", "--storage-driver=overlay", *argv[1:]]
+        argv = _rootless_docker(folder, argv) if kind == "docker" else driver
         start = account.argv("--pdeathsig", "TERM", "--")
         account.own(folder)
         # No proxy: a user's Docker pulls nothing here, and its network is not the host's.
