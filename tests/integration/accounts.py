@@ -51,7 +51,7 @@ def with_ids(name: str) -> Iterator[Account]:
         if shutil.which(program) is None:
             missing(f"{program} (passwd, uidmap)")
     _remove(name)  # of a killed test
-    subprocess.run(["useradd", "--no-create-home", name], check=True, capture_output=True)
+    subprocess.run(["useradd", "--create-home", name], check=True, capture_output=True)
     try:
         entry = pwd.getpwnam(name)
         # useradd gives ids to whom it makes; some distributions' does not.
@@ -75,7 +75,12 @@ def _remove(name: str) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
 
     def removed() -> bool:
-        return subprocess.run(["userdel", name], check=False, capture_output=True).returncode == 0
+        return (
+            subprocess.run(
+                ["userdel", "--remove", name], check=False, capture_output=True
+            ).returncode
+            == 0
+        )
 
     assert poll(removed, 5)
 
