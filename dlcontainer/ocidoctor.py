@@ -1,5 +1,6 @@
 """What Docker and Podman lack here; neither is needed where a site builds with Apptainer."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dlcontainer.finding import Finding
 from dlcontainer.machine import Host, find_program
 
 _SLOW_DRIVER = "vfs"
+_TUN = Path("/dev/net/tun")
 # Source: docs.podman.io/en/latest/markdown/podman.1.html, "Note: Unsupported file systems in
 # rootless mode" (NFS, parallel file systems); containers-storage.conf(5).
 _STORAGE = '[storage] driver = "overlay", graphroot = "/tmp/USER/containers" (a local disk)'
@@ -31,6 +33,8 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
         else:
             detail = f"{error.what}: {error.why}" if error.why else error.what
             yield Finding(name=kind, state="poor", detail=detail, mend=error.next_step)
+            if kind == "docker" and host.uid != 0:
+                yield from _tun(host)
             if kind == "podman":
                 yield from _id_maps(host)
                 yield from _storage(kind, _home_storage(host), "unknown")
@@ -55,6 +59,19 @@ def _id_maps(host: Host) -> Iterator[Finding]:
         )
     elif machine.without_subordinate_ids(host):
         yield _no_ids("podman", host)
+
+
+def _tun(host: Host) -> Iterator[Finding]:
+    """Docker of an ordinary user has a network of its own, through slirp4netns; its own mode for
+    the host's network starts no container (tried with Docker 20.10).
+    """
+    if not os.access(_TUN, os.R_OK | os.W_OK):
+        yield Finding(
+            name="docker network",
+            state="poor",
+            detail=f"{host.user} can't open {_TUN}, which Docker without root needs (slirp4netns)",
+            mend=f"an administrator types: chmod 0666 {_TUN}",
+        )
 
 
 def _rootless(daemon: Daemon, host: Host) -> Iterator[Finding]:
