@@ -66,7 +66,7 @@ class Written:
 
 def write(path: Path, facts: Facts) -> Written:
     """Write the record of a finished image."""
-    plan, trial, base = facts.plan, facts.trial, facts.base
+    plan, base = facts.plan, facts.base
     sha256, size = _measured(facts)
     builder = facts.delivered.engine.partition(" ")[0] if facts.delivered else "apptainer"
     body = {
@@ -79,12 +79,7 @@ def write(path: Path, facts: Facts) -> Written:
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
         "lock": facts.lock,
         "base": _base(base),
-        "engine": {
-            "builder": builder,
-            "version": trial.version,
-            "mode": trial.build_mode,
-            "squash": list(facts.squash),
-        },
+        "engine": {"builder": builder, **_engine(facts)},
         "built_on": {
             "arch": facts.host.arch,
             "distribution": facts.host.distribution,
@@ -108,6 +103,15 @@ def write(path: Path, facts: Facts) -> Written:
         lock=facts.lock,
         builder=builder,
     )
+
+
+def _engine(facts: Facts) -> dict[str, object]:
+    trial = facts.trial
+    return {
+        "version": trial.version,
+        "mode": trial.build_mode,
+        "squash": list(facts.squash),
+    }
 
 
 def file_name(plan: Plan, outcome: Outcome) -> str | None:
