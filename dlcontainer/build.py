@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import (
-    basemaker,
     benches,
     earlier,
     failing,
@@ -17,7 +16,6 @@ from dlcontainer import (
     record,
     rootfs,
     routing,
-    shortcuts,
     stepwork,
 )
 from dlcontainer import explain as explaining
@@ -25,7 +23,6 @@ from dlcontainer import workshop as shop
 from dlcontainer.describing import Description
 from dlcontainer.earlier import Places
 from dlcontainer.engines.apptainer import squash
-from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
 from dlcontainer.failing import Failure
@@ -118,34 +115,6 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
     recall = benches.recaller(plan, workshop)
     kept = [recall(step.key) for step in todo]
     return explaining.explain(todo, kept, root, earlier.inputs(plan, workshop))
-
-
-def planned_commands(
-    plan: Plan, workshop: Workshop, output: Path, scratch: Path
-) -> list[list[str]]:
-    """List the commands that a build would run (`--dry-run`); folders made for it are named so."""
-    work = scratch / "BUILD"
-    routed = Routed.nothing(work / "routing")
-    commands = []
-    if not plan.recipe.base.image:
-        target = work / "rootfs.tar"
-        trees = [rootfs.root_tree(plan)]
-        if workshop.shortcuts and shortcuts.possible(plan, workshop.host):
-            trees.append(rootfs.companion_tree(plan, workshop.host))
-        for tree in trees:
-            commands.append(basemaker.mmdebstrap_argv(tree, routed, workshop.host, target))
-    engine = workshop.engine
-    image = plan.recipe.base.reference
-    plain = image is not None and shop.way(plan, routed).is_plain(image.address)
-    commands.append(
-        engine.unpack_base_argv("setup.def", work / "tree", workshop.mode, plain_http=plain)
-    )
-    for step in stepwork.work(plan, work / "context", {}):
-        argv = ("/bin/sh", f"{step.name}.sh")
-        spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.step_mode, binds=routed.binds)
-        commands.append(engine.step_argv(spec))
-    commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
-    return commands
 
 
 def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image | None:

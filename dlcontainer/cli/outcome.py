@@ -65,13 +65,12 @@ def show_dry_run(
     settled: "Plan", workshop: "Workshop", places: tuple[Path, Path | None], *, as_json: bool
 ) -> None:
     """Say which commands a build would run."""
-    from dlcontainer import build as building
-    from dlcontainer import preflight
+    from dlcontainer import dryrun, preflight
     from dlcontainer.shell import quote
 
     target, tmpdir = places
     scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
-    commands = building.planned_commands(settled, workshop, target, scratch)
+    commands = dryrun.planned_commands(settled, workshop, target, scratch)
     if as_json:
         output.emit(
             "dry-run",
