@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dlcontainer import ocibase, ocibench
+from dlcontainer import ocibase, ocibench, sorting
 from dlcontainer import workshop as shop
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.fields import OCI_ARCH
@@ -132,5 +132,6 @@ def _sandbox(
         routing=routed.binds,
         text=workshop.text(plan),
         squash=squash(workshop.level),
+        order=sorting.sorter(workshop.order, workshop.progress.note),
         moment=source_date(workshop.host.environ),
     )

@@ -268,6 +268,7 @@ def _facts(
         steps=tuple(progress.times),
         seconds=time.monotonic() - start,
         squash=squash(workshop.level),
+        order=workshop.order.digest if workshop.order else None,
         outcome=workshop.delivery.outcome,
         delivered=delivered,
     )

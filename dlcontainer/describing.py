@@ -8,6 +8,7 @@ from pathlib import Path
 from dlcontainer import contents, provenance, sbom
 from dlcontainer.contents import Entry, Library, Tree, elf
 from dlcontainer.contents.rpm import RpmReader
+from dlcontainer.formats import slimming
 from dlcontainer.machine import source_date
 from dlcontainer.plan import IMAGE_FOLDER, Plan
 from dlcontainer.provenance import Sources
@@ -44,9 +45,11 @@ def describe(
     tree = bench.files()
     reader = RpmReader(runner=sources.runner, environ=sources.environ)
     found = sbom.with_hashes(contents.take(tree, reader), wheels)
-    made = provenance.gather(plan, sources)
     folder = work / "described"
     folder.mkdir()
+    made = provenance.gather(plan, sources)
+    if plan.recipe.slim:
+        made["slim"] = removed(tree, folder)
     texts = {
         SBOM: sbom.render(_subject(plan, sources), found),
         provenance.PATH: provenance.render(made),
@@ -68,6 +71,12 @@ def libraries(tree: Tree, folder: Path) -> tuple[Library, ...]:
     """List the shared libraries that no package of the distribution brought."""
     wanted = [entry.path for entry in tree.entries() if _is_own(entry)]
     return elf.libraries(tree.fetch(wanted, folder))
+
+
+def removed(tree: Tree, folder: Path) -> dict[str, object]:
+    """Tell what the step `slim` has removed, by name."""
+    report = tree.fetch([slimming.REPORT], folder)[slimming.REPORT]
+    return {name: asdict(one) for name, one in slimming.read(report.read_text()).items()}
 
 
 def read_libraries(text: str) -> tuple[Library, ...]:

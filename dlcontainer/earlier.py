@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import ocibench, record, rootfs, sbom
+from dlcontainer.engines.apptainer import squash
 from dlcontainer.explain import Inputs
 from dlcontainer.machine import source_date
 from dlcontainer.ocistore import OciStore
@@ -52,12 +53,14 @@ def found(plan: Plan, workshop: Workshop, there: Places) -> Written | None:
         return None
     written = record.read(there.record)
     lock = workshop.bundle.lock.digest if workshop.bundle else None
-    wanted = (plan.digest, lock, workshop.kind, source_date(workshop.host.environ))
+    packing = (squash(workshop.level), workshop.order.digest if workshop.order else None)
+    wanted = (plan.digest, lock, workshop.kind, source_date(workshop.host.environ), packing)
     if written is None or wanted != (
         written.digest,
         written.lock,
         written.builder,
         written.moment,
+        written.packing,
     ):
         return None
     if not plan.recipe.base.image:

@@ -64,6 +64,8 @@ class Plan:
         recipe = self.recipe.model_dump(
             mode="json", by_alias=True, exclude={"environment", "space_mb", "variants"}
         )
+        if not self.recipe.slim:
+            del recipe["slim"]  # plans from before there was such a choice stay what they were
         return {
             "schema": 1,
             "site": self.site.name,

@@ -27,10 +27,11 @@ from dlcontainer.fields import (
 )
 from dlcontainer.reference import FORM, Reference, parse_image
 from dlcontainer.sitefacts import Fabric, MpiFamily, MpiMode, Vendor
+from dlcontainer.slim import Choices
 from dlcontainer.steps import Step, Upstream
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
-OVERRIDABLE = ("base", "environment", "mount_points", "variant", "versions")
+OVERRIDABLE = ("base", "environment", "mount_points", "slim", "variant", "versions")
 
 
 def _image(value: str) -> str:
@@ -210,6 +211,9 @@ class Recipe(Strict):
     steps: tuple[Step, ...] = Field(min_length=1)
     environment: dict[EnvName, Line] = Field(default_factory=dict)
     mount_points: tuple[AbsolutePath, ...] = ()
+    slim: Choices = Field(
+        default=(), description="what is removed from the Python packages: docs/add-a-recipe.md"
+    )
     exposes: tuple[Command, ...] = Field(min_length=1)
     verify: Verify
 
@@ -219,6 +223,8 @@ class Recipe(Strict):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two steps are named {name!r}")
+        if self.slim and "slim" in names:
+            raise ValueError("a step is named 'slim', as the one that 'slim' makes: rename it")
         for step in self.steps:
             for upstream in step.upstreams:
                 if upstream not in self.upstreams:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from dlcontainer import __version__
 from dlcontainer.engines.apptainer import SQUASH
@@ -42,6 +43,8 @@ class Facts:
     lock: str | None = None
     # mksquashfs's settings
     squash: tuple[str, ...] = SQUASH
+    # digest of the trace that its files are ordered by
+    order: str | None = None
     # what was made, and where it went if Docker or Podman built it
     outcome: Outcome = "sif"
     delivered: Delivered | None = None
@@ -52,7 +55,8 @@ class Written:
     """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's.
 
     Of an image in an engine's store they are its id and the bytes of its layers. `moment` is the
-    SOURCE_DATE_EPOCH that it was built with, `builder` the engine that ran its steps.
+    SOURCE_DATE_EPOCH that it was built with, `builder` the engine that ran its steps, `packing`
+    mksquashfs's settings and the digest of the trace that its files are ordered by.
     """
 
     sha256: str
@@ -62,6 +66,7 @@ class Written:
     lock: str | None = None
     moment: int | None = None
     builder: str = "apptainer"
+    packing: tuple[tuple[str, ...], str | None] | None = None
 
 
 def write(path: Path, facts: Facts) -> Written:
@@ -102,6 +107,7 @@ def write(path: Path, facts: Facts) -> Written:
         base=base.sha256 if isinstance(base, BaseTree) else None,
         lock=facts.lock,
         builder=builder,
+        packing=(facts.squash, facts.order),
     )
 
 
@@ -111,6 +117,7 @@ def _engine(facts: Facts) -> dict[str, object]:
         "version": trial.version,
         "mode": trial.build_mode,
         "squash": list(facts.squash),
+        "order": facts.order,
     }
 
 
@@ -149,6 +156,11 @@ def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
     }
 
 
+def _packing(engine: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
+    order = engine.get("order")
+    return tuple(map(str, engine.get("squash") or ())), None if order is None else str(order)
+
+
 def beside(image: Path) -> Path:
     """Name the record that belongs to an image."""
     return image.with_suffix(".json")
@@ -179,7 +191,8 @@ def read(path: Path) -> Written | None:
             base=(body.get("base") or {}).get("sha256"),
             lock=body.get("lock"),
             moment=body.get("provenance", {}).get("source_date_epoch"),
-            builder=body["engine"].get("builder", "apptainer"),
+            builder=(body.get("engine") or {}).get("builder", "apptainer"),
+            packing=_packing(body.get("engine") or {}),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(

@@ -45,7 +45,8 @@ From: nothing
         rm -rf "$DLC_TREE/.singularity.d/bootstrap_history"
         cp -R "$DLC_METADATA/." "$DLC_TREE/.singularity.d/"
     fi
-    mksquashfs "$DLC_TREE" "$DLC_OUT" -noappend -quiet -no-progress $DLC_SQUASH
+    mksquashfs "$DLC_TREE" "$DLC_OUT" -noappend -quiet -no-progress $DLC_SQUASH \\
+        ${DLC_SORT:+-sort "$DLC_SORT"}
 """
 
 
@@ -85,6 +86,8 @@ class Sandbox:
     plain_http: bool = False
     # as OCI names it, where it is not the host's
     arch: str | None = None
+    # gives mksquashfs's sort file for the tree
+    order: Callable[[Tree], bytes] | None = None
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -141,7 +144,8 @@ class Sandbox:
             path.write_text(text)
             path.chmod(0o755 if text.startswith("#!") else 0o644)
         packed = self.work / "tree.sqfs"
-        self._pack(packed, self.squash, {"DLC_METADATA": str(folder), **self._dated})
+        values = {"DLC_METADATA": str(folder), **self._dated, **self._sorted()}
+        self._pack(packed, self.squash, values)
         (self.work / "definition").write_text(self.text)
         inspection = metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)
@@ -181,6 +185,13 @@ class Sandbox:
     def _dated(self) -> Mapping[str, str]:
         # Only for the image: a kept result keeps its times, whatever the next build wants.
         return {} if self.moment is None else {"SOURCE_DATE_EPOCH": str(self.moment)}
+
+    def _sorted(self) -> Mapping[str, str]:
+        if self.order is None:
+            return {}
+        path = self.work / "sort.list"
+        path.write_bytes(self.order(self.files()))
+        return {"DLC_SORT": str(path)}
 
     def _pack(self, out: Path, squash: Sequence[str], values: Mapping[str, str]) -> None:
         self._mapped(_PACK, {"DLC_OUT": str(out), "DLC_SQUASH": " ".join(squash), **values})

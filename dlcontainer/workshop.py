@@ -16,6 +16,7 @@ from dlcontainer.formats import texts
 from dlcontainer.growing import Done
 from dlcontainer.machine import Host
 from dlcontainer.ociroutes import Route
+from dlcontainer.opened import Trace
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Progress, Steps
 from dlcontainer.provenance import Sources
@@ -45,6 +46,8 @@ class Workshop:
     shortcuts: bool = True
     # zstd's, of the image: higher is smaller and takes longer to make
     level: int = LEVEL
+    # which files lie first in the image, and together
+    order: Trace | None = None
     worth_keeping_s: float = growing.WORTH_KEEPING_S
     # Docker or Podman, where one of them builds; Apptainer makes the SIF of what they built.
     oci: OciClient | None = None

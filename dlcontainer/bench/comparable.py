@@ -56,8 +56,9 @@ SHOWN = frozenset(
         "user_site",
     }
 )
-# A container may not see the files that state it, although the limit holds for both.
-UNREADABLE_IS_NO_DIFFERENCE = "cgroup"
+# A container may not see the files that state a limit, although it holds for both; and the probe of
+# an image that was built earlier says nothing of builds of libraries.
+UNREADABLE_IS_NO_DIFFERENCE = ("cgroup", "library_builds", "numpy_blas")
 ABSENT = "not stated"
 
 

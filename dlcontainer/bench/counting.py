@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from dlcontainer import opened
 from dlcontainer.bench import strace
 from dlcontainer.bench.slowfs.mounting import DEVICE, helper
 from dlcontainer.bench.slowfs.standin import StandIn
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.machine import find_program
+from dlcontainer.opened import Trace
 from dlcontainer.shell import (
     CommandFailedError,
     CommandNotFoundError,
@@ -36,11 +38,11 @@ SEES: Mapping[Tool, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Count:
-    """Counts of one rank or of a node."""
+    """Counts of one rank or of a node; `files` were opened, in order of first open."""
 
     operations: Mapping[str, int]
     bytes: int | None
-    files: frozenset[str]
+    files: tuple[str, ...]
 
     def described(self) -> dict[str, object]:
         """Give it as plain data, with files by suffix."""
@@ -75,6 +77,20 @@ class Counted:
             "slowest_s": self.slowest_s,
             "setting": dict(self.setting),
         }
+
+    def trace(self, under: Path | None) -> Trace:
+        """Give the files that were opened, in order, relative to `under` or to '/'.
+
+        Raises BenchDataError where there is none.
+        """
+        roots = [str(under.absolute()), str(under.resolve())] if under else ["/"]
+        # What our file system showed is relative to it.
+        shown = self.tool == "slowfs"
+        files = (f"/{file}" for file in self.node.files) if shown else self.node.files
+        found = opened.of_files(files, ["/"] if shown else roots)
+        if not found.paths:
+            raise BenchDataError("no trace: the command opened no file there")
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,11 +231,11 @@ def _audited(folder: Path, under: Path | None) -> Count:
             why="no Python of it read sitecustomize: it is no Python, or runs with -I or -S",
             next_step="install strace, or give --under FOLDER on a machine with FUSE",
         )
-    opened: Counter[str] = Counter()
+    files: Counter[str] = Counter()
     listed: Counter[str] = Counter()
     for file in written:
         body = json.loads(file.read_text(encoding="utf-8"))
-        opened.update(body["opened"])
+        files.update(body["opened"])
         listed.update(body["listed"])
     inside = [str(under.absolute()), str(under.resolve())] if under else [""]
 
@@ -229,11 +245,11 @@ def _audited(folder: Path, under: Path | None) -> Count:
 
     return Count(
         operations={
-            "open": sum(opened[path] for path in opened if kept([path])),
+            "open": sum(files[path] for path in files if kept([path])),
             "readdir": sum(listed[path] for path in listed if kept([path])),
         },
         bytes=None,
-        files=frozenset(kept(opened)),
+        files=tuple(dict.fromkeys(kept(files))),
     )
 
 
@@ -245,5 +261,5 @@ def _sum(ranks: Sequence[Count]) -> Count:
     return Count(
         operations=dict(operations),
         bytes=None if None in sizes else sum(size or 0 for size in sizes),
-        files=frozenset().union(*(rank.files for rank in ranks)),
+        files=tuple(dict.fromkeys(file for rank in ranks for file in rank.files)),
     )

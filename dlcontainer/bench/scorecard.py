@@ -257,6 +257,6 @@ def table(found: Sequence[Score]) -> Table:
             (s.claim.claim, s.claim.stated, s.claim.source, s.value, s.standing, s.why)
             for s in found
         ),
-        note="Each rule was settled in claims.yaml before anything was measured. What holds here "
-        "holds for these machines and these files, not for the machines of the claims.",
+        note="Each rule stands in claims.yaml; where a paper states no threshold, it is ours. What "
+        "holds here holds for these machines and these files, not for the machines of the claims.",
     )

@@ -131,14 +131,15 @@ class Totals:
 
     operations: dict[str, int]
     bytes: int
-    files: frozenset[str]
+    # that were opened, in order of first open
+    files: tuple[str, ...]
 
 
 def total(found: Iterable[Call], folders: Iterable[str] = ()) -> Totals:
     """Add calls up; with folders only those on what lies below one of them."""
     below = tuple(folder.rstrip("/") for folder in folders)
     operations: Counter[str] = Counter()
-    files: set[str] = set()
+    files: dict[str, None] = {}
     size = 0
     for call in found:
         if below and not any(
@@ -151,5 +152,5 @@ def total(found: Iterable[Call], folders: Iterable[str] = ()) -> Totals:
         if call.kind == "read":
             size += call.size
         if call.kind == "open":
-            files.add(call.path)
-    return Totals(operations=dict(operations), bytes=size, files=frozenset(files))
+            files.setdefault(call.path)
+    return Totals(operations=dict(operations), bytes=size, files=tuple(files))

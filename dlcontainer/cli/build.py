@@ -70,6 +70,14 @@ Level = Annotated[
         help="zstd's level of the image: 3 is quick; 15 is smaller, for what is published.",
     ),
 ]
+Order = Annotated[
+    Path | None,
+    typer.Option(
+        "--order-from",
+        metavar="TRACE",
+        help="Files of this trace first, in its order (`bench count --trace`).",
+    ),
+]
 Shell = Annotated[
     bool,
     typer.Option("--shell-on-failure", help="Open a shell in the tree of a step that failed."),
@@ -95,6 +103,7 @@ def build(
     until: Until = None,
     shell: Shell = False,
     level: Level = 3,
+    order_from: Order = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -116,6 +125,7 @@ def build(
         locked=locked,
         offline=offline,
         level=level,
+        order_from=order_from,
         dry_run=dry_run,
     )
     target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None

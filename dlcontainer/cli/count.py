@@ -42,6 +42,14 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="COUNT.json", help="Write it, for `report`."),
 ]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Write which files were opened, in order, for `build --order-from`.",
+    ),
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="On the file system to probe.")]
 ReadFile = Annotated[
     Path | None,
@@ -62,6 +70,7 @@ def count(
     timeout: Timeout = 600.0,
     import_tree: ImportTree = False,
     target: Output = None,
+    trace: TraceFile = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -69,6 +78,7 @@ def count(
     import tempfile
     from dataclasses import asdict
 
+    from dlcontainer import opened
     from dlcontainer.bench import atomic, counting, imports
     from dlcontainer.bench.slowfs.profiles import PROFILES
     from dlcontainer.bench.slowfs.standin import StandIn
@@ -93,6 +103,8 @@ def count(
     body = {"command": command, **counted.body(), **modules}
     if target is not None:
         atomic.write(f"{output.document('count', body)}\n", target)
+    if trace is not None:
+        opened.write(counted.trace(under), trace)
     if as_json:
         output.emit("count", body)
         return

@@ -95,6 +95,7 @@ def _origin(seen: "Inspection") -> list[tuple[str, str]]:
         tools = [f"{name} {said}" for name, said in made["tools"].items() if said]
         rows.append(("made with", "; ".join(tools)))
         rows.append(("recipe", _checkout((made.get("recipe") or {}).get("git"))))
+        rows += [("slim", f"{name}: {_removed(one)}") for name, one in made.get("slim", {}).items()]
     return rows
 
 
@@ -102,6 +103,10 @@ def _checkout(git: "Mapping[str, Any] | None") -> str:
     if git is None:
         return "in no git checkout"
     return f"git {git['commit']}" + (", changed since" if git["dirty"] else "")
+
+
+def _removed(one: "Mapping[str, Any]") -> str:
+    return f"{one['files']} files removed, {one['bytes'] / 1e6:.1f} MB unpacked"
 
 
 def _sbom(seen: "Inspection") -> str:

@@ -18,6 +18,7 @@ from dlcontainer.cli import (
     cache,
     diff,
     doctor,
+    export,
     fetch,
     inspect,
     lock,
@@ -46,6 +47,7 @@ app.add_typer(site.app, name="site")
 app.add_typer(recipe.app, name="recipe")
 app.add_typer(cache.app, name="cache")
 app.add_typer(bench.app, name="bench")
+app.add_typer(export.app, name="export")
 app.command("plan")(plan.plan)
 app.command("render")(render.render)
 app.command("lock")(lock.lock)

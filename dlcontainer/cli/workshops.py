@@ -24,11 +24,13 @@ class Wanted:
     locked: Path | None
     offline: Path | None
     level: int
+    order_from: Path | None
     dry_run: bool
 
 
 def ready(world: "World", settled: "Plan", wanted: Wanted, console: output.Console) -> "Workshop":
     """Make a workshop ready; raises UsageError for what the engine can't, EngineError."""
+    from dlcontainer import opened
     from dlcontainer.engines import apptainer, oci_connect, trial
     from dlcontainer.ociroutes import Route
     from dlcontainer.workshop import Workshop
@@ -49,6 +51,7 @@ def ready(world: "World", settled: "Plan", wanted: Wanted, console: output.Conso
         progress=console,
         bundle=bundle,
         level=wanted.level,
+        order=opened.read(wanted.order_from) if wanted.order_from else None,
         oci=None
         if kind == "apptainer"
         else oci_connect.connect(kind, world.environ, world.host.uid),
@@ -70,6 +73,12 @@ def _check(wanted: Wanted) -> None:
         raise UsageError(
             "--registry is for images that Docker or Podman builds",
             next_step="--engine docker, or --engine podman",
+        )
+    if wanted.engine != "apptainer" and wanted.order_from:
+        raise UsageError(
+            "--order-from is for images that Apptainer packs from a tree",
+            why=f"what {wanted.engine} builds has no tree that lies open",
+            next_step="--engine apptainer",
         )
     if wanted.engine != "apptainer" and wanted.dry_run:
         raise UsageError(

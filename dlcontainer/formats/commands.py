@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.distributions import MANAGERS, Manager
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import conda, packages
+from dlcontainer.formats import conda, packages, slimming
 from dlcontainer.formats.upstreams import settings_in, upstream_setting, upstream_variable
 from dlcontainer.plan import Plan
 from dlcontainer.recipe import Recipe
@@ -51,6 +51,7 @@ def image_blocks(plan: Plan) -> list[Block]:
         for step in plan.recipe.steps
         if step.os_packages or step.python_packages or step.conda_packages or step.shell
     ]
+    work += _slim(plan.recipe, prefix, Text(slimming.REPORT))
     if plan.recipe.mount_points:
         points = " ".join(quote(point) for point in plan.recipe.mount_points)
         work.append(("mount-points", [Text(f"mkdir -p {points}")], False))
@@ -66,7 +67,14 @@ def native_blocks(plan: Plan) -> list[Block]:
         if step.python_packages or step.conda_packages or (step.shell and step.native):
             commands = _step_commands(plan.recipe, step, prefix)
             work.append((step.name, commands, step.shell is not None))
+    work += _slim(plan.recipe, prefix, Text(f'"$prefix/{slimming.REPORT_NAME}"'))
     return _numbered(work)
+
+
+def _slim(recipe: Recipe, prefix: Text, report: Text) -> list[tuple[str, list[Text], bool]]:
+    if not recipe.slim:
+        return []
+    return [(slimming.STEP, slimming.commands(recipe.slim, prefix, report), True)]
 
 
 def native_left_out(plan: Plan) -> list[str]:

@@ -48,7 +48,9 @@ def stack(framework=None):
     import site
 
     import attest_frameworks
+    import attest_libraries
 
+    mapped = attest_libraries.mapped()
     found = {
         "python": platform.python_version(),
         # Distributions rebuild one version for security: shown, and no other version for it.
@@ -67,7 +69,11 @@ def stack(framework=None):
         "affinity": sorted(os.sched_getaffinity(0)),
         "cgroup": _cgroup(),
         "isa": _isa(),
-        "libraries": _libraries(),
+        # Those that decide how fast it is are among them.
+        "libraries": sorted({os.path.basename(path) for path in mapped}),
+        "library_builds": sorted(
+            "{} {}".format(*item) for item in attest_libraries.builds(mapped, sys.path).items()
+        ),
         "environment": {name: os.environ[name] for name in ALLOWED if name in os.environ},
         "soabi": sysconfig.get_config_var("SOABI"),
     }
@@ -129,14 +135,3 @@ def _isa():
         if key.strip() == "cpu" and "altivec" in value:
             return ["altivec"]
     return []
-
-
-def _libraries():
-    """Name the shared libraries in this process's map that decide how fast it is."""
-    names = set()
-    for line in _read("/proc/self/maps").splitlines():
-        path = line.partition("/")[2]
-        name = os.path.basename(path.strip())
-        if ".so" in name:
-            names.add(name)
-    return sorted(names)

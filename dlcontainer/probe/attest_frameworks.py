@@ -6,7 +6,7 @@ import sys
 
 def facts(module=None):
     """Give the loaded framework's own words, or those of the module where it is none of these."""
-    found = {"numpy": _version("numpy")}
+    found = {"numpy": _version("numpy"), "numpy_blas": _asked(_numpy_blas)}
     for name, ask in (("torch", _torch), ("tensorflow", _tensorflow), ("mxnet", _mxnet)):
         if name in sys.modules:
             found.update(ask(sys.modules[name]))
@@ -21,6 +21,18 @@ def facts(module=None):
 
 def _version(name):
     return getattr(sys.modules.get(name), "__version__", None)
+
+
+def _numpy_blas():
+    """Name the BLAS that NumPy was built with; None where it is not loaded."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    config = numpy.__config__
+    if hasattr(config, "CONFIG"):  # from NumPy 1.25 on
+        blas = config.CONFIG["Build Dependencies"]["blas"]
+        return "{} {}".format(blas.get("name"), blas.get("version"))
+    return " ".join(config.get_info("blas_opt").get("libraries", ())) or None
 
 
 def _torch(torch):

@@ -92,7 +92,7 @@ def test_counts_of_a_known_tree_are_exact(places: tuple[Path, Path], runner: Pro
     assert again["open"] == 2
     assert (again["lookup"], again["read"]) == (3, 1)
     assert shown.counters.counted().bytes == 6
-    assert shown.counters.counted().files == {"pkg/__init__.py"}
+    assert shown.counters.counted().files == ("pkg/__init__.py",)
 
 
 def test_content_is_the_same(places: tuple[Path, Path], runner: ProcessRunner) -> None:

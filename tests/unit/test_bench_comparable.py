@@ -61,6 +61,24 @@ def test_what_a_question_bears(
     assert refusing("deployment", changes) == deployment
 
 
+def test_another_build_of_a_library_refuses_and_is_named() -> None:
+    ours = Stack(arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl 1"})
+    facts: dict[str, Json] = {"library_builds": ["liba.so 34"], "numpy_blas": "open 2"}
+    found = comparable.differences("overhead", ours, Stack(arm="container", facts=facts))
+    assert all(item.refuses for item in found)
+    assert {item.name: item.values for item in found} == {
+        "library_builds": ('["liba.so 12"]', '["liba.so 34"]'),
+        "numpy_blas": ("mkl 1", "open 2"),
+    }
+
+
+def test_an_older_probe_says_nothing_of_builds() -> None:
+    ours = Stack(arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl"})
+    found = comparable.differences("overhead", ours, Stack(arm="container", facts={}))
+    assert [item.name for item in found] == ["library_builds", "numpy_blas"]
+    assert not any(item.refuses for item in found)
+
+
 def test_two_limits_that_differ_refuse() -> None:
     ours = Stack(arm="native", facts={"cgroup": {"cpu.max": "max"}})
     theirs = Stack(arm="container", facts={"cgroup": {"cpu.max": "100000 100000"}})

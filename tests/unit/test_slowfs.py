@@ -95,7 +95,7 @@ def test_every_operation_is_counted_once(client: Client) -> None:
         "read": 1,
     }
     assert (seen.metadata, seen.reads, seen.bytes) == (6, 1, 60)
-    assert seen.files == {"pkg/a.pyc"}
+    assert seen.files == ("pkg/a.pyc",)
     snapshot = client.counters.snapshot()
     assert snapshot["clients"] == {"77": {"metadata": 6, "read": 1}}
     assert snapshot["suffixes"] == {".pyc": 1}

@@ -91,7 +91,7 @@ def test_what_is_written_can_be_read(tmp_path: Path) -> None:
 
 def counted(metadata: int, reads: int = 0, size: int = 0) -> Count:
     operations = {str(name): 0 for name in METADATA} | {"lookup": metadata, "read": reads}
-    return Count(operations=operations, bytes=size, files=frozenset())
+    return Count(operations=operations, bytes=size, files=())
 
 
 def test_two_counts_tell_shared_from_own() -> None:

@@ -28,11 +28,11 @@ METADATA: tuple[Operation, ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """Counts at one moment; `files` are those that were opened."""
+    """Counts at one moment; `files` are those that were opened, in order of first open."""
 
     operations: dict[str, int]
     bytes: int
-    files: frozenset[str]
+    files: tuple[str, ...]
 
     @property
     def metadata(self) -> int:
@@ -53,7 +53,7 @@ class Counters:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _operations: Counter[str] = field(default_factory=Counter)
     _clients: Counter[tuple[int, str]] = field(default_factory=Counter)
-    _opened: set[bytes] = field(default_factory=set)
+    _opened: dict[bytes, None] = field(default_factory=dict)
     _read: int = 0
 
     def add(self, operation: Operation, client: int, path: bytes, size: int = 0) -> None:
@@ -64,7 +64,7 @@ class Counters:
             self._clients[client, kind] += 1
             self._read += size
             if operation == "open":
-                self._opened.add(path)
+                self._opened.setdefault(path)
 
     def counted(self) -> Seen:
         """Give the counts so far."""
@@ -72,7 +72,7 @@ class Counters:
             return Seen(
                 operations={name: self._operations[name] for name in (*METADATA, "read")},
                 bytes=self._read,
-                files=frozenset(os.fsdecode(path).removeprefix("./") for path in self._opened),
+                files=tuple(os.fsdecode(path).removeprefix("./") for path in self._opened),
             )
 
     def snapshot(self) -> dict[str, object]:

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 0.17.3 at site frontera-rtx (x86_64)
-# plan: sha256:14f5e4da308411f93552722a524bab422a140a14b42e158f226c6ce21e4ade0c
+# plan: sha256:eb11e7beae9e218d13d7095c14051f86839a8cb87169814c7b01d1fd8cb1b2e1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

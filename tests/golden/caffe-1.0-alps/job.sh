@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # caffe 1.0 at site alps (aarch64)
-# plan: sha256:879f59cc09fcccf2b9de448e7a067f0a9b1437190ffc166e50f68e79f12a1960
+# plan: sha256:56036c4249f7cb881f4b8e89e3644cba112faac7097a9cd7f2304f1f1c264caf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

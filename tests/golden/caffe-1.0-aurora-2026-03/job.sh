@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:3528e66bbbf9741bd596a3817af7f3f906aa1103604e499611669b6919e148b5
+# plan: sha256:a59d380a351cc79eb77e6f1b5ba39b807e6070c4bc127ca85ab4fc65f6543fab
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # caffe 1.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:8070aa151dbe20330fd8ddedbc3edf3bccda17fde9f428b2052e43f1d1fe6a34
+# plan: sha256:927e777bad8da467b04da0cd591e07a78898486ed0c3172c375671359d1fbd8e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x4 (x86_64)
-# plan: sha256:3161f9ecc6f8d0e49a00a1ad7dfa1be8eccb56b737d82542e7094616673cd247
+# plan: sha256:b3d3f53ca2303d86dd55ee45442e1e615af1ca5bc52095856ddbbc906426e492
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x8 (x86_64)
-# plan: sha256:ef70bc5d418a9e243dc301325eaee85b7c6c35c30fc083f68422ef3e2e4049b8
+# plan: sha256:dcb940c6c1d2c36f8162194be33ecbaf59b4fcd2aac6abae4da0b486f05023d9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a40x4 (x86_64)
-# plan: sha256:f18f9cf107896658bd3e1f3ac5c4155e96e8a5e65051449e341dfa173bb35759
+# plan: sha256:68bb7bbc0cefae848f0ee4ba9656d1649ca4a621f7aed942e577ac95a6faf96b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

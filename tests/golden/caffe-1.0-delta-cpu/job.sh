@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # caffe 1.0 at site delta-cpu (x86_64)
-# plan: sha256:e31ddc3289c8e482ad427e171d0feb81e607c43a6b97f66aea0f5c557d1f7f89
+# plan: sha256:cac039a63b19e23cc2a66810746b63689d580cc3bffd9c15874f03c85b84662b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

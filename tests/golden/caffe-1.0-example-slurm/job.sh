@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # caffe 1.0 at site example-slurm (x86_64)
-# plan: sha256:106cff2a47915719d3939ffa7500ba35ab08eb6e45cc2c2f8d3273f3b82a6b7e
+# plan: sha256:a50b8e3f444b97ee95a41df85c839f894cb1e68135068bea6fdd98ee0dfe2b4a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

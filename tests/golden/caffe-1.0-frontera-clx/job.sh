@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-clx (x86_64)
-# plan: sha256:d4bbf81f02275a780a80bdc06d65c5696682ad46211598f3ef35a88c90cf3e52
+# plan: sha256:0932e19f62574feed3461c11c6170c8e136b09dde3cae7ff4cd02e492b4310ff
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-rtx (x86_64)
-# plan: sha256:2499cf91ee4c2b56e3d812f82d0610987964d820c532bd72fd3632f865f8d5f6
+# plan: sha256:eec812fccd0f63dd5f8114cb348252f1cb85fb6efd3a95019919b61f6dd8566f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:35c65e12df50fae210a4c3d68121c67982131c1818286fc26555d3dd4b064aeb
+# plan: sha256:77483108d63571b8821ad5de88cd9a8d192e0a6ec1b6ca6420ae9d1f795917ec
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

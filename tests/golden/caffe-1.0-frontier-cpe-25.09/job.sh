@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:37275b7823224d373be8d025451210873ca58b5588e14dab70aa7eea77a47376
+# plan: sha256:883d20cae51ab6be9a1ab269673151026882b4f13649bb63f0026531faef0ae6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

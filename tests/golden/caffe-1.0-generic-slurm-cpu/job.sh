@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:acd9488c495fb20ad01460f4ee162e4d7f5509408a5af32191e797d4bb65473a
+# plan: sha256:89735424281dc93aa54c66bf1ab068e3e972d19e8b1378e7f8ffc3ca41627775
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

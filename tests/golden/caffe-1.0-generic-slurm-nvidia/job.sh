@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:d8b7a9f11feb647ea9e0584867e6816c04130a154cdc1c5fd3b8b9301917e4cd
+# plan: sha256:834014d89645406d528ed1b23d8b633c5b8c0e64af0c1859fa3fe796d9f6a302
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

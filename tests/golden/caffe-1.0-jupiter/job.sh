@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # caffe 1.0 at site jupiter (aarch64)
-# plan: sha256:fdd2fd4c4f300b2652525dc63ea0f5def8ad1a23cd07ec3d28c67d3d0c98d6e3
+# plan: sha256:fb5fa4e3b9c18f055952f54bafe557fb38ce29396104b8a54ff01f1e3664a358
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

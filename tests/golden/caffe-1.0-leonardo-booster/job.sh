@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # caffe 1.0 at site leonardo-booster (x86_64)
-# plan: sha256:5bcc950e08b02ff13ef4ea2d2e7006844194205f8433b165c6d43bdc63d1dd5e
+# plan: sha256:0c00637ec7a574437c9814d223a6d1e0fe1855d4ffddad1ba4d3360f1ce3cad5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

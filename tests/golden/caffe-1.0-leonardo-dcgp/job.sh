@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # caffe 1.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:a9f7169619bc4f6f36c0f1432f74d5b6fc9758b40e283cd77f862a092d670481
+# plan: sha256:3c2ca078e7032eca621582e09ab0add2a03573e1a5804eb8ccc3075f42f366d8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # caffe 1.0 at site local (x86_64)
-# plan: sha256:0dbb10b7da1c283552bc391b623e0da0a07bbd3465487a2462dafefa89f58fd8
+# plan: sha256:b67a13ad53549f917831288b5fb7d7e4b4d16f8f8b2cc10a37f85c28b57099c5
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # caffe 1.0 at site lumi (x86_64)
-# plan: sha256:5a4163e117ca92412d2b7e1832a2008fb0e5d0d5ba26933f17b2defb6828533c
+# plan: sha256:8e58671dc6543eca9f36e322b04da00e2fc4e6bb9ac6df8e695d79921d5bea84
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

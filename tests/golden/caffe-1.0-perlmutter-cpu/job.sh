@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:11cb402adc0bd927834b52b32a9b736e3dd29876f6d08dcdfe3a03c9cffce935
+# plan: sha256:ecdb28fece253b8fc89757bdbd8a0902d4957b2e2af5d119c438ec30f2f0c694
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

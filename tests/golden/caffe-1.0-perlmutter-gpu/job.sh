@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:60f6b0d290df2cf0ff990bc46e90cab5c6ed87cf8b958e3fdae47b8380f4e706
+# plan: sha256:0ab1eeada374d79556571830745e98e604cdbe599ebe4f9f4928bd33297c4ab9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:0dccd77f40a423c197ec802ff8a47cb52280bf5a619fa4e2887bc34f96cdeada
+# plan: sha256:ff4e587411276e08dca01bdb2a5e51783d3776ffa9951d0998da9503ee1d3eb8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:eab00c15c028d5064284120302c97275e8c6e0e65fcb5d5ab84a84b7e5de4279
+# plan: sha256:09d39e1caa0ccbcfe92d2a83ea402a59f0317f3c1f2ff8ed06136a5cef53ab28
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

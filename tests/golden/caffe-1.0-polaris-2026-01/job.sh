@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:e29409ecc2a799a847afcae14b5770280362b4ff851eeb0282ec53fc2e852316
+# plan: sha256:505a7d820fe2cd026cff290ff3ee24e572b70b0d96f83f7cb940cc810c416f44
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

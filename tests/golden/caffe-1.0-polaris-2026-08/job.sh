@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:a8e784e6dbb32b09f7cc92c113aa14accfe102534b9e8db869486022f48812a7
+# plan: sha256:35d44bc00acdfa0e40c14b2fd85ae9ab9cc8d88a221678ebf07cd1968e3f0d57
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-icx (x86_64)
-# plan: sha256:2217312c50695308873c45f7d1565bb4bf0005cbded85a85576e280438841d25
+# plan: sha256:000095e8be3521232e35b25cad82e517f94152f939c627e8d34552f6f8ae5597
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl (x86_64)
-# plan: sha256:9b6132eb10adb73759526aaa53040f46d039224559cc780295dc337a7bfb8e34
+# plan: sha256:52f96ded0e3d9b232caf69f952ee1b869d02ae165fcdc590351ea1665e79bb5d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:870cb473dc41df09368322804bd1bd3acfe60f23ab2d9933bdf4c18dd30deec3
+# plan: sha256:b07930ccbf3a42c928adcedca8038bfdaef4cb7a0caa3d23f25e66103e520c15
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

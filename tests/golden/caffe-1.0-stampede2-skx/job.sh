@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-skx (x86_64)
-# plan: sha256:243a806b95d4e162d8faccca0e27206e85be6f273054e692311c0d60f2382c99
+# plan: sha256:5b40705dd719713fdf90fb59e73389708b3e84724cbf2ead140cbcf423f5983c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

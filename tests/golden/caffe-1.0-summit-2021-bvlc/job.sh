@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2021 (ppc64le)
-# plan: sha256:54b9a9565b8d561bb550437da49f96cb91c85405f52dcc4269abed733ecb52ab
+# plan: sha256:65a66ca0d1d24a07a08dffeec5c3d7bf8f9993f2b59225a6338c32ae48371ed5
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:54b9a9565b8d561bb550437da49f96cb91c85405f52dcc4269abed733ecb52ab
+# plan: sha256:65a66ca0d1d24a07a08dffeec5c3d7bf8f9993f2b59225a6338c32ae48371ed5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

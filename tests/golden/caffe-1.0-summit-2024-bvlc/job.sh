@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2024 (ppc64le)
-# plan: sha256:d67179dced5956cd67b501b901b1c8f88e3a533024da03dd87102652a8812014
+# plan: sha256:042cd441f16fae0d89011cc1ba72bf950be79f61901e5f82664a0a1729e3629d
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

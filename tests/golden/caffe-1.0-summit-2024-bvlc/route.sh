@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2024 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:d67179dced5956cd67b501b901b1c8f88e3a533024da03dd87102652a8812014
+# plan: sha256:042cd441f16fae0d89011cc1ba72bf950be79f61901e5f82664a0a1729e3629d
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

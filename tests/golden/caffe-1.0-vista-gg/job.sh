@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gg (aarch64)
-# plan: sha256:464ebd72e38ecf698e049e5e2efeab194f01b397454678eb902a0c4832c903c5
+# plan: sha256:465baa635f6fb9a5c4cf0b55a2bf0bf5c49b98a383636651cda6263aa37df955
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gh (aarch64)
-# plan: sha256:8ed9eb329ecd57fdd2180dc3041870ae09eeb39aa73bb39d7b1bbeeef8c124cb
+# plan: sha256:5891b8d9257e4fb4a0c4f9ea481395c1c32334c29d8e39f517666eafc52557df
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

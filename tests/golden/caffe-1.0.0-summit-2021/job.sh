@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2021 (ppc64le)
-# plan: sha256:9ea6949a47262b02ad239470b61bd918d92654e0cf2ea571570e82078eef1fbf
+# plan: sha256:7a6e88506dd64c41c7d4ced2d0cc05a9596d1398a7712e126d36bee8bbbe3a1a
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

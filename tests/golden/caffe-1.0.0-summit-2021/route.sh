@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2021 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:9ea6949a47262b02ad239470b61bd918d92654e0cf2ea571570e82078eef1fbf
+# plan: sha256:7a6e88506dd64c41c7d4ced2d0cc05a9596d1398a7712e126d36bee8bbbe3a1a
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

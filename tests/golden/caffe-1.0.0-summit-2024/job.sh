@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2024 (ppc64le)
-# plan: sha256:9a45e5db2dafdf604f4f158ab453111aa364d59227ac0d45d76a6665a32a55fe
+# plan: sha256:b90b46d917280dd3b534fcaa03c0d8df291a3f681767e041f697ce4835cdfbc5
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

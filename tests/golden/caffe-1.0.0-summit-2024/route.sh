@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2024 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:9a45e5db2dafdf604f4f158ab453111aa364d59227ac0d45d76a6665a32a55fe
+# plan: sha256:b90b46d917280dd3b534fcaa03c0d8df291a3f681767e041f697ce4835cdfbc5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

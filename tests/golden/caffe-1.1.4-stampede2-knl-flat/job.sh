@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl-flat (x86_64)
-# plan: sha256:9e6631723843b10093c797cf4224cadf686571ef4cc6345fb8484d695b2a96c4
+# plan: sha256:0649fa87d6f69b3ab23577b791cf3945ba1cf713b9c4d35ee5675d6d526ce641
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:f444ebb84c734601ba8adbac02f4e1ad651aea29d8d3e69f13daa603fdd82072
+# plan: sha256:3bbf5cd27a6fd84d9106d9b581d86bdcc6d02d6929b70aa698e3b6b8371c2ffe
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

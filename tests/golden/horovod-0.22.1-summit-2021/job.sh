@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.22.1 at site summit-2021 (ppc64le)
-# plan: sha256:8a7c123726d2a547c87b5a6b00e05c2d62a8be186a4513b92bcc2b68cbb504b6
+# plan: sha256:bcfae62c631c9e1b6453ec689713859ed6f6205a2d1f6e9a71857459c18f4658
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

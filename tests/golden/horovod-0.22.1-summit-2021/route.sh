@@ -2,7 +2,7 @@
 # horovod 0.22.1 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:8a7c123726d2a547c87b5a6b00e05c2d62a8be186a4513b92bcc2b68cbb504b6
+# plan: sha256:bcfae62c631c9e1b6453ec689713859ed6f6205a2d1f6e9a71857459c18f4658
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:0535fbf5f390d5b335104d5412d44a5f86ba6e42598a1d229c3d983d71671841
+# plan: sha256:05306d4fd0a067c04453759e0d60ce0e14d36a4738c87f5e4462e8e24c1694f1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl (x86_64)
-# plan: sha256:299e13e704995728d5d27e850519049b3f4a65a49a71cc00c7da25eb4256fbe5
+# plan: sha256:cc3db84c2495451400d68dc7ac5560dfe7179032202d1fc17d2574975f692e5d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

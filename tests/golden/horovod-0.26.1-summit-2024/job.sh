@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:e60109b0b9bdebf66151e13f84075d17c678760a875e81f2c54e24a7d688fd7d
+# plan: sha256:88e1e385a3a4c148d7037bb2178d2f03a871521429aad2097aec7fc7f24f15a4
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:807b978025322ce91a9cab660fac188b53b39d5a4f71c420e60341258801861d
+# plan: sha256:ae09ec1a66e2b14b08e31cf4dd63858943ba65a5fe6ee225b2b2c468c15a6455
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

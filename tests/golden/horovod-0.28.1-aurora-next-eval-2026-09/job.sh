@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:173cd3623c8445d013d5ec7693e2b9363e008166fdcd773706dbefad992efc8e
+# plan: sha256:62ea6d84ef88fcf79d361a98a143f69119e476894ce432e691e08cbb496275a6
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a100x4 (x86_64)
-# plan: sha256:a3c54abed1db5ef7a846863e8bd81ab5495a5cc93235979b4e741809ccd0e33a
+# plan: sha256:556f6aeac74d0a8bc0245f9ad5b2fe1a335821938f6d672067e309a171baf7c4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a100x8 (x86_64)
-# plan: sha256:d991cf75ce28841e07db7e5eb5e69e07c506116871f14ec789975fad28002d3b
+# plan: sha256:e9b06f659018f7e1852f513348dc229d0b76063dee15a317212d6e0db08f9644
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a40x4 (x86_64)
-# plan: sha256:d3938e5da628351afc9f09d519f57a0560fdbd1791aaa2c5386d8c03f1dd7564
+# plan: sha256:fde98890383a36a26dd8c34c4a23be6e1cef37e8efaa3b3e610483847ea64d7d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

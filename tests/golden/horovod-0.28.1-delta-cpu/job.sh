@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-cpu (x86_64)
-# plan: sha256:9da671d2a9c0af7e4b7798f2d8e65a1c6711a6ea7b55453c64abeb17216418ba
+# plan: sha256:54198d6f5b97e82ea69f1c98a2ed6be24bce04320cfea0cd10a69aba1e11db29
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:03b0c5dfd98912f635b8be2f1c1e62911fae053402858d2aebc3d9a4aaece8bb
+# plan: sha256:b9d8506d22cc1e7d44a8dc209aab796726ed20365586efbed47a5159c8b024d3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:03b0c5dfd98912f635b8be2f1c1e62911fae053402858d2aebc3d9a4aaece8bb
+# plan: sha256:b9d8506d22cc1e7d44a8dc209aab796726ed20365586efbed47a5159c8b024d3
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

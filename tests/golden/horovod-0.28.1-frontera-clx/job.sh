@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site frontera-clx (x86_64)
-# plan: sha256:e72e3bf52ce9fbd4f964db1672401a814b6354d57876fca471c35a53710bdcb8
+# plan: sha256:e111c57087a0cf57039a0b9256235aeb16ffce5add9dc8e7debfcb27b5aa09bc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site frontera-rtx (x86_64)
-# plan: sha256:1f7f63768e2f8a800a14a53354f5c4b34b248c3f87c2a6d0e80a26cb9813a497
+# plan: sha256:130bf0ec8debba5a30cddfd1454c325dcf01aad3e2ac45ba828fc2ef8445882a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

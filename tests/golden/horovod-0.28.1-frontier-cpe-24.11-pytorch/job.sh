@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:c110dbbde220531ab19971de72074e4bf46897bd0ff6e5a068f56479da813a50
+# plan: sha256:34f4ea1c29a558d74adfdfe13d5049b435b2a61418b441a766a5b0005fdd2df9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

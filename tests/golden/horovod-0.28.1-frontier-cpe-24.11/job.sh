@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:34d196731a7671129fdf648baecc08a775ef656c040d7a740fc0c56a2e6ac307
+# plan: sha256:cd8e73395c1156d0a6fda85e992fa4f2ba251c3d9518bc9a995fb6cdb568ceb6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:2b4b0ae3161bc20eac8e4a3631479351353e0c7596f9ed75c217388eef8bea0d
+# plan: sha256:cd1d613bf6fbf77e22d6f6bfc2278ddefae533838500cc3fd707e2307a419be5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:71ba1af442b08dd7113d99428e5be36cb02e2eeddfb13d4afbb7f762918d4882
+# plan: sha256:377d49aa81a195cdd6a05e8f496489a9ed71ea52d3a5b861eed3e99c97a3665a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

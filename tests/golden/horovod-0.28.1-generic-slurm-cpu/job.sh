@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:0e023440b7971ad742078958515e2b00fd12d85d88e09cf325c53da8145e6d2f
+# plan: sha256:3ccc12f4f1c66dc76141b4ec2541a2da288c863c09478dd634ac9ce83ab864ea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:b651f72d3c07610a4794bcf414191b254c1ece77817427425580164e01b047f5
+# plan: sha256:2a4411add9da5a810bf53d33ace16a5123b8da70ed8ee9ff10a9c46c53429c0b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:badfec5c017f255703e714e7d7012661e2686fa354f7867f9381acccaba7dc7b
+# plan: sha256:9430dab6bc9d027f158bb38e28ade3670d5c6deb0b5e876d7740386790a45d35
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # horovod 0.28.1 at site jupiter (aarch64)
-# plan: sha256:bf401ea0b699bbaf14e2152a12b6f75a490abc3bc1f5fcbe54e42ec07e9d3948
+# plan: sha256:42d17664e644233eadd5a566f3e7007548775aba1ef0e99e93a28a028dfc3af9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

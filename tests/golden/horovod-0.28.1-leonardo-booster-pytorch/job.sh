@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:4424298e1800f8ba4ad57f9e23e5121ffad7ce344894eaaa2e2adb29233ff599
+# plan: sha256:29a2795e7677df44eb701abdb53783b18347b29c943775b14433c319b78bf8c7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:8b037bc2fb7d68d7c3fec7adddb9a8163b08fe7f1c01eae8bf84961a180148f8
+# plan: sha256:b14d44fb6d643d5210b4bbf668bc8b5687668cd8ee6e9c3d55fced50030afce9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

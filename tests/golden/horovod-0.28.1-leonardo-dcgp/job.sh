@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # horovod 0.28.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:c277d2c539d72b4eb78e27ee89770e713f1a1b9484e93a5a81d8a09af8b58e94
+# plan: sha256:c3a81edea7a1669ae7713279759e8e644a14e28a65593e8891b20a977dd78891
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

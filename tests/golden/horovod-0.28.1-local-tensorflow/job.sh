@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:edbef54ea2bb307c8c9ab3db18c9dbbddce3c27433ab335c0f2a8d4dd88b1a5f
+# plan: sha256:cf839781d5acdaec3774f803718a648f9f0041c089e7178d180a81d2d6d8b845
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

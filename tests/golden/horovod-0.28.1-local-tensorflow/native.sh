@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:edbef54ea2bb307c8c9ab3db18c9dbbddce3c27433ab335c0f2a8d4dd88b1a5f
+# plan: sha256:cf839781d5acdaec3774f803718a648f9f0041c089e7178d180a81d2d6d8b845
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:e1c896a3454d27e4e092d8431c8bef6ba7ebd6fbe049b67bbdb6cddd7ad5c3f2
+# plan: sha256:6fa42d23abeb4cd08980dc22505125d60a74b382f93cbe1543061b9bdb42a4f2
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:e1c896a3454d27e4e092d8431c8bef6ba7ebd6fbe049b67bbdb6cddd7ad5c3f2
+# plan: sha256:6fa42d23abeb4cd08980dc22505125d60a74b382f93cbe1543061b9bdb42a4f2
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # horovod 0.28.1 at site lumi (x86_64)
-# plan: sha256:0c92a6990057779e082f26d86edc55f0e3b67f1798801a165ea1f9f43a54ab2a
+# plan: sha256:b58348907cbe692ad47a8f88d0da72715db057085fac16d7e0e85e07ad2d6c40
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:2e8f7b151efef5f8505257e7c6d9bc5a6529c9a267573103f5b11c6b2cc586f3
+# plan: sha256:e2ddec667423ad1244447beb51442bfbcdefc2469b40ec3f68d8ba997143010e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

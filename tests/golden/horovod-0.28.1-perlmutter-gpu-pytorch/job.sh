@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:37d315ab17cfeb4c892344d16e8bdc653589d31a0e6621d86661adc8782a1275
+# plan: sha256:d005e9532e89a012451fdacc13b7c36978667449e53aece09bb0217303ab588c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:cd3a177548c42e6c65794514f8bd67ecd89aefbf190a296e6a8b0ee0bec3951e
+# plan: sha256:d562bfa077dc93dd63fd477aa4d44130cbdf3a554524be41cf2e6f0023b45684
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

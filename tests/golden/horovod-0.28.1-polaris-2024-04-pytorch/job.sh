@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:ed42788b55e02f5fd830e14dde2e15ae59d9a96ea841ec4d71e4029390c6c1b9
+# plan: sha256:25e522ed15c0ac5b6b54be85c731dde2710fb34b693dab9896e8b60d2eac13d4
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

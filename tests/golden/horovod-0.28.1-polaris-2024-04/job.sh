@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:23c87305bc650826150dccd8f92d0558870efbade7092e25ababc1a8d15b3fd4
+# plan: sha256:15aa4838392b74edc5e8758f1b7b5f551b5c355c3d594e1fac5b219da3e98018
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

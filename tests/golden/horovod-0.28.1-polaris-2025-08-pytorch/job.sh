@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:3a7f34816b16b2cb991191312da13bb70e6f0819780be8a5efec6da0bc5e489e
+# plan: sha256:e867590deda96b51717ad0efd31091b9e9f475a31c25c8598a6b3a52e219f468
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

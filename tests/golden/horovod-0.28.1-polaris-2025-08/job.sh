@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:c92c95bb21fd035568b1f5a7aa2ea4c520bc61d9dc4fcb42889ab030e26fc52d
+# plan: sha256:0a7b22b5dd8ab8aa094ee8ddf9d1d5ba74b3c9501fb3c9df37dddec0617271d0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:132374f68c027265d3bc6af79dc21543437668d92f6ad8736c47709b66712d1d
+# plan: sha256:38e05a9dcbf249085eee079500870406bbd73c6588bb6238345f3f0554a8d10f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

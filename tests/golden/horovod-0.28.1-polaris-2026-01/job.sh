@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:8ead43e09aac618693d1bdfb6595b5a2fe869e71ebe61866c6dd208b7cab1581
+# plan: sha256:1019942e44deddc56ea73f757e0477b023d6b0b4f93510aafdf10af19e35a416
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:79682fe22a74f39155d07a55a7566e8dc761626e8fef533afc96d92e87350375
+# plan: sha256:f9ffedfb2940bb48bd16ba4ddf64b482092d1cace52763dad2de44da72fe0039
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

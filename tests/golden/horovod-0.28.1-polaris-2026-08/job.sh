@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:40d7ce5ea526eb2b6b11460d906d6e90abe9e62b0af295f0f6d96455d1dc8576
+# plan: sha256:549abdd417498e2c809ea6742ca95e2c31721d4e79dfe24e2852789093849c39
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-icx (x86_64)
-# plan: sha256:14c2f17163c5b9af6d3237b3cf1c661c178909f1bf5b0488a2d513c8c4037197
+# plan: sha256:9f7f9c89c8cb6f433b6e57afbb05fb79fa179351b4f2b5ab42eb715e506f6bcf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:5048dc7c26a5735935dad694cb90a964295d8d303473708748134739d71b1b55
+# plan: sha256:d4269794d631a92b242ce812f6a73cdf786804131fb720c43f852dacdab0c4ab
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl (x86_64)
-# plan: sha256:846592fa79da511a5c8277563f79ade30d2339644b88874e26a19def08562e4a
+# plan: sha256:f774cbafe13bd167af2bf8abbae406c20c17039940c9ed3ebcb7631a8df589ef
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

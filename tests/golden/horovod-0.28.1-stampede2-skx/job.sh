@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-skx (x86_64)
-# plan: sha256:8640d90d4f52bf1cf859931ad531d92f41074ba9ad73f69fddcee34e4eef035b
+# plan: sha256:81e2b0e71da94251e460db0a980f23b4d9147be0bde16d5893b1ffc4ee7ca0b6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

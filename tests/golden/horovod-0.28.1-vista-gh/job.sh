@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site vista-gh (aarch64)
-# plan: sha256:8e6e5630c95103c757e447410c8e2875b1c328e0b041c6760aea7c750dbd4a35
+# plan: sha256:28b47773e4feef64d61f1754463f06ffcf97f5e48b20f72baed163eab30cd89a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:55352905e55a1f8bab85e761d3800802c87953d41e6409bda55b03dda744833b
+# plan: sha256:f11045fc1b1d447282b075fd62891d535d77efc918836d27c6e28813cf87ac09
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:2a1d49d9a39cd47957276ced5369d94521fa1d915b4842d685b41c58e0ea7e5f
+# plan: sha256:9ddd62fa7086b849c0d2684b41bbb802fd9019fbca0fc4c1597a706347c1cb33
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

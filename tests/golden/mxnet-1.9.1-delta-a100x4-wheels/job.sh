@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:cbf406a55128c931d47853ef6a041fb125cfbd46d40c4133ca04e4de0f77def3
+# plan: sha256:358be19efefe3e0ec64bf772e653d24633dfae2abc13791686b64b152a42aea9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:b8b000749679f0fc0ddce0d2b80143faa51d7b8d474017eecbb71143bdc550c6
+# plan: sha256:15858e075d1d93f51d8f9015ccda98af20e40bd5d509d4e0a7ee62e76616cdd7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:3eb1349ab47c11b673bba84555eba947104573ec0d9fe80fae7e783252c7eb19
+# plan: sha256:cebb56bbad2e1b846b0b149cd35b2327bcee665892ec2aa8a1a0a3af11d46512
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

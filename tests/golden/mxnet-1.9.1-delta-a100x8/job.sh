@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:cb8d1f6b5b2aaf595a95ef2c3db4df711342811a4368a6a41f5d67dcd03602cf
+# plan: sha256:3ac8d8069409b2730fc47333110acc307fa13116146981ed13ae3353c71dc631
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:2af7c9909ae08df26f89e869e50c9fd1e154ce94483b4d5c79e98e0842b3a395
+# plan: sha256:ddcf0eebe221794cdb39426269cd66d1cb7afd337e4110bd3fb0fc6f8a6db128
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

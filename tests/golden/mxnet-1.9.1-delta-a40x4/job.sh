@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:53674fa52156a2bce26cda3effd284a91b8f4eddba41c35ef4725dd037a77d1b
+# plan: sha256:2de296cf065bbffa3efabbdff5b84a8f7e433dd6b062687a804617b149718162
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-cpu (x86_64)
-# plan: sha256:0184035dded740a406f8c7664124a95ca54816c126402bb895a907f6ded5a139
+# plan: sha256:a08c9474e9606f9eaec416ebacb42b42220dd6129a405d318a493bf2d35d72b4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # mxnet 1.9.1 at site example-slurm (x86_64)
-# plan: sha256:a5ef467f4fcb9f20f033c441056fc7b245e35576506e5478798970844847f97c
+# plan: sha256:35fdfc66eaa965511d9207f89d7aa771b2272c231b33ca44640b79b4df04535d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

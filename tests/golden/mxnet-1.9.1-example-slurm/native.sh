@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:a5ef467f4fcb9f20f033c441056fc7b245e35576506e5478798970844847f97c
+# plan: sha256:35fdfc66eaa965511d9207f89d7aa771b2272c231b33ca44640b79b4df04535d
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

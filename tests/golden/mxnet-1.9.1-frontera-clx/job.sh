@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-clx (x86_64)
-# plan: sha256:13e9148849220ca4fbdcbc98191359b166d18f3df53920dea6fe490b6ac969a9
+# plan: sha256:4fc18367619e7acbc80ec1c0ae25171de7e26c0e828a471224950fb77d0daa74
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:992c8d22e20f83fe53fa47595ca4313177a08d3f4ef94c167de2c472f4127966
+# plan: sha256:99bc684e051a36443d702e0859eab63f13e72c1856f89d18edef752c30008225
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:4f3b4f19ce70e25f51392f80d504ff1ac56c20ee497fadd7190abc43a260738d
+# plan: sha256:6c51b857493a042351f226ad2d3c2cad0c602ff150ebee92a607abcb61016b41
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

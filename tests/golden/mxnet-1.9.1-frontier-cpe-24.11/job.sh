@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:09e37a8e3e7aaedded1e91ce925a3d0ccfd2e76787b8c4f890ae79c311d03bd3
+# plan: sha256:9741d7e1c21748f2d4a0f1e4f8ae2f4d94260b79f118e744af2ccad35bc722f5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:9799dd716c9758ac0dbfad754794aaedc1ee6a98b1d526000259400751217e23
+# plan: sha256:14c396181a832295034830cceb0bf257c370f4e8fbaa973bf7d8745e67ec2aad
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:a048d55308560b1925a7b0695ed8bb783f8cfa6c145a478d10e0a40184d3f204
+# plan: sha256:f1f827db10d0fe122c6998caacacaa02e13f7829edb8909f78f5f35e844ba9a5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

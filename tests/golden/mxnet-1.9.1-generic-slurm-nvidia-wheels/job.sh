@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:65d5603c219ad2d1583815af696d449f637002df66259d863aae44516f291a66
+# plan: sha256:ac380d757fec02bb6cbf6d43f74c9e21f6eba46b55d4bd70b0c8546cb5b7b8a1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:d7f6241b3ab82eafaa815a653d0b75f155573027138244165f25c1802f059327
+# plan: sha256:1d8ebb6eee83cc7d0ee4022340ba899bbfa9bf758ad1a5196142e29d55e6444d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

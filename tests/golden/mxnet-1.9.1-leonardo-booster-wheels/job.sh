@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:a8a6ffd0eeec56911ec4bc3b4a3c1f13a996232764a957e22dd6c51eb84586b2
+# plan: sha256:d1985783043f8e1b74eb129c3ea2073ec198b3d0c00c256886896ed997fe3156
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:d3ffbb7acead67f13f6b0d5ccc43563d274ac4d842abde99736505351792e520
+# plan: sha256:c0f9ad4f6396a774712e37c2192ded28f7f9106c25267ca2900b555fea8bcf06
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

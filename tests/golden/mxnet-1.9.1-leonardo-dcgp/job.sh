@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # mxnet 1.9.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:b15dbd51aac09fa9bbc2f644db3a86e93ce12bfe1b83d02257f24c77a68a7ea5
+# plan: sha256:8da22794e3dc0bc51d880cdcec1163fd5bfa793c97bf9c5a2103311ac71c0cd6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

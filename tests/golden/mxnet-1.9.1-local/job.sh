@@ -1,6 +1,6 @@
 #!/bin/bash
 # mxnet 1.9.1 at site local (x86_64)
-# plan: sha256:892a3001f03c360b7b016d762393e19b608640bba741f0c336d05916dcb332da
+# plan: sha256:4e59d5b77b39c4b948278cb2bd9b8a1d440872984cb5e2d9cd37ae2f635be62f
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:892a3001f03c360b7b016d762393e19b608640bba741f0c336d05916dcb332da
+# plan: sha256:4e59d5b77b39c4b948278cb2bd9b8a1d440872984cb5e2d9cd37ae2f635be62f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:af1abeb24fca27959f2e9be8ada2d9418faf3496852f465b2efae47e63a813c3
+# plan: sha256:f8b54581832988b7214eaf203c9d5a0b48b5c09e03f0ab7beeb724d74a6c111b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:a2558b4c9193a0bf00baf93e2c4f90fcf6a9a16c672fbb91d1595ba71f1cbe1a
+# plan: sha256:9c41c688e56a25f752cda8000f2eac04c8b0da9f1ae23a69eb84b583b0136a2d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:34f194ced63b17813a16802a4b9fce08d737218fde17e61a90f5c2800ed9da80
+# plan: sha256:7413f4b8357bfd5921a44d90276e1ced0e6f5cf7745304bf2cf30235e880d9bf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

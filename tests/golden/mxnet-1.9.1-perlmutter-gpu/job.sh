@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:08c89ad22780c4f2ed2a0680c796a85ad300ffdfb9fec78cf9fccff89ffc475e
+# plan: sha256:d71260e41c01f3e07d2c5875e18380ce444f6f868db672a80c904ea87835c2c1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:23f31c2fcf013a941e8172d8ceb63afe71ec764ed0577e38e06a3717edc70206
+# plan: sha256:b09cf5c1633ab4ad2d45a5cc1efbe49d847a4375dbd7f16d1f32cad7e5865ec6
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

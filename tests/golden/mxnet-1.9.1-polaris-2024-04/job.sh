@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:3a7c3b9586187caeee448f190991bf02f35d1106c421e316311aa55216a5db21
+# plan: sha256:dfa88ad3e6c1f1b577b2aee15b93bd2c949dcc570426a62bb40c7c25928f0d0a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:fb387cc70978c96dfacb1032f42fc0c6c637df2a262bd7e053110879400e9af2
+# plan: sha256:a5a2111fe2a2a1783cd1fab853b2ccdb9b205f4cca20d9a9c545226dfe86a1f5
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

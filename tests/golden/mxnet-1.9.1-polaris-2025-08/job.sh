@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:a2f7a6d73151db39806159e8b63d4aac3622f8f12f6505072604be8af8965d3b
+# plan: sha256:08fc2a8fe50f219a670141d8fcd6318dad2206960c0e3d464b5351680fdcd5d3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:de17974877b2a78b4c74b39b6915b20871a86db727d41e5a9eb2801fa758e3a0
+# plan: sha256:2a7e0670e2491740f150962fec75a86519630632b1d0411936a1ef6a35822e3a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

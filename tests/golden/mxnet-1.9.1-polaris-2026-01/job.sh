@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:1942c598179e51643254c2e47f80d95957e6dc904b52468d993c4cacee693f99
+# plan: sha256:90a37b33a11cae2a1ce336b4740beaba6a9a25fe4493c77c44d9a618710b3d78
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:41a348e9e121cde85b40ae2be2a47b57a5b740f6d16d89acb3485d519ff35f77
+# plan: sha256:813c3fae9062829a5d69f5b6e6425f26482b8c17c1b8d037b95bd4baefedf9c0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

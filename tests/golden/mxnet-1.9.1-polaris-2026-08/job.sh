@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:28e558aa934230fedc4dcbba6672ef8ce3a1986e01190b74466164b478668fa7
+# plan: sha256:17e23145161fb5aa3143446de8ded1eaa9a70ae62f563848a900098f6ebaa17d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

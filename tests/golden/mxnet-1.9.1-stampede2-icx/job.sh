@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-icx (x86_64)
-# plan: sha256:c85e785660f8481eb2316f59307135fea46dc65d55953dbe1957dfb827032dd1
+# plan: sha256:a0cc861f26e40480f26459753ec2bbf030b43209c76d6cf8e325c1e974216877
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:c3ae37609abcbe3b01f181aeb4928031608b1f3f8d723cbbdb3c75b5454f3b66
+# plan: sha256:5d244ee97e214c04f3e24246fefc84e22758cdbb25b50f695dbf4a65ffea1be3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

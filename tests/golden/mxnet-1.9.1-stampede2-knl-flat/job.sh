@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:f5398d67b9820fdc38b7ea5b4574191744e4636cba4e76ec18f79480cb944d89
+# plan: sha256:16adbe916e3fb1edb02f32b69837f624cde0d78ec2e2377f7b820b4df1bf5dd5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

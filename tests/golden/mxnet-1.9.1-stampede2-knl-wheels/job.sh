@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:affb88504497684a4e6413db353e83c7b8c48c30a7f5e45bb8a9f45690b808e9
+# plan: sha256:04ed37adb64cfb5bc085c7ca819e7fbe6d73c4b55b33e47eec9a7eec8ac9b00a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:092b6816cd702de7fcee7b55fdf182726515c4267f6a764363f230d3cf17d46a
+# plan: sha256:0cfae2789c723ed2a04a321648a0e1a9e7488c6ab0194efc7ee66f026e059037
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

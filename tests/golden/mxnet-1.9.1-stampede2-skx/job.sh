@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-skx (x86_64)
-# plan: sha256:d6a6003a475d51c32bb7724d4d4e299f95b21405e54c05a651c491426e8c5583
+# plan: sha256:8cbeeade112e79c07998b8ce13f356a3eeab9f5e549daf65e70a5b5d03e8ed70
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

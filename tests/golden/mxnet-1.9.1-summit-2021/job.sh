@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2021 (ppc64le)
-# plan: sha256:8a70774c64310ac7d51681f54d3cc257deca0cb25e2c9671d2261db7feec9458
+# plan: sha256:302e9e547ec608eee131aad7ec950279b3765740c068a2e1f4293aea0fed831b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

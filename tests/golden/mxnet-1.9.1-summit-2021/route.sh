@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2021 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:8a70774c64310ac7d51681f54d3cc257deca0cb25e2c9671d2261db7feec9458
+# plan: sha256:302e9e547ec608eee131aad7ec950279b3765740c068a2e1f4293aea0fed831b
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:ab867927b4e71e967a18197d6d70019c5e8389f6679aea3536b59571d07d078e
+# plan: sha256:05e557bfc59ba0ed184509d13c135007ec8b98c2adb787090e35563fc76176c6
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

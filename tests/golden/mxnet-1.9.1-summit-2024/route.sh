@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2024 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:ab867927b4e71e967a18197d6d70019c5e8389f6679aea3536b59571d07d078e
+# plan: sha256:05e557bfc59ba0ed184509d13c135007ec8b98c2adb787090e35563fc76176c6
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

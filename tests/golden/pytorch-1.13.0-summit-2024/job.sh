@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:149318e0c1951baaafe0749787e399049b309db6973caee8b0dff9e111550e71
+# plan: sha256:25f04e5477900e70e860365de86dbc39914a6b13c9e441a96ada372e1d6e385b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # pytorch 1.13.0 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:149318e0c1951baaafe0749787e399049b309db6973caee8b0dff9e111550e71
+# plan: sha256:25f04e5477900e70e860365de86dbc39914a6b13c9e441a96ada372e1d6e385b
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

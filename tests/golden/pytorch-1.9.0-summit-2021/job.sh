@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:0107b6c1f3c0d3c9bab932816c9558570b853d31c96fc0c9fdcf9d3d501f5c1f
+# plan: sha256:f3953056a0cef6308b563e886757caaebbf07b9784719d70cd53316d0e512b88
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # pytorch 1.9.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:0107b6c1f3c0d3c9bab932816c9558570b853d31c96fc0c9fdcf9d3d501f5c1f
+# plan: sha256:f3953056a0cef6308b563e886757caaebbf07b9784719d70cd53316d0e512b88
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:8c38fad70b00e99109e41d6a029142fa67454791be756a20e9f15dc69d7d624d
+# plan: sha256:dd28b4bca636338277f56316d7019bae72d0de991dd0cfe3608f1bbb5fdbe5a5
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

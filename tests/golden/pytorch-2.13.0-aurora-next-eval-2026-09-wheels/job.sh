@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:9f886dd90c2be5130cf190e8932882ebc36303ea32d557651d671fa96749ef8c
+# plan: sha256:35580637a0833c3e452b7790f82dec2f405f7d2b314192fe87e9b28ce4806dc9
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

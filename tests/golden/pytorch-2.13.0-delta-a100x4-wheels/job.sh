@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:a6285173ac8f7ab43bc48fdedf038951e5f0442d07f428fe2c0273b4fce44cd3
+# plan: sha256:835fe1523e8ceacee92866813745e2d4dce4068295e28a21dbb8bc7c63435c9f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:09245ca367c771006b3851b39034b972db06b9af774f41a0077cfb4ca391c0d1
+# plan: sha256:8de7735ebec49f710b058525c340b469f339f9553d55e42acec4a4b5a2cadbde
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:bc5e0b99013ca0e0f5fe19adbb3d6ec84a475749c0a6c492eedbfc4f042ab578
+# plan: sha256:705afcd91d16156d98f3a458634303e2c1b60b079d9af0bdd463b6e98d9f6ee3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

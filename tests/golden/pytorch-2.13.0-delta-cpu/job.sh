@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:8731641cb0b8d4d8d1edad93310f2b4601b8a89a1df8924c30c499c4e22b1208
+# plan: sha256:0d17842a66b8e8485814272fc35bd65d4a001f55cf667c7f4e1a696ff9a516d1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

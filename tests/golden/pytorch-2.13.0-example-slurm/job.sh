@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:13a6af6ceb7caac5373c8a03eab17a849541be8e7a1d1a7d736485125f252d74
+# plan: sha256:e1ea4274d605421d5ede6d4e8e50fe977c65a82a7acfeefd69c00f30aff89b5d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-clx (x86_64)
-# plan: sha256:973798d38abaf5b19160ec494d8c759bb2a18f823575bbeb04db90171d52c717
+# plan: sha256:aae4caf0a3d19507a327d1b1b0c2a2577c968f2e8721cf9061c981fdc1c30d2a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:941adacd3ba2a3805ffb825d1c61cb40f71de6776e561feb2fd0900d4ea0cd51
+# plan: sha256:5c682364311e2fb4f0a4a9de31adbc0344a447a04f0dbc9ead73dd1b9426d4c1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

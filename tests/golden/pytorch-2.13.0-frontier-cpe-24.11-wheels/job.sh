@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:fe75f9ca259fed1d30504b36a40879eab04d509235309e805632a4d777d14c0c
+# plan: sha256:d9d299cf8afe6ed34152cf011ae3afbbdf2ecc9c27e835559f12261a86a8e0e0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:642482d05adf1591e7b4baf580a01df1d30edae1fdd2de68d35cdddd45ea2a53
+# plan: sha256:3589a4b4a1f337a1e580f3d4370c02df32ee0e94a1b75db7f1089e538e4006c6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:54bb0914ecce5b909e9affcb3b88eb35a5480c592d6aef9005b489f5c8db4ef7
+# plan: sha256:768c78b8c232d3bc9324a00f8083c159bc4ab1443b3f5f8641eca35de11409ea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

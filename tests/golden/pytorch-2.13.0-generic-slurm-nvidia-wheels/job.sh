@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:2b4ace579641f1a9a0046343541d4b2860c7719a9c47ab18d711b17344c6f28f
+# plan: sha256:37c71aec59264309f9050392be60c2059b8058507fa58814b941abbc791e8a5a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

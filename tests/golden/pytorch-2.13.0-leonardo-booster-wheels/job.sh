@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:876e932995b95d9a382569b70c3e478ffbd240c07950b6c148d3cf3d587eaee6
+# plan: sha256:9a212c98b0fa4e994363b6c107bf5e5b12e5141240effa3b62f5f2e1eead5f48
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

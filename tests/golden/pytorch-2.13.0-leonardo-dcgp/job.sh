@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:ebe52345e71e1fc6f102e408db8c3c87e4a84176e2df52c11bbcc715307da382
+# plan: sha256:c9a404887e455901dc9a59aa9352eae1385aaa5db24a7c06bfb6570eff83a184
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:813f492d95bb9850612789196c7174bc8982940d97d3648664127651d62e1b37
+# plan: sha256:f8165f35bc5bcba06304121c21bd9780d660a0888ef40c3d4da12851f792ae38
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

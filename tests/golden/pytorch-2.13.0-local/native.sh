@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:813f492d95bb9850612789196c7174bc8982940d97d3648664127651d62e1b37
+# plan: sha256:f8165f35bc5bcba06304121c21bd9780d660a0888ef40c3d4da12851f792ae38
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.13.0 at site lumi (x86_64)
-# plan: sha256:fa8b9b3ce29594e7401805ada550a7b976dcd5f9933e84f9ea74e967f7edac81
+# plan: sha256:e80cc77f9d3ae1658e67b7173a32cc01b66d77a194d5c545c150a2eef345addd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:1627c8f2a88d08d221b843069ba0a723da0c5d71de9f6a41cb01cd84a4818dac
+# plan: sha256:0bb2dabc45a015ba858d21ac7fd14a10f2ecd3b0f61c3b4262a28774b0174237
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:f599a2bfc65f9104871fa84f289301b33a254aaa0353e3a3a78d9675b59da833
+# plan: sha256:1c6f0850bcaae78d70aaa780e7ae0e203daa544d198c91ab82dd75b242627506
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

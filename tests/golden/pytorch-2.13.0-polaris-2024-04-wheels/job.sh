@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:65a6cb2f41d453c0f19634647a84851b5eb1d069e798b7bfea2db83ec1634344
+# plan: sha256:2d398a28c440e62ff1ed3e35c6841b95f729ea3e9dbed694de505fb120883919
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

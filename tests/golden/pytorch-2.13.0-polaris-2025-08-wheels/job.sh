@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:535480d31df0d5b61ab7890b1fa2758789fbd4ca5eee02f517e219e55f1b5b44
+# plan: sha256:2c2c12abb10de6263245df6ca86b0662c92f8065f3a41bd7cc4366e07c659b66
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:0848f2c0bb286351a896f066a20f6c6541251b5ad6238dabf64d503c1b44f448
+# plan: sha256:5c9703e6353343558273930a57e4795c08a9778bf36ba6d4129a56f1e1c55369
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

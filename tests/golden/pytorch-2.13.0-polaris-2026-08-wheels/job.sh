@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:99f096a940850e3afbb8e7eb0488bbd8e5f2db09081d36111eea71ba1c051856
+# plan: sha256:bf6bdcdd334a820daf8e636f5b75d9f75ad62f6244a4820d333d5e3b192cdf03
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:ad950a32c993a36d10f42d5041a955928a451224128fa5759a0e2902bf6600f3
+# plan: sha256:fd850877b910a9f1db1cd587e8e8f191146d74a0582d302bfa5bc391175e00ae
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:b90b8a09e54ff50bfb3ab0eebf98d83832de99ba15d4d2215893994bbc15a95a
+# plan: sha256:d07831f2b8ef5a7a4891d900a3d0f6039ec70220cb857aa06965dd0bb34a70ec
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:430b1f9eaa4b1bfff046c2f5295de3b76039575ec024013016c9f2591cbee705
+# plan: sha256:54a38f42a4868342ada9f23551ae6756a7006fa06bca4c82726b23b7956c0dd3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

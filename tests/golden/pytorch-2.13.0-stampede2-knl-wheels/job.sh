@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:3868381120822a79236ad90acd4c0f35013e1d53ad5287edd6e684771c21634a
+# plan: sha256:2341a3755005fca1b5cf2a482afb2f7d67c42f2877c826219dfd8a4661459e7b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:fb8cfe0656490a349d1bdc9b896b5db0d7e7494a1e40fe19bffedfef95f477da
+# plan: sha256:66b88f5a5564a9b32ae948d60a352d8ea9e9672f07b3a99871353e67340f13af
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

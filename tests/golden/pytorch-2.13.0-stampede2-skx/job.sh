@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-skx (x86_64)
-# plan: sha256:4e9048d6b9042eccb35e620ad8e2d40810de36063d941d9a028b20ea7b74185b
+# plan: sha256:b53a77a8dd7f776f4ebdcba81ab8a04b1a95fd3b8da15b11471b51d48c472a25
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.3.1 at site lumi (x86_64)
-# plan: sha256:b8795a5d53b6cc5167ed48a21595198ad530089fc1a4562b6e138a30d027b77c
+# plan: sha256:94bfcddab780bca6c8a21f786be23f2593fd70512afd4df1d69197b3814f268c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.6.0 at site alps (aarch64)
-# plan: sha256:d71da8b5ba3a5ec22b7b7b8f10c5c64987ec69e62b736837cfdd23a09c5e550f
+# plan: sha256:20525afa1b17ed862ab6423f851051dff73844cc3dd53ac786684c1232689b3a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

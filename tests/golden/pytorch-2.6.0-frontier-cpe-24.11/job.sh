@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.6.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:a0b4e2caf5a86d9ae3bced88d8611cbca833340a8b348c257c4723975c9b7c0c
+# plan: sha256:26eecb7c048e391e201ddd577b32d2e10f9e8d33dea394f20a25ffbd2f77152a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

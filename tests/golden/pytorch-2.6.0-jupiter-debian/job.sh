@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:a85d6083a623c48329c41a64631752572bed1dcac52f3a9270602aca45d45937
+# plan: sha256:35dd7a7519e1d63363db895af23bfcc8aaef33a7838d25945e3e5612bba0ac47
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

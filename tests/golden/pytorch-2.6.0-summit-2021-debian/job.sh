@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:5ae69c18df6f6d5788bf15a1412e170bbce94b7edf36b30b24fd8b34493b69a0
+# plan: sha256:eb0a37ef6a90ffebfef09b47293a4b588c2fb761cfdc05747ea5220eeeec5a72
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

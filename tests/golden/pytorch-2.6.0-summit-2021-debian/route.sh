@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2021 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:5ae69c18df6f6d5788bf15a1412e170bbce94b7edf36b30b24fd8b34493b69a0
+# plan: sha256:eb0a37ef6a90ffebfef09b47293a4b588c2fb761cfdc05747ea5220eeeec5a72
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

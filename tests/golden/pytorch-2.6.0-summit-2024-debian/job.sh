@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:c9574b815bd58499b4717ac2754087b8c42b63aa55221d45821c713f62316bb7
+# plan: sha256:5088852b4fdc37851fa456930dbab388aeb59099c772f895cc5816abd793133e
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2024 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:c9574b815bd58499b4717ac2754087b8c42b63aa55221d45821c713f62316bb7
+# plan: sha256:5088852b4fdc37851fa456930dbab388aeb59099c772f895cc5816abd793133e
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gg (aarch64)
-# plan: sha256:ed635088e42d84f01b4e6dc3f6b4993a49e48204e9ab1e41cc6f3d2758d4a756
+# plan: sha256:65838469707f8b7d8ca9a04467d967f5830fb0d314c564084ecba53b122f6eb0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

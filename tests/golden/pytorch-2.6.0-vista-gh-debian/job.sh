@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gh (aarch64)
-# plan: sha256:c7124f2b7ad09a5f7a0cafaa7c2f8dcb72247bd6182ff8ad203d69f55ef6adae
+# plan: sha256:ac0aaa228d30d4f19d4df3fa88d46c8076c45dfc670977277f09cc6b61cb601b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:68cbd64395ead99ca65204b4c24f0020606b96c5bb0e79c0b4df622dbcab84b0
+# plan: sha256:26392bed9bc82112353f68aef10708b48ee55ae94ef25bf9a7464913de3e09a7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:174e495526fad1aa5f3f8adb587c2a8d8b3c1b8c7e3b49042a8bee2a4d2f1c09
+# plan: sha256:79537fa1e85b3ccb376cd08f1d142ee2f3614d0cc28524cb76554ddafcbdd0c3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

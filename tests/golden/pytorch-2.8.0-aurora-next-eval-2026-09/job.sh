@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:8d30c22b2cb266c076d5d9802a20be55a53876a21a6b7d98cb1470ee1d234dae
+# plan: sha256:9e9fa432951889fa0234cd5243411e6223e166289aaae6e9013d5a9308781add
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.8.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:fffc77199d087bc82f99338f4dce2365964a045fa20999c77b9fc1188feffd19
+# plan: sha256:f0a7d85b603498f19d4a983880d726e9c263332e321555f76f723b5724e9cfcf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.8.0 at site jupiter (aarch64)
-# plan: sha256:fe07d3d0318a13ef3513f444dfdd0a7e3ae84618550dcf609d1729c676c86ab1
+# plan: sha256:ea8989549575525dba1d15875b78299964e0f3c18037926c04fd3995663ed25d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:5af97c7622f331638865094aa41c20a54c518b8c20efc53d9c3f23a32fe9e4cd
+# plan: sha256:cecb610865411d328c5a4b31346d7be74adbffb9a6d2559df62685b581095b5a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

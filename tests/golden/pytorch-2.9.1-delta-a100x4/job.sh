@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:2bb72e6849067d9e0d5200c0c3f27ef66117df8fe5bb324db7003fda67e27b4e
+# plan: sha256:b3658c68df06621920cc0804cc365bb23d57f749ed9659e10d1db56b8a2d379f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:c3dd26b62ddf90117d5b8174898b1843f71cf4caf6bb2ccc1c7357e5d3219e4e
+# plan: sha256:69d9211535dc4720842eb771e81691a006cd05423714a4c96aea9df5ab26bfc1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

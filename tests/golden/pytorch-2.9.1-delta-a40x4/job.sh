@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:cab39bf6da035ee20e5b7cc33718f06f006f90d0b1d250a6c16dce9f89b55891
+# plan: sha256:557f9cfc1c5b685401b69d42c9e9ca76086474cc16c7ac44181e4c0db8efb01f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

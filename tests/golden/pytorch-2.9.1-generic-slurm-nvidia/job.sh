@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:0bf1db7547948e7fe499677b1b986e9f794127e69bcbf7a35a894a5a73460e97
+# plan: sha256:71de4b96f539af90ca3364918e7d99764ed26f62d8d3d64ad40f55b4615bf4be
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

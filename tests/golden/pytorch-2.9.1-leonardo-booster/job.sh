@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:0c1beb2e9f9627a333e72cf1052ab99705aea1f7d2fdd68fddd3fe8d662abb61
+# plan: sha256:3f42c285606774d22edbc00598eec36f01899bfa3104e095f9bf1578047a0056
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:17fb585448e89e74844ba603992d37e51da50e30a0f422fbc334790472c1d0c7
+# plan: sha256:a5bffc0e09a34694efbaaef65033755469b05fd7950ef3ced1648d110de41b6e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

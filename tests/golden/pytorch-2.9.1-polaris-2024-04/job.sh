@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:36a9cc1ff760bac7fede6e300b41b9364e25c60933efd099f3ddf322c593802d
+# plan: sha256:2d71a4b2d8f5bc4ed8d4d761fa362dde6cf77a36848746035f0c469e583b89ec
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:a306c6a2f2e139e091d1a39ae28653a31c1f73d002b0c19b606a36d80aa0bcda
+# plan: sha256:96e69f9148a893a41b05cbad9a39fa97c963267468ee28f309f994aa42a41d04
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

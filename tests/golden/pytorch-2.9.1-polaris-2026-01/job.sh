@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:52fd6378c961bb0847cf60fb90ec117810870294916a3ce74250f5e1a33914b9
+# plan: sha256:ca6f74a427d54be9a50ec74ac706d17a8c74fb66aa742414f44af072d570fd0c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

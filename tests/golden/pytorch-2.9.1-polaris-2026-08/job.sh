@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:f4ebba27ed4e0dcee411a51816bef8fbd0285e0a01fba63da1668a5c8d0945ff
+# plan: sha256:e05041205ae9275873366a2eef73e544e4ef1a10c05d0eeae702062fe360aea3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.10.1 at site summit-2024 (ppc64le)
-# plan: sha256:73c00ff2104467bc0f2c06b37bdea3845143abb8a700e8ce2588566310477191
+# plan: sha256:03cebda367a5e7c615c800df887de0b646b84bae912f50c0fadde272625f2653
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

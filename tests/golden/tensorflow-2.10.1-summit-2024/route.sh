@@ -2,7 +2,7 @@
 # tensorflow 2.10.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:73c00ff2104467bc0f2c06b37bdea3845143abb8a700e8ce2588566310477191
+# plan: sha256:03cebda367a5e7c615c800df887de0b646b84bae912f50c0fadde272625f2653
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:8e0fea63a311467200a82127b30b42157b26f81c026128508e76af894527bb36
+# plan: sha256:e10765b8e9cf8b08f7c6f3c89264b8f29a3e41bd9d4a54c57c69bb001d580c00
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:2f95e6003093b14b5668553888919650994f82c34d8d9422a1f2df40f7fb9803
+# plan: sha256:471f5646b9f2f7bb08399671bf2e96bccc03ae5bc7fd8c5c93921904d4c97bba
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

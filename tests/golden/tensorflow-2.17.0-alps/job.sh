@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # tensorflow 2.17.0 at site alps (aarch64)
-# plan: sha256:1cd8c154119d32154886fbef2b6d273a22d9b5d62aa8bffe14bb1ae879850fd8
+# plan: sha256:82aa422c32abfa4d9f50025bc59257dfd254620e96835b0b4b6fdb5c848f4ea7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

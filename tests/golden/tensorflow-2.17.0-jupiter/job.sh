@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # tensorflow 2.17.0 at site jupiter (aarch64)
-# plan: sha256:beedc46b7af2c09879a9e19e0e277cdfa66d201219182488437f720038962c74
+# plan: sha256:6b31724d9c29213b33789b080931355a39c266a4522e2fc5823163c39177269b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.0 at site vista-gh (aarch64)
-# plan: sha256:c4cdc0a96998673b9489f27dc7ffa5521308c825250f684aa9fa129385885899
+# plan: sha256:466b201f3917f6819f71829c93b7c6c08bbe8032364059dfbbcc22dc607111ba
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x4 (x86_64)
-# plan: sha256:a50a1f9df5592b11d8cd60d8005989ab0e2701c94dcd51ad2c29fbebe4badd34
+# plan: sha256:6802fd3816080397bc39b2121e61521204368290e981d0092ffcef7fe358bb4b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

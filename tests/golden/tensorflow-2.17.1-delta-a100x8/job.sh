@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x8 (x86_64)
-# plan: sha256:838869d28e91cbe04edc2dff7ee920d328282d67c0d8f50722790d3765b5dbbe
+# plan: sha256:b7295c90806c10381003d6d765becee01096edd901c73bd138f86d1496eb537e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a40x4 (x86_64)
-# plan: sha256:f3db85d7e8c15134c4cc898350fa658b34b338a2a4abd5e37444f5112c6ef321
+# plan: sha256:6b38676c862664ca46c66c948d3b2c792714eef9e65bda1f4481f6f9e071d1ff
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

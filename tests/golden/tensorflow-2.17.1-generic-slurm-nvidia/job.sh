@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.17.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:7c1889c82480397616b7d37219be752d8252a4792170d0c9bd15705b350e3f29
+# plan: sha256:f9d66a2586abf6482fb9b0aed5ef754e067f4e8d519859b884375d85716b0850
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.17.1 at site leonardo-booster (x86_64)
-# plan: sha256:e3e06a553bab229975ef035072a32a1669b1096cb01262c11a5af43d58607f88
+# plan: sha256:ae57874a816ca5f52a2dcd7207a0dbb432d9070ea24cc9989038bd41c16d51e1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

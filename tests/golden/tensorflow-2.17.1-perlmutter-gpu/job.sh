@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.17.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:bf07213e65c6440cb9d00de5cac17c972f94ac1d30b1f99767ae4239ed032f97
+# plan: sha256:b91ce4588f935b7a6eef820ccce89fa832e15bcb17f023d6b01ad65dfefb1ecb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:6c49e53b2e6852deb9b9614798e4d3edf3216a9fc4f491b8a4ad0c6ff302a30e
+# plan: sha256:e7f0f2b823040c680d9b5615fceccc415e477290648814f6349741ec08f398c7
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:5575c25bb6b2976ad2b46867725414bbf83f1cc3f8ec65a3991c8749a0604c0c
+# plan: sha256:b6aa3d4c49a8f85859f3f59ea55b0a98f0eb5b1e4b7cded632e3211ba2ff0bba
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:481e768f643579afdf31dd1689438b771c5ac28ab7385eeb486dcbb260c37d8f
+# plan: sha256:a7dc929a97873779df7d05599506651b6fe0e8f41a95263fa73f4839d10ba9ef
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

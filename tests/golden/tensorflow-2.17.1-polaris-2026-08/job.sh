@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:d50497b19e34ea65891bee6abbc6a987f38f2f884c3566bc9863d6de6b707bfb
+# plan: sha256:c3f274b49a5695ba33a3911a5fa5ec2b71aa50501fcef3d4f00480737f96ef09
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

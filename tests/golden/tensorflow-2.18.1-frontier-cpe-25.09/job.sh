@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.18.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:84b1f9b6bae9e7922353d56c6cc2623475c28ede73751cf5a6d2cbd9331559a8
+# plan: sha256:2c3d155a0679ce33a72a866409ce2934e6a8b9794d61284dcd676d600de63045
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

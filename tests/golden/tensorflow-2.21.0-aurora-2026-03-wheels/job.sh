@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:bb776f733c596b4e4d7d5be3c1041dffc24021c040473bacb5b865ce7bcfa53a
+# plan: sha256:e91f2ff50d4eb3be320d6fd1a3367734a03a3de2f3d4286f510d4c21c61aa936
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:61864506c4ec285fdd5821e809fdddbb7ff3bc4f0ae6452bb529b4c3dac11950
+# plan: sha256:b913c9eb83e555a06963721e1395c17ca7cb35e9c592d02a6555b180831d09f8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x4 (x86_64)
-# plan: sha256:7a3a2339dffabcdd08512fcf0b89108ee067f5f7644a28d12282a3f51bb0430a
+# plan: sha256:9128e5672188ae1b51025b1f8185ba022100dfc5fdaa2f7cca49e9893a44b49e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

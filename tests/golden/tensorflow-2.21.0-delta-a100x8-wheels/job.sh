@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x8 (x86_64)
-# plan: sha256:a5b5e99c0a6f45cfb71efbc3c1a09932afe2dcbc9f56843839f19bdd9c4d5163
+# plan: sha256:dc18207761106eeb7c6a4d677b2fe008194096a23f8a3cae2be9a1bf5e447065
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a40x4 (x86_64)
-# plan: sha256:7dceb9fde48c54239c1ea513da31dcd8e1a0f0e22119b76532a73fe1248449e8
+# plan: sha256:17d71fb3481c149e7e1df6b1b4c52205a4f75d7cd87f9a9f82ec11ef724cc624
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

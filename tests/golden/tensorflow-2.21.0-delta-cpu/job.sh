@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-cpu (x86_64)
-# plan: sha256:9477ae85efca2cad95250b8e7488bb632ad1a09cde55a93c2ee956d75a64a608
+# plan: sha256:c20b285b8153cd37f4ee1d2039bb8773826544c61ce4c255066656421ba9a1e9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

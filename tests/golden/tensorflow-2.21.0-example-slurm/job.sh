@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # tensorflow 2.21.0 at site example-slurm (x86_64)
-# plan: sha256:f44bb0265dfdb28b15dccf218f03812115845074584911dfc5bf944fdfe6f92d
+# plan: sha256:b17f0023f7a94d5e3f55c24b66b78d18df6b107ac200fff83dd59527e9a6d740
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:f44bb0265dfdb28b15dccf218f03812115845074584911dfc5bf944fdfe6f92d
+# plan: sha256:b17f0023f7a94d5e3f55c24b66b78d18df6b107ac200fff83dd59527e9a6d740
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

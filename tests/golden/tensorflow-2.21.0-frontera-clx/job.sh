@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site frontera-clx (x86_64)
-# plan: sha256:72de5b75d0a80dd5d8ecb0e92cdc74a07735d3eedd5b347911b510d503579ac4
+# plan: sha256:4b01931bed4ef750d467e13af5341bed2f115e4440be719bce1d52cd17f1c8a9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site frontera-rtx (x86_64)
-# plan: sha256:21430178d7ccf64eeed81b1209c4c64f60481ed6f9062f8880e3dc67dbd3352a
+# plan: sha256:9fe15460b91a3d01e0893871cb8c6cedcb91e53b968ec49af401f4bf067d9413
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

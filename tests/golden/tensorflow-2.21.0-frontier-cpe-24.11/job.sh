@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:144a5428a031487ce950fa761b82550114b263f360e77980c8661b1394d7efc5
+# plan: sha256:28a7da346a5a082c2f3c60a50cbde9c6e0c5ef40de60c84d8d986bde6c0104f4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

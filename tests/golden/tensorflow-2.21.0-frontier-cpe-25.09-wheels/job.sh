@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:25dea11e3f2136b1d6486e4a7800fd1d0a0d7c7e9c5786c236aa4a2cfa04d307
+# plan: sha256:771b8021512ebe6e122f443038ca92473f0e1a5a9f9576a6e6aa806f6600413c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

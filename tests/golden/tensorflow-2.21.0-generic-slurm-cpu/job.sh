@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:902e77d684651c012e2d56511ee55f928b9df3e0c9694cc8f55b19d365c11d6a
+# plan: sha256:068d3ff823fea4d3fc3a08aa32b70b337085492e58febea4a339068cc2288d4f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:3d6078269771e4ea0f43433fc40cf26b9b9f390906050a994430dc65a905a8d8
+# plan: sha256:af33b147f3ed750facf56f7e7f97e1373650a459e22ff6674fe61a654c925358
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

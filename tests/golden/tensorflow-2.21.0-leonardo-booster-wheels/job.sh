@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.21.0 at site leonardo-booster (x86_64)
-# plan: sha256:f90632845fc5fea91111b09f09359172e169ab2f6e52bec5cfc25f1aad7597ec
+# plan: sha256:b042a768153cf77b3f5492dd27447a2b78247bcca66f230913266488cde2abce
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

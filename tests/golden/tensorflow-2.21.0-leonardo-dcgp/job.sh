@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # tensorflow 2.21.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:e8175074b9cebf18d1839270942eef65cae21bae4af1b238bc6d7645af184d30
+# plan: sha256:bc7e838633b05a86b8614fa6fe1ae23a56d838ec64d94df22de95c8a853e2d6a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # tensorflow 2.21.0 at site local (x86_64)
-# plan: sha256:150a79ff029c61f2b88acfc40d47f2d0cb29fbb0bffcdd15eb2b0702f41d1738
+# plan: sha256:b4385508ab786ea85d2c093aaaebb593a316740bce9d1e155c859f411bfcaa95
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:150a79ff029c61f2b88acfc40d47f2d0cb29fbb0bffcdd15eb2b0702f41d1738
+# plan: sha256:b4385508ab786ea85d2c093aaaebb593a316740bce9d1e155c859f411bfcaa95
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

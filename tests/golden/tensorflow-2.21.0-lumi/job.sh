@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # tensorflow 2.21.0 at site lumi (x86_64)
-# plan: sha256:e9586063e4d9e2d63e90a99fe03349730d2dfd61afaedbef1af0535f0b393841
+# plan: sha256:0c2ff172d8124f690336cc5d05161a73dd3e8c50a38bb0e3bc63571003802ec2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

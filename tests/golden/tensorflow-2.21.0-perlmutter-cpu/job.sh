@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:2f5476c258b60a207fe6ae23a7b437d130b7627a8fe6306e5701e7b96a4796a8
+# plan: sha256:22562ba7c382a005c0386e6b862673974c0ce39479d6b5228ce469ef25b2b4cc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

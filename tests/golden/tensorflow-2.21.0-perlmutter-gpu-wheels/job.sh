@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:56186c1412e84ba18e615a9b7edd343067820288ce4ab56b22fe958f96545ada
+# plan: sha256:b8e3972f69b9fe8c3cd603ac1712b049d8ba3ca7221822a368e15b27c43f4bca
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:554189ca19de1ccf1de6383ad8360f39d18eaff359baa75319c36913698ae5b7
+# plan: sha256:3555b3a30f6f132f5a6e5114f7aa817a80cf2d481b2ff4355fa5675a6052cf18
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

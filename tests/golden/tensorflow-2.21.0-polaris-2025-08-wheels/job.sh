@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:21280a5d2021bcd90fdb42b06fef7aad88bf88affc6fc8ebe34560f4fe2ce8b5
+# plan: sha256:c2884c2c23e218cd93cf683b4b064d64a534e6b948f12bff225cc7530528c1eb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

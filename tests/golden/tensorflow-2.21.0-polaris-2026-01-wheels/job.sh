@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:8bf1cd407a09c3f4eb450ce3c0e23ec303ebe0679e0d8b2f79f67e9370b5887a
+# plan: sha256:4d310d8628a96349bf052d6e0d5d4366fd3e67efe748165e4f03874aba928af8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:228c56dc9b05fb8ac1a42cb0867c9aa347813afd3f8d4004d5f248b2de4f10a9
+# plan: sha256:d7057a3702e104ad341565211708ba59e52d69ee72c17b4cf7213b8be4bdfab2
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

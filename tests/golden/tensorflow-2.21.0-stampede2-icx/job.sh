@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-icx (x86_64)
-# plan: sha256:52dd73a374f3bc04f229570122c7caf947d54cce42644c21dc62c9954847fc06
+# plan: sha256:583d120de43485c1bbb1fd05abfbc95a0fb3097c6c91e64a91e852bbf1d60c01
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:ddf2c0f9c663df87dbc50274a72f3a91711543d65560997166869522d4f3f513
+# plan: sha256:f5cd908eb404072b4d882c521e71ab3cf4beeee395f1ab83d1f73b0064692d2f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

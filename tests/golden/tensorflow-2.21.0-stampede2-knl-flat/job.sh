@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:680d1262646571a59893263f86bf7af9b5ce4e315fd8a67ca1697df747a45193
+# plan: sha256:d8706c1920d19613e130ede7e1029eda3f298f7ef20f21e36f035f5d1e004776
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:3aab35b76e4eb25c0293fd27c1d9ae692a14acd0a46276042b8fd169b2faf688
+# plan: sha256:4ac3bdb57207b0d4e190caa5086b402da95677a1117c6e85c1ebfe61a3a120d7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:32dbb9a4d9cc8d6d4d2982062aa6dacda66a4a0632fbe21d29680f88099ed067
+# plan: sha256:bea65f9bbb2ca272459261639bdb861b109535ffaba94b8f456c4130ac8eb231
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-skx (x86_64)
-# plan: sha256:a39532bcc045ebdb5e80b5fab974b018cd7e7ffb6253915b9df5826730fb2cde
+# plan: sha256:51b33ccba0cd4c6188257dc09afa150a68aeafc956d89200ef27c4024383beee
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:1a247bc3058575895c30f9555b656c251289342043b2a92449834fccccac081b
+# plan: sha256:46d2cc9a2537ede6cf3e653239e2b3833bc1c9024e963449f48ee08641aa8cec
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

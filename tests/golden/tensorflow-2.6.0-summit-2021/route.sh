@@ -2,7 +2,7 @@
 # tensorflow 2.6.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:1a247bc3058575895c30f9555b656c251289342043b2a92449834fccccac081b
+# plan: sha256:46d2cc9a2537ede6cf3e653239e2b3833bc1c9024e963449f48ee08641aa8cec
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -1,0 +1,191 @@
+"""`dlcontainer export`: the benchmark for other programs that measure a centre's machines."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast, get_args
+
+import typer
+
+from dlcontainer.bench.words import Probe
+from dlcontainer.cli import bench, benchoptions, options, output
+from dlcontainer.errors import UsageError
+from dlcontainer.hints import suggest
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.world import World
+    from dlcontainer.formats.reframe import Reference
+    from dlcontainer.siteconfig import Site
+
+# What the test itself gives to `bench`.
+_OURS = ("site", "image", "target", "resume", "as_json", "verbose")
+_BOUNDS = 2
+
+Probes = Annotated[
+    str,
+    typer.Option("--probe", metavar="NAMES", help="import, train, or both: import,train."),
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- OPTION...]", help="Options of `dlcontainer bench`: -- --pairs 8"),
+]
+References = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference",
+        metavar="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]]",
+        help="The centre's own value, with bounds as shares of it: import.ratio=1,,0.05.",
+    ),
+]
+Settings = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE.py", help="Write ReFrame's settings of the site too."),
+]
+
+
+def reframe(
+    site: options.Site,
+    image: benchoptions.Image,
+    target: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE.py", help="Where the test goes.")
+    ],
+    words: Words = None,
+    probes: Probes = "import",
+    references: References = None,
+    settings: Settings = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Write a ReFrame test that runs the benchmark of an image and reads its figures."""
+    from dlcontainer.bench.atomic import write
+    from dlcontainer.cli.world import here
+    from dlcontainer.formats import reframe as texts
+
+    named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
+    chosen = _probes(probes)
+    for probe in chosen:
+        _check(probe, words or [])
+    world = here()
+    settled = world.site(site).value
+    folders = world.resources.template_folders()
+    wanted = texts.Wanted(
+        site=named,
+        image=image.absolute(),
+        probes=chosen,
+        words=tuple(words or ()),
+        references=_references(references or [], chosen),
+    )
+    written = [(target, texts.test(settled, wanted, folders))]
+    if settings is not None:
+        written.append((settings, texts.settings(_node_types(world, site, settled), folders)))
+    for path, text in written:
+        write(text, path)
+    system = f"{texts.system(settled)}:{texts.partition(settled)}"
+    if as_json:
+        body = {"test": str(target), "settings": str(settings) if settings else None}
+        output.emit("export", {**body, "system": system})
+        return
+    for path, _ in written:
+        output.say(f"wrote {path}")
+    given = settings or "SETTINGS.py"
+    output.say(f"next: reframe -C {given} -c {target} --system={system} -r")
+
+
+def _probes(text: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    known = get_args(Probe)
+    for word in found:
+        if word not in known:
+            raise UsageError(
+                f"--probe: no probe is called {word!r}{suggest(word, known)}",
+                next_step=f"the probes: {', '.join(known)}",
+            )
+    return found
+
+
+def _check(probe: str, words: Sequence[str]) -> None:
+    """Have `bench`'s own parser read the words: it names what is wrong with them."""
+    command = typer.main.get_command(bench.app)
+    group = cast("typer.core.TyperGroup", command)
+    own = ["--site", "local", "--image", "image.sif"]
+    context = group.commands[probe].make_context(probe, [*words, *own])
+    spelled = {param.name: param.opts for param in context.command.params}
+    for name in _OURS:
+        behind = [word.partition("=")[0] for word in words]
+        taken = [option for option in spelled[name] if option in behind]
+        if taken:
+            raise UsageError(
+                f"{taken[0]} behind --: the test gives it to `bench` itself",
+                next_step="leave it out there",
+            )
+    for name, given in context.params.items():
+        path = Path(given) if isinstance(given, str) and "/" in given else given
+        if isinstance(path, Path) and name not in _OURS and not path.is_absolute():
+            raise UsageError(
+                f"{path}: a path that begins at this folder",
+                why="ReFrame runs the test in a folder of its own",
+                next_step=f"give the whole path: {path.absolute()}",
+            )
+
+
+def _node_types(world: "World", name: str, site: "Site") -> list["Site"]:
+    """Give the site once for each of its node types, the one that is meant first."""
+    from dlcontainer.siteconfig import Target
+
+    others = [kind for kind in site.node_types if kind != site.node_type]
+    return [site, *(world.site(name, Target(node_type=kind)).value for kind in others)]
+
+
+def _references(texts: Sequence[str], probes: Sequence[str]) -> dict[str, dict[str, "Reference"]]:
+    from dlcontainer.formats.reframe import UNITS
+
+    found: dict[str, dict[str, Reference]] = {}
+    for text in texts:
+        key, equals, numbers = text.partition("=")
+        probe, _, figure = key.partition(".")
+        if probe not in probes or figure not in UNITS or not equals:
+            known = [f"{one}.{name}" for one in probes for name in UNITS]
+            raise UsageError(
+                f"--reference {text}: no figure {key!r}{suggest(key, known)}",
+                next_step="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]] of " + ", ".join(known),
+            )
+        found.setdefault(probe, {})[figure] = _reference(text, numbers)
+    return found
+
+
+def _reference(text: str, numbers: str) -> "Reference":
+    from math import isfinite
+
+    from dlcontainer.formats.reframe import Reference
+
+    value, *bounds = [part.strip() for part in numbers.split(",")]
+    try:
+        given = [float(part) if part else None for part in bounds]
+        values = [float(value), *(bound for bound in given if bound is not None)]
+    except ValueError:
+        values = []
+    if not values or not all(map(isfinite, values)) or len(bounds) > _BOUNDS:
+        raise UsageError(
+            f"--reference {text}: not VALUE[,LOWEST[,HIGHEST]]",
+            next_step="shares of the value, e.g. 1,-0.05,0.05; empty: no bound",
+        )
+    lowest, highest = [*given, None, None][:_BOUNDS]
+    if (lowest or 0) > 0 or (highest or 0) < 0:
+        raise UsageError(
+            f"--reference {text}: the bounds do not hold the value itself",
+            next_step="the lowest is a share below: 1,-0.05,0.05",
+        )
+    return Reference(value=values[0], lowest=lowest, highest=highest)
+
+
+app = typer.Typer(
+    help="Write the benchmark for other programs that measure a centre's machines.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def root() -> None:
+    """Write the benchmark for other programs that measure a centre's machines."""
+
+
+app.command("reframe")(reframe)

@@ -1,0 +1,236 @@
+"""Site and image -> ReFrame: a test that runs our benchmark, and the site's settings.
+
+Source: reframe-hpc 4.10 (its manual, and the backends that it has).
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import render
+from dlcontainer.errors import ConfigError
+from dlcontainer.render import Text
+from dlcontainer.siteconfig import Site
+from dlcontainer.sitefacts import SchedulerKind
+
+# The programming environment that ReFrame has without a word of the site's.
+ENVIRONMENT = "builtin"
+# What the test gives, with its unit. Times are means over the pairs.
+UNITS: Mapping[str, str] = {
+    "verdict": "verdict",
+    "ratio": "1",
+    "ratio_low": "1",
+    "ratio_high": "1",
+    "native": "s",
+    "container": "s",
+    "steps_per_s": "steps/s",
+    "pairs": "pairs",
+}
+# ReFrame takes numbers only.
+VERDICTS: Mapping[str, int] = {
+    "FASTER": -1,
+    "EQUIVALENT": 0,
+    "SLOWER": 1,
+    "INCONCLUSIVE": 2,
+    "NOT COMPARABLE": 3,
+}
+# Our word -> ReFrame's. It has none for Cobalt.
+_SCHEDULERS: Mapping[SchedulerKind, str] = {
+    "none": "local",
+    "slurm": "slurm",
+    "lsf": "lsf",
+    "pbs": "pbs",
+}
+_LAUNCHERS: Mapping[str, str] = {
+    "srun": "srun",
+    "ibrun": "ibrun",
+    "mpirun": "mpirun",
+    "mpiexec": "mpiexec",
+    "aprun": "alps",
+    "lrun": "lrun",
+    "jsrun": "jsrun",  # registered by the settings
+}
+_MODULES = {"none": "nomod", "lmod": "lmod", "tcl": "tmod4"}
+# What ReFrame writes into a job's head itself: name, size, time, output.
+_OWN: Mapping[SchedulerKind, str] = {
+    "slurm": r"(-J|-N|-n|-t|-o|-e|--(job-name|nodes|ntasks|ntasks-per-node|time|output|error))\b",
+    "lsf": r"-(J|o|e|W|n|nnodes)\b",
+    "pbs": r"(-N|-o|-e|-l\s*(select|walltime|place)=)",
+    "none": r"",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reference:
+    """A centre's own value of a figure; bounds are shares of it, None is no bound."""
+
+    value: float
+    lowest: float | None = None
+    highest: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """The test that is asked for; `site` as the command line takes it, `words` of `bench`."""
+
+    site: str
+    image: Path
+    probes: tuple[str, ...]
+    words: tuple[str, ...]
+    references: Mapping[str, Mapping[str, Reference]]
+    executable: str = "dlcontainer"
+
+
+def literal(value: object) -> str:
+    """Write a value as Python: text is quoted and printable, whatever stands in it."""
+    if isinstance(value, Text):
+        return value
+    if isinstance(value, str):
+        # As ruff writes it: the quotes that need less escaping.
+        mark = "'" if '"' in value and "'" not in value else '"'
+        return mark + "".join(_escaped(character, mark) for character in value) + mark
+    if isinstance(value, Mapping):
+        return _laid("{", (f"{literal(k)}: {literal(v)}" for k, v in value.items()), "}")
+    if isinstance(value, list):
+        return _laid("[", map(literal, value), "]")
+    if isinstance(value, Reference):
+        return f"({value.value!r}, {value.lowest!r}, {value.highest!r})"
+    return repr(value)
+
+
+def _escaped(character: str, mark: str) -> str:
+    if character in (mark, "\\"):
+        return "\\" + character
+    if " " <= character <= "~":
+        return character
+    return f"\\U{ord(character):08x}"
+
+
+def _laid(begin: str, items: Iterable[str], end: str) -> str:
+    """Write a collection with a line for each item, as ruff does where it ends in a comma."""
+    lines = [f"    {line}" for item in items for line in f"{item},".split("\n")]
+    return "\n".join([begin, *lines, end]) if lines else begin + end
+
+
+def system(site: Site) -> str:
+    """Give the system's name in ReFrame, which takes letters, digits, '_' and '-'."""
+    return _name(site.name)
+
+
+def partition(site: Site) -> str:
+    """Give the partition's name in ReFrame: the node type's."""
+    return _name(site.node_type or "default")
+
+
+def _name(text: str) -> str:
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", text)
+    return plain if plain[0].isalpha() else f"_{plain}"
+
+
+def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
+    """Render the test; raises ConfigError where ReFrame can't start jobs of the site."""
+    _scheduler(site)
+    either = "|".join(wanted.probes)
+    values = {
+        "title": _comment(f"What {wanted.image.name} costs at {wanted.site}, by ReFrame."),
+        "head": [Text(line) for line in _head(site)],
+        "site": wanted.site,
+        "image": str(wanted.image),
+        "either": Text(either),
+        "words": list(wanted.words),
+        "references": {probe: dict(given) for probe, given in wanted.references.items()},
+        "units": dict(UNITS),
+        "verdicts": dict(VERDICTS),
+        "probes": Text("[" + ", ".join(map(literal, wanted.probes)) + "]"),
+        "descr": f"cost of {wanted.image.name} at {site.target}",
+        "system": f"{system(site)}:{partition(site)}",
+        "environment": ENVIRONMENT,
+        # It stands in a shell's script, as ReFrame writes it.
+        "executable": shlex.quote(wanted.executable),
+        "on_node": site.scheduler.kind != "lsf",
+    }
+    return render.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
+
+
+def settings(sites: Sequence[Site], templates: list[Path]) -> str:
+    """Render one site's settings, a partition for each of its node types."""
+    site = sites[0]
+    values = {
+        "title": _comment(f"the site {site.name}."),
+        "head": [Text(line) for line in _head(site)],
+        "system": system(site),
+        "descr": site.summary,
+        "modules": _MODULES[site.modules.kind],
+        "environment": ENVIRONMENT,
+        "jsrun": any(_launcher(each) == "jsrun" for each in sites),
+        "partitions": [_partition(each) for each in sites],
+    }
+    return render.render_template(templates, "reframe/settings.py.j2", values, finalize=literal)
+
+
+def _partition(site: Site) -> Mapping[str, object]:
+    node_type = site.node_types.get(site.node_type or "")
+    return {
+        "name": partition(site),
+        "descr": node_type.summary if node_type else site.summary,
+        "scheduler": _scheduler(site),
+        "launcher": _launcher(site),
+        "access": _deep(_access(site)),
+        "prepare": _deep(_prepare(site)),
+    }
+
+
+def _deep(values: list[str]) -> Text:
+    # No text in it has a line break: only the list's own lines are moved in.
+    return Text(literal(values).replace("\n", "\n" + " " * 20))
+
+
+def _scheduler(site: Site) -> str:
+    try:
+        return _SCHEDULERS[site.scheduler.kind]
+    except KeyError:
+        raise ConfigError(
+            f"site {site.name}: ReFrame starts no jobs of {site.scheduler.kind}",
+            why="it has no backend for this scheduler",
+            next_step="run `dlcontainer bench` in a job script: dlcontainer render --format job",
+        ) from None
+
+
+def _launcher(site: Site) -> str:
+    return _LAUNCHERS.get(site.scheduler.launcher[0] if site.scheduler.launcher else "", "local")
+
+
+def _access(site: Site) -> list[str]:
+    """Give the options of every job: the site's directives that ReFrame doesn't write itself."""
+    own = re.compile(_OWN[site.scheduler.kind])
+    options = [line.partition(" ")[2].strip() for line in site.scheduler.directives]
+    return [option for option in options if option and not own.match(option)]
+
+
+def _prepare(site: Site) -> list[str]:
+    """Give what a job's shell does before all else: the site's modules, and the engine's."""
+    engine = site.engine.module
+    given = list(site.jobs.modules)
+    loads = [f"load {engine}"] if engine and f"load {engine}" not in given else []
+    return [" ".join(["module", *map(shlex.quote, line.split())]) for line in [*given, *loads]]
+
+
+def _head(site: Site) -> list[str]:
+    lines = (
+        ["Account, queue and partition are yours to change."] if site.scheduler.directives else []
+    )
+    if site.never_run:
+        lines.append("Never run by us at this site: only rendered.")
+    if site.engine.runtime not in {"apptainer", "singularity"}:
+        lines.append(
+            f"Jobs of this site start images with {site.engine.runtime}; the benchmark starts "
+            "them with Apptainer."
+        )
+    return [_comment(line) for line in lines]
+
+
+def _comment(text: str) -> Text:
+    # It stands in a docstring, which nothing in it may end.
+    return Text(re.sub(r'[\\"]|[^ -~]', "?", text))
