@@ -38,6 +38,7 @@ from benchmarks.sampling import (
     table,
 )
 from dlcontainer import routing
+from dlcontainer.basemaker import BaseMaker
 from dlcontainer.cli.world import World
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.engines.apptainer import SQUASH
@@ -46,7 +47,7 @@ from dlcontainer.formats import context, texts
 from dlcontainer.machine import find_program
 from dlcontainer.plan import Plan
 from dlcontainer.preflight import choose_tmpdir
-from dlcontainer.rootfs import BaseMaker, prepare
+from dlcontainer.rootfs import prepare
 from dlcontainer.routing import Routed
 from dlcontainer.shell import ProcessRunner
 

@@ -25,12 +25,12 @@ from statistics import median
 
 from benchmarks.sampling import Row, Samples, describe, machine_facts, ratio, row_as_json, table
 from dlcontainer import rootfs, routing, shortcuts
+from dlcontainer.basemaker import BaseMaker
 from dlcontainer.build import Wishes, build
 from dlcontainer.cli.world import World
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.plan import Plan
-from dlcontainer.rootfs import BaseMaker
 from dlcontainer.shell import ProcessRunner
 from dlcontainer.workshop import Workshop
 

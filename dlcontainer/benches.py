@@ -10,8 +10,8 @@ from dlcontainer.engines.apptainer import squash
 from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import apptainer
 from dlcontainer.machine import source_date
-from dlcontainer.ocibench import OciWork
-from dlcontainer.ociroutes import Deliverer, Packer
+from dlcontainer.ocibench import OciBench, OciWork
+from dlcontainer.ociroutes import Delivered, Deliverer, Packer
 from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Steps
@@ -46,6 +46,11 @@ def opened(
     deliverer = Deliverer(route=workshop.delivery, packer=packer, on_line=progress.line)
     with ocibench.opened(workshop.oci, work, deliverer) as bench:
         yield bench
+
+
+def delivered(bench: Workbench) -> Delivered | None:
+    """Say where a finished image of Docker's or Podman's went; None for Apptainer's."""
+    return bench.delivered if isinstance(bench, OciBench) else None
 
 
 def recaller(plan: Plan, workshop: Workshop) -> Callable[[str], Kept | None]:

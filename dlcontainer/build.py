@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import (
@@ -11,27 +11,29 @@ from dlcontainer import (
     earlier,
     failing,
     growing,
+    ocibench,
     preflight,
     record,
     rootfs,
     routing,
-    sbom,
-    shortcuts,
     stepwork,
 )
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
 from dlcontainer.describing import Description
+from dlcontainer.earlier import Places
 from dlcontainer.engines.apptainer import squash
-from dlcontainer.engines.base import StepSpec
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
 from dlcontainer.failing import Failure
 from dlcontainer.formats import context
 from dlcontainer.growing import Done
 from dlcontainer.hints import suggest
+from dlcontainer.ociroutes import Delivered
+from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Steps
+from dlcontainer.record import Written
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
@@ -59,16 +61,16 @@ class Wishes:
 class Image:
     """A finished image and what lies beside it; size in bytes, time in s.
 
-    `found`: nothing had changed, it was there already.
+    `name` is what an engine's store knows it by, where it stays in one: then it is no file.
+    `pushed` names it in a registry, by digest. `found`: nothing had changed, it was there already.
     """
 
-    path: Path
-    record: Path
-    log: Path
-    sbom: Path
+    places: Places
     sha256: str
     size: int
     seconds: float
+    name: str | None = None
+    pushed: str | None = None
     found: bool = False
 
 
@@ -87,37 +89,17 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
     scratch = preflight.choose_tmpdir(plan, workshop.host, wishes.tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
-    runner, progress = workshop.runner, Steps(workshop.progress)
-    with workspace(output, runner) as near, workspace(scratch, runner) as work:
-        log, image = near / "build.log", near / "image.sif"
-        with failing.log_kept(log, output / f"{plan.name}.failed.log"):
-            routed = shop.route(plan, workshop, work)
-            base = shop.base(plan, workshop, routed, (work, log), progress)
-            shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
-            todo = _todo(plan, workshop, work, base, wishes.until)
-            with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
-                done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
-                if wishes.until:
-                    return None
-                with failing.packing(Failure(plan=plan, output=output), progress):
-                    described = shop.describe(plan, workshop, (bench, base, routed), done, work)
-                    bench.finish(image, described.sbom)
-        progress.begin("record", "record")
-        facts = _facts(plan, workshop, (routed, described, base), image, (done, progress), start)
-        written = record.write(near / "record.json", facts)
-        shutil.copyfile(described.sbom, near / "sbom.json")
-        paths = _settle(plan, output, near)
-    (output / f"{plan.name}.failed.log").unlink(missing_ok=True)
-    _make_room(plan, workshop)
-    return Image(
-        path=paths[".sif"],
-        record=paths[".json"],
-        log=paths[".log"],
-        sbom=paths[sbom.SUFFIX],
-        sha256=written.sha256,
-        size=written.size,
-        seconds=time.monotonic() - start,
-    )
+    runner, failed = workshop.runner, output / f"{plan.name}.failed.log"
+    with (
+        workspace(output, runner) as near,
+        workspace(scratch, runner) as work,
+        failing.log_kept(near / "build.log", failed),
+    ):
+        image = _make(plan, workshop, (output, near, work), wishes, start)
+    if image is not None:
+        failed.unlink(missing_ok=True)
+        _make_room(plan, workshop)
+    return image
 
 
 def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
@@ -135,49 +117,60 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
     return explaining.explain(todo, kept, root, earlier.inputs(plan, workshop))
 
 
-def planned_commands(
-    plan: Plan, workshop: Workshop, output: Path, scratch: Path
-) -> list[list[str]]:
-    """List the commands that a build would run (`--dry-run`); folders made for it are named so."""
-    work = scratch / "BUILD"
-    routed = Routed.nothing(work / "routing")
-    commands = []
-    if not plan.recipe.base.image:
-        target = work / "rootfs.tar"
-        trees = [rootfs.root_tree(plan)]
-        if workshop.shortcuts and shortcuts.possible(plan, workshop.host):
-            trees.append(rootfs.companion_tree(plan, workshop.host))
-        for tree in trees:
-            commands.append(rootfs.mmdebstrap_argv(tree, routed, workshop.host, target))
-    engine = workshop.engine
-    image = plan.recipe.base.reference
-    plain = image is not None and shop.way(plan, routed).is_plain(image.address)
-    commands.append(
-        engine.unpack_base_argv("setup.def", work / "tree", workshop.mode, plain_http=plain)
-    )
-    for step in stepwork.work(plan, work / "context", {}):
-        argv = ("/bin/sh", f"{step.name}.sh")
-        spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.step_mode, binds=routed.binds)
-        commands.append(engine.step_argv(spec))
-    commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
-    return commands
-
-
 def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image | None:
-    paths = earlier.paths(plan, output)
-    written = earlier.found(plan, workshop, paths)
+    there = earlier.places(plan, workshop, output)
+    written = earlier.found(plan, workshop, there)
     if written is None:
         return None
+    image = _image(workshop, there, written, None, start)
+    if there.image is None and workshop.oci:
+        store = OciStore(client=workshop.oci, arch=plan.site.arch)
+        return replace(image, name=ocibench.image_name(plan, store), found=True)
+    return replace(image, found=True)
+
+
+def _image(
+    workshop: Workshop,
+    there: Places,
+    written: Written,
+    delivered: Delivered | None,
+    start: float,
+) -> Image:
+    stays = delivered is not None and workshop.delivery.outcome == "image"
     return Image(
-        path=paths[".sif"],
-        record=paths[".json"],
-        log=paths[".log"],
-        sbom=paths[sbom.SUFFIX],
+        places=there,
         sha256=written.sha256,
         size=written.size,
         seconds=time.monotonic() - start,
-        found=True,
+        name=delivered.name if delivered and stays else None,
+        pushed=delivered.reference if delivered else None,
     )
+
+
+def _make(
+    plan: Plan, workshop: Workshop, places: tuple[Path, Path, Path], wishes: Wishes, start: float
+) -> Image | None:
+    output, near, work = places
+    log, image, progress = near / "build.log", near / "image.sif", Steps(workshop.progress)
+    routed = shop.route(plan, workshop, work)
+    base = shop.base(plan, workshop, routed, (work, log), progress)
+    shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
+    todo = _todo(plan, workshop, work, base, wishes.until)
+    with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
+        done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
+        if wishes.until:
+            return None
+        with failing.packing(Failure(plan=plan, output=output), progress):
+            described = shop.describe(plan, workshop, (bench, base, routed), done, work)
+            bench.finish(image, described.sbom)
+        delivered = benches.delivered(bench)
+    progress.begin("record", "record")
+    made, course = (image, delivered), (done, progress)
+    facts = _facts(plan, workshop, (routed, described, base), made, course, start)
+    written = record.write(near / "record.json", facts)
+    shutil.copyfile(described.sbom, near / "sbom.json")
+    there = _settle(plan, workshop, output, near)
+    return _image(workshop, there, written, delivered, start)
 
 
 def _todo(
@@ -229,15 +222,16 @@ def _grow(
         raise
 
 
-def _settle(plan: Plan, output: Path, near: Path) -> dict[str, Path]:
-    paths = earlier.paths(plan, output)
+def _settle(plan: Plan, workshop: Workshop, output: Path, near: Path) -> Places:
+    there = earlier.places(plan, workshop, output)
     with settling(output):
-        settle(near / "build.log", paths[".log"])
-        settle(near / "sbom.json", paths[sbom.SUFFIX])
-        settle(near / "record.json", paths[".json"])
+        settle(near / "build.log", there.log)
+        settle(near / "sbom.json", there.sbom)
+        settle(near / "record.json", there.record)
         # Last: who sees the image sees its record too.
-        settle(near / "image.sif", paths[".sif"])
-    return paths
+        if there.image is not None:
+            settle(near / "image.sif", there.image)
+    return there
 
 
 def _make_room(plan: Plan, workshop: Workshop) -> None:
@@ -253,12 +247,13 @@ def _facts(
     plan: Plan,
     workshop: Workshop,
     origin: tuple[Routed, Description, BaseTree | BaseImage],
-    image: Path,
+    made: tuple[Path, Delivered | None],
     course: tuple[Sequence[Done], Steps],
     start: float,
 ) -> record.Facts:
     routed, described, base = origin
     done, progress = course
+    image, delivered = made
     return record.Facts(
         plan=plan,
         host=workshop.host,
@@ -274,4 +269,6 @@ def _facts(
         seconds=time.monotonic() - start,
         squash=squash(workshop.level),
         order=workshop.order.digest if workshop.order else None,
+        outcome=workshop.delivery.outcome,
+        delivered=delivered,
     )

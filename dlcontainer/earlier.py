@@ -3,44 +3,85 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import record, rootfs, sbom
+from dlcontainer import ocibench, record, rootfs, sbom
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.explain import Inputs
 from dlcontainer.machine import source_date
+from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.record import Written
 from dlcontainer.workshop import Workshop
 
 
-def paths(plan: Plan, output: Path) -> dict[str, Path]:
-    """Name an image's files by suffix: its log, bill of materials, record, itself."""
-    suffixes = (".log", sbom.SUFFIX, ".json", ".sif")
-    return {suffix: output / f"{plan.name}{suffix}" for suffix in suffixes}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Places:
+    """Where what a build makes lies: the image, if it is a file, and what lies beside it."""
+
+    image: Path | None
+    record: Path
+    log: Path
+    sbom: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them."""
+        return (self.record, self.log, self.sbom, *([self.image] if self.image else []))
 
 
-def found(plan: Plan, workshop: Workshop, there: Mapping[str, Path]) -> Written | None:
-    """Give the record of the image that is there, if it is this plan's, on today's base, whole."""
-    if not all(path.is_file() for path in there.values()):
+def places(plan: Plan, workshop: Workshop, output: Path) -> Places:
+    """Name the files of a plan's image, of the outcome that is wanted."""
+    outcome = workshop.delivery.outcome
+    name = record.file_name(plan, outcome)
+    stem = output / (plan.name if outcome == "sif" else f"{plan.name}.{outcome}")
+    return Places(
+        image=output / name if name else None,
+        record=stem.with_name(f"{stem.name}.json"),
+        log=stem.with_name(f"{stem.name}.log"),
+        sbom=stem.with_name(f"{stem.name}{sbom.SUFFIX}"),
+    )
+
+
+def found(plan: Plan, workshop: Workshop, there: Places) -> Written | None:
+    """Give the record of the image that is there, if it is this plan's, on today's base, whole.
+
+    None where a registry is to get it: only a build pushes.
+    """
+    if workshop.delivery.registry or not all(path.is_file() for path in there.files):
         return None
-    written = record.read(there[".json"])
+    written = record.read(there.record)
     lock = workshop.bundle.lock.digest if workshop.bundle else None
-    if written is None or (written.digest, written.lock) != (plan.digest, lock):
-        return None
     packing = (squash(workshop.level), workshop.order.digest if workshop.order else None)
-    if (written.moment, written.packing) != (source_date(workshop.host.environ), packing):
+    wanted = (plan.digest, lock, workshop.kind, source_date(workshop.host.environ), packing)
+    if written is None or wanted != (
+        written.digest,
+        written.lock,
+        written.builder,
+        written.moment,
+        written.packing,
+    ):
         return None
     if not plan.recipe.base.image:
         base = rootfs.recall(plan, workshop.cache, workshop.bundle)
         if base is None or base.sha256 != written.base:
             return None
-    with there[".sif"].open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() == written.sha256:
-            return written
-    workshop.progress.note(f"{there['.sif']} is not what its record says: made anew")
+    if _sha256(plan, workshop, there) == written.sha256:
+        return written
+    workshop.progress.note(f"{there.image or 'the image'} is not what its record says: made anew")
     return None
+
+
+def _sha256(plan: Plan, workshop: Workshop, there: Places) -> str | None:
+    if there.image is not None:
+        with there.image.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    if workshop.oci is None:
+        return None
+    store = OciStore(client=workshop.oci, arch=plan.site.arch)
+    image = workshop.oci.image(ocibench.image_name(plan, store))
+    return image.id.removeprefix("sha256:") if image else None
 
 
 def inputs(plan: Plan, workshop: Workshop) -> Inputs | None:

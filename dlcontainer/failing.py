@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import failures, machine
-from dlcontainer.errors import BuildError
+from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.plan import Plan
 from dlcontainer.progress import Steps
 from dlcontainer.shell import CommandFailedError
@@ -54,7 +54,7 @@ def log_kept(log: Path, target: Path) -> Iterator[None]:
     try:
         with _full_disk_explained(target.parent):
             yield
-    except BuildError:
+    except (BuildError, EngineError):
         if log.exists():
             shutil.move(log, target)
         raise

@@ -61,7 +61,7 @@ _KINDS = (
     ),
     _Kind(
         pattern=r"hash(es)? (do not|don't) match|hash sum mismatch|these packages do not match "
-        r"the hashes",
+        r"the hashes|error verifying sha256|digest (verification failed|did not match)",
         cause="what came is not what was expected: its checksum differs",
         next_step="a mirror is out of date or changed the file: try another, or lock anew",
     ),
@@ -78,7 +78,19 @@ _KINDS = (
         "a folder: --offline",
     ),
     _Kind(
-        pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb",
+        pattern=r"\b50[0234]:? +(internal server error|not implemented|bad gateway|service "
+        r"unavailable|gateway time-?out)",
+        cause="a server is at fault (HTTP 5xx)",
+        next_step="build again later, or from another mirror",
+    ),
+    _Kind(
+        pattern=r"unexpected eof|remote end closed connection|error reading from server|"
+        r"connection reset by peer|file has unexpected size|incompleteread|undetermined error",
+        cause="a file did not come whole",
+        next_step="build again: a server, or a proxy before it, cut the connection",
+    ),
+    _Kind(
+        pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb +404",
         cause="the mirror no longer has a package that its index lists",
         next_step="the index is out of date: build again; the base is made anew with --no-cache",
     ),

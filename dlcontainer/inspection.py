@@ -25,6 +25,8 @@ _ENVIRONMENT = tuple(
 )
 _LABELS = f"{metadata.FOLDER}/labels.json"
 _EXPORT = re.compile(r"\s*export\s+([A-Za-z_]\w*)=(.*)")
+# What came with an OCI image yields to a variable that is set already: the image's own is meant.
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(.*)\}", re.DOTALL)
 _OWN = (labels.MANIFEST, provenance.PATH, describing.SBOM, describing.LIBRARIES)
 
 
@@ -163,7 +165,9 @@ def _environment(said: Mapping[str, str]) -> dict[str, str]:
             match = _EXPORT.fullmatch(line)
             if match:
                 try:
-                    found[match[1]] = "".join(shlex.split(match[2])[:1])
+                    value = "".join(shlex.split(match[2])[:1])
                 except ValueError:
-                    found[match[1]] = match[2]  # a quote that a later line closes
+                    value = match[2]  # a quote that a later line closes
+                default = _DEFAULT.fullmatch(value)
+                found[match[1]] = default[2] if default and default[1] == match[1] else value
     return found

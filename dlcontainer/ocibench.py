@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dlcontainer.contents import Tree
 from dlcontainer.contents.archived import Archived
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
-from dlcontainer.errors import BuildError
+from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import ociconfig
 from dlcontainer.formats.commands import SYSTEM_PATH
@@ -62,8 +62,12 @@ def opened(client: OciClient, work: OciWork, deliverer: Deliverer) -> Iterator["
     bench = OciBench(client=client, work=work, deliverer=deliverer)
     try:
         yield bench
-    finally:
-        bench.drop_container()
+    except BaseException:
+        # What happened first is what is told: an engine that is gone removes nothing.
+        with suppress(EngineError):
+            bench.drop_container()
+        raise
+    bench.drop_container()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -116,7 +120,7 @@ class OciBench:
         self.client.export(self._running(), path)
         return Archived(path=path)
 
-    def finish(self, target: Path, sbom: Path) -> None:  # noqa: ARG002  it is in the tree
+    def finish(self, target: Path, sbom: Path) -> None:
         """Make the image of the tree as it is now, with the plan's environment and labels."""
         (self.work.folder / "tree.tar").unlink(missing_ok=True)
         plan = self.work.plan
@@ -126,7 +130,7 @@ class OciBench:
             environment=ociconfig.environment(plan, parent.environment),
             labels=ociconfig.all_labels(plan),
         )
-        name = f"{self.store.prefix}{repository_of(plan.name)}:{plan.digest[:12]}"
+        name = image_name(plan, self.store)
         image = self.client.commit(self._running(), name, f"dlcontainer {plan.name}", config)
         self.drop_container()
         try:
@@ -135,7 +139,7 @@ class OciBench:
             self.client.untag(name)
             raise
         self.delivered = self.deliverer.deliver(
-            self.client, name, target, (self.work.folder, self.work.log)
+            self.client, name, (target, sbom), (self.work.folder, self.work.log)
         )
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
@@ -196,6 +200,11 @@ class OciBench:
                 next_step="build for another machine's architecture with --engine apptainer",
             )
         return image
+
+
+def image_name(plan: Plan, store: OciStore) -> str:
+    """Name a plan's image in an engine's store."""
+    return f"{store.prefix}{repository_of(plan.name)}:{plan.digest[:12]}"
 
 
 def repository_of(name: str) -> str:

@@ -1,5 +1,6 @@
 """What Docker and Podman lack here; neither is needed where a site builds with Apptainer."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dlcontainer.finding import Finding
 from dlcontainer.machine import Host, find_program
 
 _SLOW_DRIVER = "vfs"
+_TUN = Path("/dev/net/tun")
 # Source: docs.podman.io/en/latest/markdown/podman.1.html, "Note: Unsupported file systems in
 # rootless mode" (NFS, parallel file systems); containers-storage.conf(5).
 _STORAGE = '[storage] driver = "overlay", graphroot = "/tmp/USER/containers" (a local disk)'
@@ -31,7 +33,10 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
         else:
             detail = f"{error.what}: {error.why}" if error.why else error.what
             yield Finding(name=kind, state="poor", detail=detail, mend=error.next_step)
+            if kind == "docker" and host.uid != 0:
+                yield from _tun(host)
             if kind == "podman":
+                yield from _id_maps(host)
                 yield from _storage(kind, _home_storage(host), "unknown")
         return
     daemon = client.daemon
@@ -43,15 +48,46 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
     yield from _storage(kind, daemon.storage, daemon.storage_driver)
 
 
+def _id_maps(host: Host) -> Iterator[Finding]:
+    """Without root Podman takes its ids through two setuid programs; it says so late."""
+    if host.uid != 0 and find_program("newuidmap", host.environ) is None:
+        yield Finding(
+            name="podman ids",
+            state="poor",
+            detail="no newuidmap: images have files of one owner only",
+            mend="an administrator types: apt-get install uidmap (Fedora: shadow-utils)",
+        )
+    elif machine.without_subordinate_ids(host):
+        yield _no_ids("podman", host)
+
+
+def _tun(host: Host) -> Iterator[Finding]:
+    """Docker of an ordinary user has a network of its own, through slirp4netns; its own mode for
+    the host's network starts no container (tried with Docker 20.10).
+    """
+    if not os.access(_TUN, os.R_OK | os.W_OK):
+        yield Finding(
+            name="docker network",
+            state="poor",
+            detail=f"{host.user} can't open {_TUN}, which Docker without root needs (slirp4netns)",
+            mend=f"an administrator types: chmod 0666 {_TUN}",
+        )
+
+
 def _rootless(daemon: Daemon, host: Host) -> Iterator[Finding]:
     if daemon.rootless and machine.without_subordinate_ids(host):
-        yield Finding(
-            name=f"{daemon.kind} ids",
-            state="poor",
-            detail=f"{host.user} has no subordinate ids: images have files of one owner only",
-            mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
-            f"100000-165535 {host.user}; then you: podman system migrate",
-        )
+        yield _no_ids(daemon.kind, host)
+
+
+def _no_ids(kind: OciKind, host: Host) -> Finding:
+    again = "podman system migrate" if kind == "podman" else "systemctl --user restart docker"
+    return Finding(
+        name=f"{kind} ids",
+        state="poor",
+        detail=f"{host.user} has no subordinate ids: images have files of one owner only",
+        mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
+        f"100000-165535 {host.user}; then you: {again}",
+    )
 
 
 def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:

@@ -1,21 +1,19 @@
 """What becomes of an OCI image: it stays in the store, or is an archive, or a SIF."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
-from dlcontainer.engines import apptainer
+from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
-from dlcontainer.engines.base import BuildSpec
-from dlcontainer.engines.oci import OciClient
+from dlcontainer.engines.base import BuildSpec, Outcome
+from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.engines.trial import Trial
-from dlcontainer.errors import BuildError
+from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.machine import Host
 from dlcontainer.shell import CommandFailedError, Runner
 
-Outcome = Literal["sif", "docker-archive", "image"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _ARCHIVE = "image.tar"
 
 
@@ -30,12 +28,22 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Delivered:
-    """Where an image went: its name and id in the store, and its digest in a registry."""
+    """Where an image went: its name and id in the store, and its digest in a registry.
 
+    `size` in bytes is that of all its layers, unpacked. Only an outcome `image` stays there.
+    """
+
+    engine: str
     name: str
     id: str
+    size: int
     pushed: str | None
     digest: str | None
+
+    @property
+    def reference(self) -> str | None:
+        """Name it in the registry, by digest; None where it was not pushed."""
+        return f"{self.pushed.rpartition(':')[0]}@{self.digest}" if self.pushed else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,55 +66,68 @@ class Deliverer:
     on_line: Callable[[str], None]
 
     def deliver(
-        self, client: OciClient, name: str, target: Path, places: tuple[Path, Path]
+        self, client: OciClient, name: str, made: tuple[Path, Path], places: tuple[Path, Path]
     ) -> Delivered:
         """Make what the route says of an image; `places` are a private folder and the log.
 
-        The outcome `image` writes no file. Raises BuildError, EngineError.
+        `made` are the file to write and the bill of materials, which a SIF lists as a part. The
+        outcome `image` writes no file. Raises BuildError, EngineError.
         """
+        target, sbom = made
         image = client.image(name)
         if image is None:
             raise BuildError(f"{name} is gone from the engine's store", next_step="build again")
+        try:
+            delivered = self._pushed(client, image, name)
+            if self.route.outcome == "docker-archive":
+                client.save(name, target)
+            elif self.route.outcome == "sif":
+                self._pack(client, target, places, delivered)
+                self._add_bill(target, sbom, places)
+        finally:
+            if self.route.outcome != "image":
+                # The steps' images stay: they are the cache, and hold all but its last words.
+                with contextlib.suppress(EngineError):
+                    client.untag(name)
+        return delivered
+
+    def _pushed(self, client: OciClient, image: OciImage, name: str) -> Delivered:
+        """Push an image, if a registry is to have it."""
         pushed, digest = None, None
         if self.route.registry:
             pushed = f"{self.route.registry}/{name.rpartition('/')[2]}"
             client.tag(name, pushed)
-            digest = client.push(pushed, self.on_line, plain_http=self.route.plain_http)
-            client.untag(pushed)
-        if self.route.outcome == "docker-archive":
-            client.save(name, target)
-        elif self.route.outcome == "sif":
-            self._pack(client, name, target, places, pushed and f"{pushed}@{digest}")
-        if self.route.outcome != "image":
-            # The steps' images stay: they are the cache, and hold all but its last words.
-            client.untag(name)
-        return Delivered(name=name, id=image.id, pushed=pushed, digest=digest)
+            try:
+                digest = client.push(pushed, self.on_line, plain_http=self.route.plain_http)
+            finally:
+                with contextlib.suppress(EngineError):
+                    client.untag(pushed)
+        return Delivered(
+            engine=f"{client.daemon.kind} {client.daemon.version}",
+            name=name,
+            id=image.id,
+            size=image.total,
+            pushed=pushed,
+            digest=digest,
+        )
 
     def _pack(
-        self,
-        client: OciClient,
-        name: str,
-        target: Path,
-        places: tuple[Path, Path],
-        remote: str | None,
+        self, client: OciClient, target: Path, places: tuple[Path, Path], delivered: Delivered
     ) -> None:
         folder, log = places
-        packer = self.packer
-        if packer is None:
-            raise RuntimeError("a SIF needs a packer")
+        packer = self._packer()
         archive = folder / _ARCHIVE
-        if remote is None:
-            client.save(name, archive)
+        if delivered.reference is None:
+            client.save(delivered.name, archive)
             source = f"docker-archive:{_ARCHIVE}"
         else:
-            repository, digest = remote.split("@")
-            source = f"docker://{repository.rpartition(':')[0]}@{digest}"
+            source = f"docker://{delivered.reference}"
         spec = BuildSpec(
             definition=source,
             image=target,
             mode=packer.trial.build_mode or "plain",
             squash=packer.squash if packer.trial.takes_squash else (),
-            plain_http=self.route.plain_http and remote is not None,
+            plain_http=self.route.plain_http and delivered.reference is not None,
         )
         tmp = folder / "pack"
         tmp.mkdir(exist_ok=True)
@@ -122,3 +143,20 @@ class Deliverer:
             ) from None
         finally:
             archive.unlink(missing_ok=True)
+
+    def _add_bill(self, target: Path, sbom: Path, places: tuple[Path, Path]) -> None:
+        """Add the bill of materials to the SIF's parts, as Apptainer's own images have it."""
+        folder, log = places
+        packer = self._packer()
+        options = sif.part_options(sif.arch(target))["sbom"]
+        argv = packer.engine.sif_add_argv(target, sbom, sif.BILL, options)
+        env = apptainer.environment(packer.host.environ, tmpdir=folder)
+        try:
+            packer.runner(argv, env=env, cwd=folder, on_line=self.on_line, log=log)
+        except CommandFailedError:
+            self.on_line(sif.NO_BILLS)
+
+    def _packer(self) -> Packer:
+        if self.packer is None:
+            raise RuntimeError("a SIF needs a packer")
+        return self.packer

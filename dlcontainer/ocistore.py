@@ -53,11 +53,11 @@ class OciStore:
             packages=packages,
         )
 
-    def entries(self) -> list[Kept]:
-        """List all kept results and bases, the newest first."""
+    def images(self) -> list[tuple[str, OciImage]]:
+        """List all kept results and bases with their keys, the newest first."""
         repository = f"{self.prefix}{_REPOSITORY}"
         return [
-            self.kept(name.rpartition(":")[2], image)
+            (name.rpartition(":")[2], image)
             for image in self.client.images(repository)
             for name in image.names
             if name.rpartition(":")[0] == repository

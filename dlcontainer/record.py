@@ -4,16 +4,18 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dlcontainer import __version__
 from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.engines.base import Outcome
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.growing import Done
 from dlcontainer.machine import Host
+from dlcontainer.ociroutes import Delivered
 from dlcontainer.plan import Plan
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
@@ -43,14 +45,18 @@ class Facts:
     squash: tuple[str, ...] = SQUASH
     # digest of the trace that its files are ordered by
     order: str | None = None
+    # what was made, and where it went if Docker or Podman built it
+    outcome: Outcome = "sif"
+    delivered: Delivered | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
     """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's.
 
-    `moment` is the SOURCE_DATE_EPOCH that it was built with; `packing` are mksquashfs's settings
-    and the digest of the trace that its files are ordered by.
+    Of an image in an engine's store they are its id and the bytes of its layers. `moment` is the
+    SOURCE_DATE_EPOCH that it was built with, `builder` the engine that ran its steps, `packing`
+    mksquashfs's settings and the digest of the trace that its files are ordered by.
     """
 
     sha256: str
@@ -59,30 +65,26 @@ class Written:
     base: str | None = None
     lock: str | None = None
     moment: int | None = None
+    builder: str = "apptainer"
     packing: tuple[tuple[str, ...], str | None] | None = None
 
 
 def write(path: Path, facts: Facts) -> Written:
     """Write the record of a finished image."""
-    plan, trial, base = facts.plan, facts.trial, facts.base
-    with facts.image.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    size = facts.image.stat().st_size
+    plan, base = facts.plan, facts.base
+    sha256, size = _measured(facts)
+    builder = facts.delivered.engine.partition(" ")[0] if facts.delivered else "apptainer"
     body = {
         "schema": SCHEMA,
         "dlcontainer": __version__,
-        "image": {"file": f"{plan.name}.sif", "sha256": sha256, "size": size},
+        "image": {"file": file_name(plan, facts.outcome), "sha256": sha256, "size": size},
+        "oci": asdict(facts.delivered) if facts.delivered else None,
         "digest": plan.digest,
         "content": plan.content,
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
         "lock": facts.lock,
         "base": _base(base),
-        "engine": {
-            "version": trial.version,
-            "mode": trial.build_mode,
-            "squash": list(facts.squash),
-            "order": facts.order,
-        },
+        "engine": {"builder": builder, **_engine(facts)},
         "built_on": {
             "arch": facts.host.arch,
             "distribution": facts.host.distribution,
@@ -104,8 +106,33 @@ def write(path: Path, facts: Facts) -> Written:
         digest=plan.digest,
         base=base.sha256 if isinstance(base, BaseTree) else None,
         lock=facts.lock,
+        builder=builder,
         packing=(facts.squash, facts.order),
     )
+
+
+def _engine(facts: Facts) -> dict[str, object]:
+    trial = facts.trial
+    return {
+        "version": trial.version,
+        "mode": trial.build_mode,
+        "squash": list(facts.squash),
+        "order": facts.order,
+    }
+
+
+def file_name(plan: Plan, outcome: Outcome) -> str | None:
+    """Name an image's file; None for what stays in an engine's store."""
+    names = {"sif": f"{plan.name}.sif", "docker-archive": f"{plan.name}.docker-archive.tar"}
+    return names.get(outcome)
+
+
+def _measured(facts: Facts) -> tuple[str, int]:
+    if facts.outcome == "image" and facts.delivered:
+        return facts.delivered.id.removeprefix("sha256:"), facts.delivered.size
+    with facts.image.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256, facts.image.stat().st_size
 
 
 def _step(done: Done) -> dict[str, object]:
@@ -164,6 +191,7 @@ def read(path: Path) -> Written | None:
             base=(body.get("base") or {}).get("sha256"),
             lock=body.get("lock"),
             moment=body.get("provenance", {}).get("source_date_epoch"),
+            builder=(body.get("engine") or {}).get("builder", "apptainer"),
             packing=_packing(body.get("engine") or {}),
         )
     except (ValueError, KeyError, TypeError) as error:

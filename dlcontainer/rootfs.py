@@ -6,22 +6,20 @@ import hashlib
 import json
 import os
 import shutil
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import emulation, lockedbase
+from dlcontainer import basemaker, emulation, lockedbase
+from dlcontainer.basemaker import BaseMaker, RootTree
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
-from dlcontainer.fields import ARCHES, DEBIAN_ARCH, Arch
+from dlcontainer.fields import ARCHES
 from dlcontainer.formats.apptainer import BASE_FILE
-from dlcontainer.machine import Host, find_program
+from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
-from dlcontainer.render import quote
 from dlcontainer.routing import Routed
-from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.workspace import settle
 
 # A base holds the distribution's security updates of the day it was made.
@@ -29,12 +27,6 @@ MAX_AGE_S = 24 * 3600.0
 
 # Raise it when the way a base is made changes: older ones in caches are then not used.
 _MAKER = 3
-_EPOCH = "1577836800"  # 2020-01-01
-
-# What nobody reads in an image: dpkg leaves it out in the base and in all that comes later.
-# Copyright files stay, as their licenses ask. docs/measurements.md has what it saves.
-_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
-_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,35 +37,6 @@ class BaseTree:
     sha256: str
     made: str
     cached: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RootTree:
-    """Which root tree: a distribution's release for an architecture, with further packages."""
-
-    distribution: str
-    release: str
-    arch: Arch
-    packages: tuple[str, ...] = ()
-    # key of the locked packages that it is made of, and of nothing else
-    locked: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of its folder in the cache."""
-        parts = [self.distribution, self.release, DEBIAN_ARCH[self.arch], *self.packages]
-        return "-".join([*parts, self.locked[:16]] if self.locked else parts)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BaseMaker:
-    """Who makes bases: this user, with this cache."""
-
-    host: Host
-    runner: Runner
-    cache: Path
-    on_line: Callable[[str], None]
-    on_wait: Callable[[str], None]
 
 
 def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
@@ -144,30 +107,42 @@ def _make(
     if bundle is not None:
         lockedbase.stage(bundle, work, maker.runner)
     env = emulation.environment(wanted.arch) if wanted.arch != maker.host.arch else {}
-    argv = mmdebstrap_argv(wanted, routed, maker.host, tar)
+    argv = basemaker.mmdebstrap_argv(wanted, routed, maker.host, tar)
     if maker.host.uid == 0:
         # Root's mmdebstrap mounts /proc and the like: they end with it, however it ends.
         argv = ["unshare", "--mount", *argv]
-    _run(maker, argv, {**env, **routed.environment}, (work, log))
+    basemaker.run(maker, argv, {**env, **routed.environment}, (work, log))
     if bundle is not None:
         lockedbase.check(bundle.lock, tar)
     clean = work / "clean.tar"
-    _without_devices(tar, clean)
+    basemaker.without_devices(tar, clean)
     tar.unlink()
     squash = work / BASE_FILE
-    _run(maker, _squash_argv(maker.host, clean, squash), {}, (work, log))
+    basemaker.run(maker, basemaker.squash_argv(maker.host, clean, squash), {}, (work, log))
     clean.unlink()
     sha256, made = _sha256(squash), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    # The cache may lie on another file system: copy beside the target, then rename.
-    aside = folder / f".{BASE_FILE}.{os.getpid()}"
-    shutil.copyfile(squash, aside)
-    squash.unlink()
-    (folder / "base.json").unlink(missing_ok=True)
-    settle(aside, folder / BASE_FILE)
-    note = folder / f".base.json.{os.getpid()}"
-    note.write_text(json.dumps({"maker": _MAKER, "sha256": sha256, "made": made}) + "\n")
-    settle(note, folder / "base.json")
+    _keep(squash, folder, {"maker": _MAKER, "sha256": sha256, "made": made})
     return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
+
+
+def _keep(squash: Path, folder: Path, said: Mapping[str, object]) -> None:
+    aside, note = folder / f".{BASE_FILE}.{os.getpid()}", folder / f".base.json.{os.getpid()}"
+    try:
+        # The cache may lie on another file system: copy beside the target, then rename.
+        shutil.copyfile(squash, aside)
+        squash.unlink()
+        (folder / "base.json").unlink(missing_ok=True)
+        settle(aside, folder / BASE_FILE)
+        note.write_text(json.dumps(said) + "\n")
+        settle(note, folder / "base.json")
+    except OSError as error:
+        for left in (aside, note):
+            left.unlink(missing_ok=True)
+        raise BuildError(
+            f"can't keep the base in {folder}: {error.strerror}",
+            next_step="make room there (`dlcontainer cache prune`), or take another cache: "
+            "XDG_CACHE_HOME",
+        ) from None
 
 
 def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
@@ -181,118 +156,11 @@ def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
             return None
         if record["maker"] != _MAKER:
             return None
+        with contextlib.suppress(OSError):
+            os.utime(folder / "base.json")  # used: pruned last
         return BaseTree(path=path, sha256=record["sha256"], made=record["made"], cached=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) -> list[str]:
-    """Give the command that makes a root tree through the host's mirrors.
-
-    The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
-    mirrors are in use.
-    """
-    program = find_program("mmdebstrap", host.environ)
-    if program is None:
-        raise BuildError(
-            "no mmdebstrap on PATH",
-            why="it makes the base, a distribution's minimal root tree",
-            next_step="type `make setup` in dlcontainer's checkout, or: "
-            "sudo apt-get install mmdebstrap",
-        )
-    argv = [str(program), "--variant=minbase", "--format=tar"]
-    argv.append(f"--architectures={DEBIAN_ARCH[wanted.arch]}")
-    if wanted.arch != host.arch:
-        # Looked at before, without the further program that mmdebstrap wants for it.
-        argv.append("--skip=check/qemu")
-    if wanted.packages:
-        argv.append(f"--include={','.join(wanted.packages)}")
-    argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
-    argv += [f"--dpkgopt=path-include={pattern}" for pattern in _KEPT]
-    argv += [f"--aptopt={setting.rstrip(';')}" for setting in routed.apt_settings]
-    if routed.bundle is not None and wanted.locked:
-        argv += lockedbase.options(routed.bundle.lock, target.parent)
-    elif routed.apt_sources:
-        lines = [
-            source.line(str(source.keyring) if source.keyring else None)
-            for source in routed.apt_sources
-        ]
-        listed = " ".join(map(quote, lines))
-        argv += [
-            '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
-            f"--setup-hook=printf '%s\\n' {listed} > \"$1\"/etc/apt/sources.list",
-            '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
-        ]
-    argv += [
-        # Nothing of this host: its resolver, its name, its apt settings.
-        '--customize-hook=rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap',
-        '--customize-hook=: > "$1"/etc/resolv.conf',
-        '--customize-hook=echo localhost > "$1"/etc/hostname',
-        '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
-    ]
-    return [*argv, wanted.release, str(target)]
-
-
-def _squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
-    program = find_program("mksquashfs", host.environ)
-    if program is None:
-        raise BuildError(
-            "no mksquashfs on PATH",
-            why="it packs the base",
-            next_step="type `make setup` in dlcontainer's checkout, or: sudo apt-get install "
-            "squashfs-tools",
-        )
-    # lz4: the base is unpacked once and thrown away, so quick beats small.
-    options = ["-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"]
-    # All files root's: a user without subordinate ids can unpack no others, and one base for all
-    # users means one image for all.
-    options += ["-root-mode", "0755", "-all-root"]
-    # mksquashfs reads a tar only from its standard input; values arrive as arguments, not as text.
-    script = 'program=$1 tar=$2; shift 2; exec "$program" - "$@" < "$tar"'
-    return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
-
-
-def _run(
-    maker: BaseMaker, argv: list[str], more: Mapping[str, str], places: tuple[Path, Path]
-) -> None:
-    work, log = places
-    env = {
-        name: value
-        for name, value in maker.host.environ.items()
-        if name in {"PATH", "HOME", "USER", "LANG", "TMPDIR", "PERL5LIB"}
-    }
-    # Files of the archive's packages keep their times; those made now get this one.
-    env |= {"SOURCE_DATE_EPOCH": _EPOCH, **more}
-    if maker.host.uid == 0:
-        # Others' mmdebstrap works as a subordinate user, who can't enter a private folder.
-        env["TMPDIR"] = str(work)
-    try:
-        maker.runner(argv, env=env, on_line=maker.on_line, log=log)
-    except CommandFailedError as error:
-        said = error.completed.stdout
-        step = "read the log; `dlcontainer doctor` tells what mmdebstrap lacks here"
-        if "E: Failed to fetch" in said:
-            # Mirrors may lag, more often for the rarer architectures.
-            step = "try later, or name suites that your mirror has whole: routing.apt of the site"
-        last = "\n".join(said.splitlines()[-8:])
-        raise BuildError("the base could not be made", why=last, next_step=step) from None
-
-
-def _without_devices(source: Path, target: Path) -> None:
-    # In a user namespace a device node can't be made, and the copy fails with a message that
-    # does not say so; every engine mounts its own /dev.
-    with (
-        tarfile.open(source) as old,
-        tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as new,
-    ):
-        folder = tarfile.TarInfo("dev")
-        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
-        new.addfile(folder)
-        for member in old:
-            name = member.name.removeprefix("./")
-            if name in {"", ".", "dev"} or name.startswith("dev/"):
-                continue
-            new.addfile(member, old.extractfile(member) if member.isreg() else None)
 
 
 def _sha256(path: Path) -> str:

@@ -1,11 +1,12 @@
 """Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import stepwork
+from dlcontainer import inuse, stepwork
 from dlcontainer.contents import Tree, Unpacked
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
@@ -100,6 +101,11 @@ class Sandbox:
 
     def begin(self, parent: Kept | None) -> None:
         """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
+        with inuse.held(self.cache.path(parent.key)) if parent else contextlib.nullcontext():
+            self._unpack(parent)
+        self._binds = [*self.routing, *_private_tmp(self.work)]
+
+    def _unpack(self, parent: Kept | None) -> None:
         (self.work / "nothing").mkdir(exist_ok=True)
         head = self.origin
         if parent is not None:
@@ -113,7 +119,6 @@ class Sandbox:
         self._engine(head, self.tree, {})
         if parent is not None:
             (self.work / "parent.sqfs").unlink()
-        self._binds = [*self.routing, *_private_tmp(self.work)]
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script as the tree's root."""
@@ -149,7 +154,7 @@ class Sandbox:
         for part, path, name in (
             ("definition", self.work / "definition", "definition"),
             ("inspection", self.work / "inspection", "inspect-metadata.json"),
-            ("sbom", sbom, "sbom.cdx.json"),
+            ("sbom", sbom, sif.BILL),
             ("tree", packed, "tree.sqfs"),
         ):
             try:
@@ -157,8 +162,7 @@ class Sandbox:
             except CommandFailedError:
                 if part != "sbom":
                     raise
-                # Older engines do not know this kind of part: the bill is inside all the same.
-                self.tools.on_line("the engine knows no bills of materials: none in the SIF's list")
+                self.tools.on_line(sif.NO_BILLS)
         with packed.open("rb") as file:
             sif.settle(target, hashlib.file_digest(file, "sha256").digest(), self.moment)
         packed.unlink()

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dlcontainer import inuse
 from dlcontainer.errors import BuildError
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Kept, Packages
@@ -48,7 +49,7 @@ class StepCache:
         except (OSError, ValueError, KeyError, TypeError):
             self.on_note(f"the cache's entry {key[:12]} can't be read: not used")
             return None
-        maker = _name_of(info.st_uid)
+        maker = name_of(info.st_uid)
         if info.st_uid != os.getuid() and maker not in self.builders:
             self.on_note(
                 f"the cache's entry {key[:12]} ({kept.name}) was made by {maker}: not used; to "
@@ -94,7 +95,7 @@ class StepCache:
             kept = Kept(
                 key=step.key,
                 name=step.name,
-                maker=_name_of(os.getuid()),
+                maker=name_of(os.getuid()),
                 made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 size=aside.stat().st_size,
                 packages=packages,
@@ -133,7 +134,7 @@ class StepCache:
         total, gone = 0, []
         for kept in self.entries():
             total += kept.size
-            if total > max_bytes:
+            if total > max_bytes and inuse.is_free(self.path(kept.key)):
                 self.drop(kept.key)
                 gone += [] if self.path(kept.key).exists() else [kept]
         return gone
@@ -176,7 +177,8 @@ def _require_owner(there: Path, copy: Path) -> None:
         raise OSError("it changed while it was copied")
 
 
-def _name_of(uid: int) -> str:
+def name_of(uid: int) -> str:
+    """Give a user's name; the number for one without."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

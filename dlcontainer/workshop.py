@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
+from dlcontainer.basemaker import BaseMaker
 from dlcontainer.bundle import Bundle
 from dlcontainer.describing import Description
 from dlcontainer.engines.apptainer import LEVEL, Apptainer
@@ -23,7 +24,7 @@ from dlcontainer.reference import Reference
 from dlcontainer.registry import check as registry
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.registry.client import Way
-from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import Runner
 from dlcontainer.stepcache import StepCache
@@ -58,6 +59,13 @@ class Workshop:
     def kind(self) -> str:
         """The engine that builds: apptainer, docker, podman."""
         return self.oci.daemon.kind if self.oci else "apptainer"
+
+    @property
+    def version(self) -> str:
+        """What builds, and its version; of two engines the one whose steps they are first."""
+        if self.oci is None:
+            return self.trial.version
+        return f"{self.oci.daemon.kind} {self.oci.daemon.version}, {self.trial.version}"
 
     @property
     def mode(self) -> str:
@@ -177,7 +185,7 @@ def describe(
     sources = Sources(
         text=workshop.text(plan),
         base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
-        engine=workshop.trial.version,
+        engine=workshop.version,
         lock=routed.bundle.lock.digest if routed.bundle else None,
         runner=workshop.runner,
         environ=workshop.host.environ,

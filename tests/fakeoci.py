@@ -41,6 +41,8 @@ def image(name: str, **changes: object) -> OciImage:
         created="2026-11-21T10:11:12.5Z",
         comment="",
         size=7,
+        total=77,
+        layers=(name,),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 

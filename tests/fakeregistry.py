@@ -109,7 +109,7 @@ def serving() -> Iterator[FakeRegistry]:
         def do_GET(self) -> None:
             fake.answer(self)
 
-        do_HEAD = do_GET  # noqa: N815
+        do_HEAD = do_POST = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass

@@ -29,6 +29,10 @@ WANTED = {
     "dockerd": "docker.io",
     "podman": "podman",
     "runc": "runc",
+    # The same engines without root.
+    "newuidmap": "uidmap",
+    "rootlesskit": "rootlesskit",
+    "slirp4netns": "slirp4netns",
     "fusermount3": "fuse3",
     "mpirun": "openmpi-bin",
     "qemu-ppc64le-static": QEMU,

@@ -145,6 +145,7 @@ def _measure(
 ) -> Path:
     import tempfile
 
+    from dlcontainer import inuse
     from dlcontainer.bench import launcher, session
     from dlcontainer.bench.lab import Lab
     from dlcontainer.engines import apptainer, trial
@@ -164,7 +165,7 @@ def _measure(
     runner = console.runner(world.environ)
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)
-    with workspace(parent, runner) as work:
+    with inuse.building(world.cache), workspace(parent, runner) as work:
         lab = Lab(
             engine=engine,
             trial=tried,

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import fetch, options, output
-from dlcontainer.engines.base import EngineKind
-from dlcontainer.errors import UsageError
+from dlcontainer.cli import options, output
+from dlcontainer.engines.base import EngineKind, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlcontainer.build import Image
+    from dlcontainer.build import Wishes
     from dlcontainer.errors import BuildError
     from dlcontainer.plan import Plan
     from dlcontainer.workbench import Workbench
@@ -27,7 +26,15 @@ Registry = Annotated[
     typer.Option(
         "--registry",
         metavar="HOST[:PORT]/NAMESPACE",
-        help="Push the OCI image there on its way to the SIF (--engine docker or podman).",
+        help="Push the OCI image there, on its way to what --to says (--engine docker or podman).",
+    ),
+]
+To = Annotated[
+    Outcome,
+    typer.Option(
+        "--to",
+        help="What is made: a SIF; of Docker or Podman also an image in its store, or a "
+        "docker-archive.",
     ),
 ]
 DryRun = Annotated[
@@ -84,6 +91,7 @@ def build(
     epoch: options.Epoch = None,
     variant: options.Variant = None,
     engine: Engine = None,
+    to: To = "sif",
     registry: Registry = None,
     target: options.Output = Path("images"),
     tmpdir: options.Tmpdir = None,
@@ -101,108 +109,62 @@ def build(
     verbose: options.Verbose = False,
 ) -> None:
     """Build an image for a site."""
-    from dlcontainer import build as building
-    from dlcontainer import opened
+    from dlcontainer import inuse
+    from dlcontainer.build import Wishes
+    from dlcontainer.cli import outcome, workshops
     from dlcontainer.cli.world import here
-    from dlcontainer.engines import apptainer, oci_connect, trial
-    from dlcontainer.ociroutes import Route
     from dlcontainer.siteconfig import Target
-    from dlcontainer.workshop import Workshop
 
     world = here()
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     console = output.Console(verbose=verbose, events=as_json)
-    runner = console.runner(world.environ)
-    bundle = fetch.bundle_of(world, settled, (locked, offline), console, dry_run=dry_run)
-    program = apptainer.find(world.environ)
-    kind = engine or settled.site.engine.kind
-    _check_engine(kind, registry=registry, dry_run=dry_run, ordered=order_from is not None)
-    workshop = Workshop(
-        engine=program,
-        trial=trial.require(world.cache, program, world.host, runner),
-        host=world.host,
-        runner=runner,
-        cache=world.cache,
-        templates=tuple(world.resources.template_folders()),
-        progress=console,
-        bundle=bundle,
+    wanted = workshops.Wanted(
+        engine=engine or settled.site.engine.kind,
+        outcome=to,
+        registry=registry,
+        locked=locked,
+        offline=offline,
         level=level,
-        order=opened.read(order_from) if order_from else None,
-        oci=None
-        if kind == "apptainer"
-        else oci_connect.connect(kind, world.environ, world.host.uid),
-        delivery=Route(registry=registry, plain_http=_is_loopback(registry)),
+        order_from=order_from,
+        dry_run=dry_run,
     )
-    target = target.absolute()
-    tmpdir = tmpdir.absolute() if tmpdir else None
-    if dry_run:
-        _show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)
-        return
-    if explain:
-        _show_reasons(settled, workshop, tmpdir, as_json=as_json)
-        return
-    console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.trial.version}")
-    wishes = building.Wishes(
-        tmpdir=tmpdir,
-        fresh=no_cache,
-        until=until,
-        on_failure=_shell(console) if shell else None,
-    )
+    target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None
+    with inuse.building(world.cache):
+        workshop = workshops.ready(world, settled, wanted, console)
+        if dry_run:
+            outcome.show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)
+        elif explain:
+            outcome.show_reasons(settled, workshop, tmpdir, as_json=as_json)
+        else:
+            wishes = Wishes(
+                tmpdir=tmpdir,
+                fresh=no_cache,
+                until=until,
+                on_failure=_shell(console) if shell else None,
+            )
+            _build(settled, workshop, (target, wishes), console, as_json=as_json)
+
+
+def _build(
+    settled: "Plan",
+    workshop: "Workshop",
+    asked: "tuple[Path, Wishes]",
+    console: output.Console,
+    *,
+    as_json: bool,
+) -> None:
+    from dlcontainer import build as building
+    from dlcontainer.cli import outcome
+
+    target, wishes = asked
+    console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.version}")
     image = building.build(settled, workshop, target, wishes)
     if image is not None:
-        _show(image, settled, console, as_json=as_json)
+        outcome.show(image, settled, console, as_json=as_json)
     elif as_json:
-        output.emit("build-until", {"step": until, "digest": settled.digest})
+        output.emit("build-until", {"step": wishes.until, "digest": settled.digest})
     else:
-        console.step(f"done up to step '{until}': the next build goes on from there")
-
-
-def _check_engine(kind: str, *, registry: str | None, dry_run: bool, ordered: bool) -> None:
-    if kind == "apptainer" and registry:
-        raise UsageError(
-            "--registry is for images that Docker or Podman builds",
-            next_step="--engine docker, or --engine podman",
-        )
-    if kind != "apptainer" and ordered:
-        raise UsageError(
-            "--order-from is for images that Apptainer packs from a tree",
-            why=f"what {kind} builds has no tree that lies open",
-            next_step="--engine apptainer",
-        )
-    if kind != "apptainer" and dry_run:
-        raise UsageError(
-            f"--dry-run shows commands, and {kind} is asked over its socket",
-            next_step="--explain says what would be built",
-        )
-
-
-def _is_loopback(registry: str | None) -> bool:
-    host = (registry or "").partition("/")[0].rpartition(":")[0]
-    return host in {"127.0.0.1", "localhost", "[::1]"}
-
-
-def _show(image: "Image", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
-    if as_json:
-        output.emit(
-            "build",
-            {
-                "image": str(image.path),
-                "record": str(image.record),
-                "log": str(image.log),
-                "sbom": str(image.sbom),
-                "sha256": image.sha256,
-                "size": image.size,
-                "seconds": round(image.seconds, 1),
-                "digest": settled.digest,
-                "found": image.found,
-            },
-        )
-        return
-    if image.found:
-        console.step("nothing changed: the image is there already (--no-cache makes it anew)")
-    else:
-        console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
-    output.say(str(image.path))
+        console.step(f"done up to step '{wishes.until}': the next build goes on from there")
 
 
 def _shell(console: output.Console) -> "Callable[[Workbench, BuildError], None]":
@@ -215,48 +177,3 @@ def _shell(console: output.Console) -> "Callable[[Workbench, BuildError], None]"
         interact(argv, env=env, cwd=cwd)
 
     return look_round
-
-
-def _show_reasons(
-    settled: "Plan", workshop: "Workshop", tmpdir: Path | None, *, as_json: bool
-) -> None:
-    from dlcontainer import build as building
-    from dlcontainer import preflight
-
-    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
-    reasons = building.explain(settled, workshop, scratch)
-    if as_json:
-        body = [
-            {"step": one.step.name, "key": one.step.key, "cached": one.cached, "why": one.why}
-            for one in reasons
-        ]
-        output.emit("explain", {"digest": settled.digest, "steps": body})
-        return
-    rows = [(one.step.name, "cache" if one.cached else "run", one.why) for one in reasons]
-    output.say(output.table(rows, head=("step", "from", "why")))
-
-
-def _show_dry_run(
-    settled: "Plan", workshop: "Workshop", places: tuple[Path, Path | None], *, as_json: bool
-) -> None:
-    from dlcontainer import build as building
-    from dlcontainer import preflight
-    from dlcontainer.shell import quote
-
-    target, tmpdir = places
-    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
-    commands = building.planned_commands(settled, workshop, target, scratch)
-    if as_json:
-        output.emit(
-            "dry-run",
-            {
-                "image": str(target / f"{settled.name}.sif"),
-                "tmpdir": str(scratch),
-                "digest": settled.digest,
-                "commands": commands,
-            },
-        )
-        return
-    output.say(f"image   {target / f'{settled.name}.sif'}\ntmpdir  {scratch}")
-    for command in commands:
-        output.say(f"$ {quote(command)}")

@@ -1,75 +1,157 @@
-"""`dlcontainer cache`: what builds keep, and making room."""
+"""`dlcontainer cache`: what builds keep, of every kind, and making room."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.errors import UsageError
+from dlcontainer.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.stepcache import StepCache
-    from dlcontainer.workbench import Kept
+    from dlcontainer.cli.world import World
+    from dlcontainer.ocistore import OciStore
+    from dlcontainer.stores import Entry, Store
 
 app = typer.Typer(
-    help="The cache: what builds keep of their steps.", rich_markup_mode=None, no_args_is_help=True
+    help="The cache: kept steps, in the engines' stores too, bases, locked packages, native twins.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
 )
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only these: steps, docker, podman, bases, locked, twins, notes; may be repeated.",
+    ),
+]
+
 
 @app.command("list")
-def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """List the kept steps, the last used first."""
-    cache = _cache()
-    entries = cache.entries()
+def list_(
+    kind: Kinds = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """List all that is kept, the last used first; with --site the steps that its users share."""
+    from dlcontainer import stores
+
+    world = _world()
+    chosen = _stores(world, kind, site)
+    entries = stores.entries(chosen)
     if as_json:
-        output.emit("cache", {"folder": str(cache.folder), "entries": [_body(e) for e in entries]})
+        places = {store.kind: store.place for store in chosen}
+        body = {"folder": str(world.cache), "places": places}
+        output.emit("cache", {**body, "entries": [_body(entry) for entry in entries]})
         return
-    rows = [(e.key[:12], e.name, _size(e.size), e.made, e.maker) for e in entries]
-    output.say(output.table(rows, head=("key", "step", "size", "made", "maker")))
-    output.say(f"{_size(sum(e.size for e in entries))} in {cache.folder}")
+    rows = [
+        (one.kind, one.key[:24], one.name, _size(one.size), stores.shown(one.used), one.maker)
+        for one in entries
+    ]
+    output.say(output.table(rows, head=("kind", "key", "name", "size", "used", "maker")))
+    for store in chosen:
+        total = sum(one.size for one in entries if one.kind == store.kind)
+        output.say(f"{_size(total)} of {store.kind} in {store.place}")
 
 
 @app.command("prune")
 def prune(
     max_size: Annotated[
         str,
-        typer.Option("--max-size", metavar="SIZE", help="What may stay: 500M, 20G; 0 for nothing."),
+        typer.Option(
+            "--max-size", metavar="SIZE", help="What may stay in all: 500M, 20G; 0 for nothing."
+        ),
     ],
+    kind: Kinds = None,
+    site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Remove what was used longest ago until the rest fits."""
+    """Remove what was used longest ago until the rest fits; what a build uses stays."""
+    from dlcontainer import stores
+
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", max_size.strip().upper())
     if match is None:
         raise UsageError(f"--max-size: not a size: {max_size!r}", next_step="500M, 20G, 0")
-    cache = _cache()
-    gone = cache.prune(int(float(match[1]) * _UNITS[match[2]]))
+    world, console = _world(), output.Console(events=as_json)
+    most = int(float(match[1]) * _UNITS[match[2]])
+    gone = stores.prune(_stores(world, kind, site), most, world.cache, console.note)
     if as_json:
-        output.emit("cache-prune", {"removed": [_body(e) for e in gone]})
+        output.emit("cache-prune", {"removed": [_body(entry) for entry in gone]})
         return
-    output.say(f"removed {len(gone)} kept steps, {_size(sum(e.size for e in gone))}")
+    for entry in gone:
+        output.say(f"{entry.kind} {entry.key[:24]} {entry.name}: {_size(entry.size)}")
+    output.say(f"removed {len(gone)}, {_size(sum(entry.size for entry in gone))}")
 
 
-def _cache() -> "StepCache":
+def _world() -> "World":
     from dlcontainer.cli.world import here
+
+    return here()
+
+
+def _stores(world: "World", kinds: list[str] | None, site: str | None) -> "list[Store]":
+    from dlcontainer import stores
+    from dlcontainer.hints import suggest
     from dlcontainer.stepcache import StepCache
 
-    console = output.Console()
-    return StepCache(folder=here().cache / "steps", builders=(), on_note=console.note)
+    for name in kinds or ():
+        if name not in stores.KINDS:
+            raise UsageError(
+                f"--kind: no kind {name!r}{suggest(name, stores.KINDS)}",
+                next_step=", ".join(stores.KINDS),
+            )
+    shared = world.site(site).value.engine.cache if site else None
+    steps = StepCache(
+        folder=Path(shared) if shared else world.cache / "steps",
+        builders=(),
+        on_note=output.Console().note,
+    )
+    found = stores.of_cache(world.cache, steps, _engines(world, kinds))
+    return [store for store in found if not kinds or store.kind in kinds]
+
+
+def _engines(world: "World", kinds: list[str] | None) -> "list[OciStore]":
+    """Give the stores of the engines that answer; say of one that is here and does not."""
+    from dlcontainer.engines import oci_connect
+    from dlcontainer.engines.oci import OCI_KINDS
+    from dlcontainer.fields import ARCHES
+    from dlcontainer.machine import find_program
+    from dlcontainer.ocistore import OciStore
+
+    arch = next((arch for arch in ARCHES if arch == world.host.arch), ARCHES[0])
+    found = []
+    for kind in OCI_KINDS:
+        if kinds and kind not in kinds:
+            continue
+        try:
+            client = oci_connect.connect(kind, world.environ, world.host.uid)
+        except EngineError as error:
+            if kinds or find_program(kind, world.environ):
+                output.Console().note(f"{kind}'s store is not seen: {error.what}")
+            continue
+        found.append(OciStore(client=client, arch=arch))
+    return found
 
 
 def _size(size: int) -> str:
     return f"{size / 1e6:.0f} MB"
 
 
-def _body(kept: "Kept") -> dict[str, object]:
+def _body(entry: "Entry") -> dict[str, object]:
+    from dlcontainer import stores
+
     return {
-        "key": kept.key,
-        "step": kept.name,
-        "size": kept.size,
-        "made": kept.made,
-        "maker": kept.maker,
+        "kind": entry.kind,
+        "key": entry.key,
+        "name": entry.name,
+        "size": entry.size,
+        "used": stores.shown(entry.used),
+        "maker": entry.maker,
     }

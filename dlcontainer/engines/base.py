@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 EngineKind = Literal["apptainer", "docker", "podman"]
+# What a build comes to; Apptainer makes SIFs alone.
+Outcome = Literal["sif", "docker-archive", "image"]
 
 # (folder or file of the host, path in the image)
 Binds = tuple[tuple[Path, str], ...]

@@ -39,7 +39,10 @@ class Daemon:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OciImage:
-    """An image in an engine's store; `size` in bytes is that of its last layer alone."""
+    """An image in an engine's store; `size` in bytes is that of its last layer alone.
+
+    `total` is that of all its layers; `layers` are their digests, the base's first.
+    """
 
     id: str
     names: tuple[str, ...]
@@ -50,6 +53,8 @@ class OciImage:
     created: str
     comment: str
     size: int
+    total: int
+    layers: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

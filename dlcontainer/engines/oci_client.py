@@ -51,6 +51,8 @@ class SdkClient:
             created=str(found["Created"]),
             comment=str(found.get("Comment") or ""),
             size=int(layers[0]["Size"]),
+            total=int(found["Size"]),
+            layers=tuple((found.get("RootFS") or {}).get("Layers") or ()),
         )
 
     def images(self, repository: str) -> list[OciImage]:

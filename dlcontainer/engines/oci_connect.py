@@ -138,7 +138,8 @@ def _daemon(version: Mapping[str, Any], info: Mapping[str, Any], path: Path) -> 
         owner=_owner(path),
         storage_driver=str(info.get("Driver") or "unknown"),
         storage=Path(str(info.get("DockerRootDir") or "/")),
-        rootless=any("rootless" in option for option in options),
+        # Docker says so among its options, Podman in a field of its own.
+        rootless=info.get("Rootless") is True or any("rootless" in option for option in options),
     )
 
 

@@ -38,6 +38,10 @@ _KINDS = {
     0x400B: "oci-blob",
 }
 _SQUASHFS, _PRIMARY = 1, 2
+
+# Older engines do not know this kind of part: the bill is inside all the same.
+BILL = "sbom.cdx.json"
+NO_BILLS = "the engine knows no bills of materials: none in the SIF's list"
 _ARCHES = {
     "01": "i386",
     "02": "x86_64",

@@ -90,6 +90,40 @@ def test_the_cache_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_
     require_whole(alone, tmp_path / "out")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("small", [30], indirect=True)
+def test_the_cache_s_disk_is_full_of_the_base(
+    small: Path, alone: World, stepped: Path, tmp_path: Path
+) -> None:
+    recipe, output = write(stepped, STEPPED), tmp_path / "out"
+    said = alone.having(XDG_CACHE_HOME=small).run(*argv(recipe, output), code=5).stderr
+    assert f"can't keep the base in {small}" in said, said
+    assert "No space left on device" in said
+    assert [path.name for path in output.iterdir()] == ["stepped-1.0-local.failed.log"]
+    assert list(small.rglob("*.sqfs*")) == []
+    alone.run(*argv(recipe, output))
+    require_whole(alone, output)
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    yield from mounted(tmp_path / "read only", "ro")
+
+
+def test_nothing_can_be_written(read_only: Path, alone: World, bare: Path, tmp_path: Path) -> None:
+    for output in (read_only, read_only / "out"):
+        said = alone.run(*argv(bare, output), code=5).stderr
+        assert f"{output}: Read-only file system" in said
+        assert "-o" in said.rpartition("next: ")[2]
+    said = alone.run(*argv(bare, tmp_path / "out", "--tmpdir", read_only), code=5).stderr
+    assert "Read-only file system" in said
+    user = alone.having(XDG_CACHE_HOME=read_only)
+    said = user.run(*argv(bare, tmp_path / "out"), code=5).stderr
+    assert f"can't write in the cache {read_only}" in said
+    assert "XDG_CACHE_HOME" in said.rpartition("next: ")[2]
+    assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
+
+
 def test_the_engine_is_killed_in_a_step(alone: World, stepped: Path, tmp_path: Path) -> None:
     mark = new_mark()
     user = alone.having(**{MARK: mark})

@@ -135,15 +135,57 @@ def test_two_builders_at_once(alone: World, stepped: Path, tmp_path: Path) -> No
     assert ran(alone, stepped, tmp_path / "same", "--set", "versions.third=2") == ["third", "image"]
 
 
+def listed(world: World) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for entry in json.loads(world.run("cache", "list", "--json").stdout)["entries"]:
+        assert entry["size"] > 0
+        found.setdefault(entry["kind"], []).append(entry["name"])
+    return found
+
+
+def pruned(world: World, *argv: str) -> list[str]:
+    said = world.run("cache", "prune", "--json", *argv).stdout
+    return sorted(entry["kind"] for entry in json.loads(said)["removed"])
+
+
 def test_the_cache_can_be_seen_and_emptied(alone: World, stepped: Path, tmp_path: Path) -> None:
     alone.build(stepped, tmp_path / "i")
-    entries = json.loads(alone.run("cache", "list", "--json").stdout)["entries"]
-    assert {entry["step"] for entry in entries} == {"first", "second"}
-    assert all(entry["size"] > 0 for entry in entries)
-    gone = json.loads(alone.run("cache", "prune", "--max-size", "0", "--json").stdout)["removed"]
-    assert len(gone) == 2
-    assert json.loads(alone.run("cache", "list", "--json").stdout)["entries"] == []
+    kinds = ("bases", "locked", "notes", "steps", "twins")
+    only = [word for kind in kinds for word in ("--kind", kind)]
+    found = listed(alone)
+    assert sorted(found["steps"]) == ["first", "second"]
+    assert len(found["bases"]) == 1
+    assert any(name.startswith("trial-") for name in found["notes"])
+    assert "inputs" in found["notes"]
+    assert pruned(alone, "--max-size", "0", "--kind", "steps") == ["steps", "steps"]
+    assert "steps" not in listed(alone)
+    assert set(pruned(alone, "--max-size", "0", *only)) == {"bases", "notes"}
+    cache = Path(alone.environ["XDG_CACHE_HOME"]) / "dlcontainer"
+    assert [path.name for path in cache.iterdir() if not path.is_dir()] == ["in-use"]
     assert "not a size" in alone.run("cache", "prune", "--max-size", "much", code=2).stderr
+    said = alone.run("cache", "list", "--kind", "step", code=2).stderr
+    assert "no kind 'step'; did you mean 'steps'?" in said
+
+
+def test_what_a_running_build_uses_is_not_pruned(
+    alone: World, stepped: Path, tmp_path: Path
+) -> None:
+    text = STEPPED.replace("echo {{ versions.third }}", "sleep 20; echo")
+    (stepped / "recipe.yaml").write_text(text)
+    argv = [*alone.program, "build", str(stepped), "--site", "local", "-o", str(tmp_path / "i")]
+    with subprocess.Popen(
+        argv, env=dict(alone.environ), cwd=alone.folder, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "step 3/4" in line)
+        done = alone.run("cache", "prune", "--max-size", "0", "--json")
+        process.stderr.read()
+    assert process.returncode == 0
+    assert "a build is running" in done.stderr
+    # The steps are in the tree already: their kept results are not in use any more.
+    gone = {entry["kind"] for entry in json.loads(done.stdout)["removed"]}
+    assert gone == {"steps"}
+    assert len(listed(alone)["bases"]) == 1
 
 
 @pytest.mark.long

@@ -106,6 +106,11 @@ class Built:
     def recorded(self) -> dict[str, Any]:
         return dict(json.loads(self.record.read_text()))
 
+    def steps(self, *, kept: bool) -> list[str]:
+        """Name the steps that were taken from the cache, or those that were run."""
+        work = self.recorded()["work"]
+        return [step["name"] for step in work if (step["seconds"] is None) is kept]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
@@ -148,7 +153,8 @@ class World:
         """Build for site local."""
         done = self.run("build", recipe, "--site", "local", "-o", output, "--json", *argv)
         body = json.loads(done.stdout)
-        paths = {key: Path(body[key]) for key in ("image", "record", "log", "sbom")}
+        # What stays in an engine's store is no file.
+        paths = {key: Path(body[key] or os.devnull) for key in ("image", "record", "log", "sbom")}
         return Built(body=body, **paths)
 
     def base(self) -> Path:

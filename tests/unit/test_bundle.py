@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer import basemaker, lockedbase, rootfs, routing, stepwork
 from dlcontainer import bundle as bundles
 from dlcontainer import lock as locks
-from dlcontainer import lockedbase, rootfs, routing, stepwork
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.formats import context
@@ -191,7 +191,7 @@ def test_mmdebstrap_gets_the_locked_packages_alone(tmp_path: Path) -> None:
     held = write_bundle(tmp_path / "b", lock(plan))
     routed = replace(Routed.nothing(tmp_path), bundle=held)
     work = tmp_path / "it's work"
-    argv = rootfs.mmdebstrap_argv(
+    argv = basemaker.mmdebstrap_argv(
         rootfs.root_tree(plan, held),
         routed,
         host(environ={"PATH": str(tools)}),

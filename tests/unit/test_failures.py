@@ -36,6 +36,19 @@ LINES = [
         "E: Failed to fetch http://mirror.example/p/python3_3.11.2_amd64.deb  404  Not Found",
         "the mirror no longer has a package that its index lists",
     ),
+    (
+        "FATAL: conveyor failed to get: error verifying sha256 checksum after reading 414 bytes",
+        "what came is not what was expected: its checksum differs",
+    ),
+    (
+        "E: Failed to fetch http://mirror.example/x.deb  500  Internal Server Error [IP: ::1 80]",
+        "a server is at fault (HTTP 5xx)",
+    ),
+    (
+        "E: Failed to fetch http://mirror.example/x.deb  Undetermined Error [IP: ::1 80]",
+        "a file did not come whole",
+    ),
+    ("FATAL: error writing layer: unexpected EOF", "a file did not come whole"),
     ("Illegal instruction (core dumped)", "a program needs instructions that this processor lacks"),
     ("MemoryError", "the memory was used up"),
 ]

@@ -22,6 +22,8 @@ FOUND = {
     "RepoTags": ["r:t"],
     "Architecture": "amd64",
     "Created": "2026-11-21T10:11:12Z",
+    "Size": 14,
+    "RootFS": {"Layers": ["sha256:a", "sha256:b"]},
     "Config": {"Env": ["A=b=c"], "Labels": None, "Entrypoint": None},
 }
 
@@ -58,7 +60,8 @@ def test_an_image_is_read(docker: SdkClient) -> None:
     found = docker.image("r:t")
     assert found is not None
     assert (found.environment, found.labels, found.entrypoint) == ({"A": "b=c"}, {}, ())
-    assert found.size == 5  # of the last layer
+    assert (found.size, found.total) == (5, 14)  # of the last layer, of all
+    assert found.layers == ("sha256:a", "sha256:b")
 
 
 def test_an_image_that_is_not_there(docker: SdkClient, api: MagicMock) -> None:

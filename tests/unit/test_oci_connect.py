@@ -83,3 +83,12 @@ def test_a_socket_at_which_nobody_answers(dead: Path) -> None:
     with pytest.raises(EngineError, match=f"podman does not answer at {dead}") as caught:
         oci_connect.connect("podman", {"CONTAINER_HOST": f"unix://{dead}"}, 7)
     assert "podman system service" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "info", [{"SecurityOptions": ["name=seccomp", "name=rootless"]}, {"Rootless": True}]
+)
+def test_who_runs_without_root_says_so(info: dict[str, object], dead: Path) -> None:
+    version = {"Version": "1.2.3"}
+    assert oci_connect._daemon(version, info, dead).rootless is True
+    assert oci_connect._daemon(version, {"Rootless": False}, dead).rootless is False

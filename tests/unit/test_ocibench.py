@@ -247,12 +247,12 @@ def test_kept_results_are_listed_and_dropped(bench: OciBench, todo: list[StepWor
     bench.run(todo[0])
     bench.keep(todo[0], ())
     store = bench.store
-    assert [(kept.key, kept.name) for kept in store.entries()] == [
+    assert [(key, store.kept(key, image).name) for key, image in store.images()] == [
         (BASE, ""),
         (todo[0].key, "one"),
     ]
     store.drop(todo[0].key)
-    assert [kept.key for kept in store.entries()] == [BASE]
+    assert [key for key, _ in store.images()] == [BASE]
 
 
 def test_a_result_for_another_machine_is_not_taken(bench: OciBench, client: FakeClient) -> None:

@@ -73,6 +73,23 @@ def test_podmans_storage_on_a_parallel_file_system_is_seen_before_it_runs(
     assert "storage.conf: [storage] driver" in str(storage.mend)
 
 
+def test_who_has_no_ids_is_told_before_podman_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = examine(monkeypatch, no, programs=True)
+    assert "usermod --add-subuids" in str(found["podman ids"].mend)
+    assert "podman system migrate" in str(found["podman ids"].mend)
+    assert "docker ids" not in found
+
+
+def test_docker_without_root_needs_a_network_device(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ocidoctor, "_TUN", tmp_path / "none")
+    found = examine(monkeypatch, no, programs=True)
+    assert f"chmod 0666 {tmp_path / 'none'}" in str(found["docker network"].mend)
+    (tmp_path / "none").touch()
+    assert "docker network" not in examine(monkeypatch, no, programs=True)
+
+
 def test_an_engine_that_answers_says_where_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(monkeypatch, daemon)
     assert sorted(found) == ["docker", "podman"]

@@ -31,7 +31,14 @@ def deliver(
         runner=runner or RecordingRunner(),
     )
     deliverer = Deliverer(route=Route(**route), packer=packer, on_line=lambda line: None)
-    return deliverer.deliver(client, NAME, folder / "target", (folder, folder / "log"))
+    made = (folder / "target", folder / "bill")
+    sif_head(made[0])
+    return deliverer.deliver(client, NAME, made, (folder, folder / "log"))
+
+
+def sif_head(path: Path) -> None:
+    """Write what the engine, which is none, would have made: the head of a SIF for x86_64."""
+    path.write_bytes(bytes(32) + b"SIF_MAGIC\x00" + b"01\x00" + b"02\x00")
 
 
 def test_an_image_stays_in_the_store(client: FakeClient, tmp_path: Path) -> None:
@@ -50,7 +57,9 @@ def test_an_archive_is_written_and_the_name_taken_away(client: FakeClient, tmp_p
 def test_a_sif_is_made_of_an_archive_that_is_gone_then(client: FakeClient, tmp_path: Path) -> None:
     runner = RecordingRunner()
     deliver(client, tmp_path, runner, outcome="sif")
-    (call,) = runner.calls
+    call, added = runner.calls
+    assert added.argv[-2:] == (str(tmp_path / "target"), str(tmp_path / "bill"))
+    assert "cyclonedx-json" in added.argv
     assert call.argv[-2:] == (str(tmp_path / "target"), "docker-archive:image.tar")
     assert "--disable-cache" in call.argv
     assert "--no-https" not in call.argv
@@ -68,7 +77,7 @@ def test_a_sif_through_a_registry_is_pulled_by_digest(client: FakeClient, tmp_pa
     pushed = "127.0.0.1:5000/ns/demo:0123"
     assert client.calls[:3] == [("tag", NAME, pushed), ("push", pushed, "True"), ("untag", pushed)]
     assert (delivered.pushed, delivered.digest) == (pushed, DIGEST)
-    (argv,) = runner.argvs
+    argv = runner.argvs[0]
     assert argv[-1] == f"docker://127.0.0.1:5000/ns/demo@{DIGEST}"
     assert "--no-https" in argv
     assert client.named("save") == []

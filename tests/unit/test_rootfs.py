@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import rootfs
+from dlcontainer import basemaker, rootfs
 from dlcontainer.aptconfig import AptSource
+from dlcontainer.basemaker import BaseMaker
 from dlcontainer.errors import BuildError
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
-from dlcontainer.rootfs import BaseMaker, BaseTree
+from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
 from dlcontainer.shell import Completed
 from tests.fakes import RecordingRunner, completed
@@ -192,7 +193,7 @@ def test_a_kept_base_that_is_not_taken(plan: Plan, tools: Host, tmp_path: Path, 
 
 def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path) -> None:
     target = Path("/it's here/rootfs.tar")
-    argv = rootfs.mmdebstrap_argv(rootfs.root_tree(plan), routed(tmp_path), tools, target)
+    argv = basemaker.mmdebstrap_argv(rootfs.root_tree(plan), routed(tmp_path), tools, target)
     assert argv == [
         f"{tmp_path}/it's bin/mmdebstrap",
         *("--variant=minbase", "--format=tar", "--architectures=amd64"),
@@ -210,9 +211,9 @@ def test_another_architecture_and_its_companion(tools: Host, tmp_path: Path) -> 
     foreign, companion = rootfs.root_tree(plan), rootfs.companion_tree(plan, tools)
     assert foreign.name == "debian-bookworm-ppc64el"
     assert companion.name == "debian-bookworm-amd64-openssl-python3-minimal"
-    argv = rootfs.mmdebstrap_argv(foreign, routed(tmp_path), tools, Path("/t.tar"))
+    argv = basemaker.mmdebstrap_argv(foreign, routed(tmp_path), tools, Path("/t.tar"))
     assert argv[3:5] == ["--architectures=ppc64el", "--skip=check/qemu"]
-    argv = rootfs.mmdebstrap_argv(companion, routed(tmp_path), tools, Path("/t.tar"))
+    argv = basemaker.mmdebstrap_argv(companion, routed(tmp_path), tools, Path("/t.tar"))
     assert argv[3:5] == ["--architectures=amd64", "--include=openssl,python3-minimal"]
     runner = Making()
     assert make(plan, tools, runner, tmp_path).path.parent.name == foreign.name
@@ -228,7 +229,7 @@ def test_the_hosts_mirrors_are_put_aside_again(plan: Plan, tools: Host, tmp_path
         uri="https://m.example/it's", suite="bookworm", components=("main",), keyring=Path("/k.gpg")
     )
     way = routed(tmp_path, apt_sources=(source,), apt_settings=('Acquire::Retries "3";',))
-    argv = rootfs.mmdebstrap_argv(rootfs.root_tree(plan), way, tools, Path("/t.tar"))
+    argv = basemaker.mmdebstrap_argv(rootfs.root_tree(plan), way, tools, Path("/t.tar"))
     line = "deb [signed-by=/k.gpg] https://m.example/it's bookworm main"
     quoted = "'" + line.replace("'", "'\"'\"'") + "'"
     assert argv[10:14] == [

@@ -89,7 +89,7 @@ def test_an_entry_of_another_user_is_not_used(
     mine = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     assert cache.recall("ab12") is None
-    owner = stepcache._name_of(mine)
+    owner = stepcache.name_of(mine)
     assert f"was made by {owner}: not used" in NOTES[0]
     trusting = StepCache(folder=cache.folder, builders=(owner,), on_note=NOTES.append)
     kept = trusting.recall("ab12")

@@ -1,11 +1,7 @@
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,39 +12,29 @@ from tests.integration import registries
 from tests.integration.oci import daemons
 from tests.integration.oci.daemons import Service
 from tests.integration.test_leaks import WHEELS, plant
-from tests.integration.world import World
-from tests.values import ROOT
+from tests.integration.world import Built, World
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Builder:
-    """A user who builds with an engine, through the driver, in a process of its own."""
+    """A user who builds with an engine, on the command line."""
 
     service: Service
-    world: World
+    user: World
     settings: tuple[str, ...] = ()
 
-    def argv(self, recipe: Path, output: Path, **order: object) -> list[str]:
-        body = {"kind": self.service.kind, "recipe": str(recipe), "output": str(output), **order}
-        text = json.dumps({**body, "settings": self.settings})
-        return [sys.executable, "-m", "tests.integration.oci.driver", text]
+    @property
+    def world(self) -> World:
+        """The user, with the engine's socket."""
+        return self.user.having(**self.service.variables)
 
-    def environ(self) -> dict[str, str]:
-        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        return {**self.world.environ, **self.service.variables, "PYTHONPATH": path}
+    def options(self, *more: str) -> tuple[str, ...]:
+        """Give the options that every build has."""
+        sets = (word for setting in self.settings for word in ("--set", setting))
+        return ("--engine", self.service.kind, *sets, *more)
 
-    def build(self, recipe: Path, output: Path, **order: object) -> dict[str, Any]:
-        done = subprocess.run(
-            self.argv(recipe, output, **order),
-            env=self.environ(),
-            cwd=self.world.folder,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return dict(json.loads(done.stdout))
+    def build(self, recipe: Path, output: Path, *more: str) -> Built:
+        return self.world.build(recipe, output, *self.options(*more))
 
 
 @pytest.fixture(scope="session", params=OCI_KINDS)
@@ -79,20 +65,20 @@ def planted(world: World, tmp_path_factory: pytest.TempPathFactory) -> World:
 def builder(service: Service, planted: World) -> Builder:
     """Give the planted user with an engine."""
     wheels = f"site.routing.wheels=[{planted.folder / WHEELS}]"
-    return Builder(service=service, world=planted, settings=(wheels,))
+    return Builder(service=service, user=planted, settings=(wheels,))
 
 
 @pytest.fixture(scope="session")
 def plain(builder: Builder, world: World) -> Builder:
     """Give an ordinary user with the same engine."""
-    return replace(builder, world=world, settings=())
+    return replace(builder, user=world, settings=())
 
 
 @pytest.fixture(scope="session")
-def built(builder: Builder, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def built(builder: Builder, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Build the tiny recipe to a SIF, by way of a docker-archive."""
     # All tests share the engine's store: another user may have kept these steps.
-    return builder.build(tiny, tmp_path_factory.mktemp(builder.service.kind), fresh=True)
+    return builder.build(tiny, tmp_path_factory.mktemp(builder.service.kind), "--no-cache")
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from dlcontainer import machine
 from dlcontainer.engines.oci import OciKind
+from tests.integration.accounts import Account
 from tests.integration.world import missing
 from tests.processes import poll
 
 _READY_S = 60
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin:"
 _PATIENCE_S = 20
 # In the services' environment, as on a host behind a proxy: it must be in no image.
 PROXY = "http://planted-proxy-of-the-service.invalid:1"
@@ -27,6 +29,7 @@ class Service:
 
     kind: OciKind
     socket: Path
+    pid: int
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -35,33 +38,42 @@ class Service:
 
 
 @contextlib.contextmanager
-def running(kind: OciKind) -> Iterator[Service]:
-    """Run an engine with nothing of the host's but its network."""
-    program = machine.find_program("dockerd" if kind == "docker" else "podman", os.environ)
-    if program is None:
-        missing("dockerd (docker.io)" if kind == "docker" else "podman")
+def running(kind: OciKind, account: Account | None = None) -> Iterator[Service]:
+    """Run an engine with nothing of the host's but its network; as a user, or as root."""
+    _require("dockerd" if kind == "docker" else "podman")
     if os.getuid() != 0:
         missing("root, which the tests' own engines run as")
     # Short: the path of a socket has 107 characters at most.
     folder = Path(tempfile.mkdtemp(prefix=f"dlc-{kind}-"))
     socket = folder / "engine.sock"
     argv = _docker(folder, socket) if kind == "docker" else _podman(folder, socket)
+    variables = {**os.environ, "HTTP_PROXY": PROXY, "http_proxy": PROXY}
+    start = ["setpriv", "--pdeathsig", "TERM", "--"]
+    if account is not None:
+        # Podman would take vfs, which copies the tree for each step, where /dev/fuse is root's.
+        driver = ["podman", "--storage-driver=overlay", *argv[1:]]
+        argv = _rootless_docker(folder, argv) if kind == "docker" else driver
+        start = account.argv("--pdeathsig", "TERM", "--")
+        account.own(folder)
+        # No proxy: a user's Docker pulls nothing here, and its network is not the host's.
+        variables = {"PATH": SBIN + os.environ["PATH"], "HOME": str(folder)}
+        variables["XDG_RUNTIME_DIR"] = str(folder)
     try:
         # The kernel ends the engine should this process be killed.
         with (
             (folder / "log").open("wb") as log,
             subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", "--", str(program), *argv],
+                [*start, *argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "HTTP_PROXY": PROXY, "http_proxy": PROXY},
+                env=variables,
             ) as server,
         ):
             try:
                 ready = poll(lambda: socket.exists() or server.poll() is not None, _READY_S)
                 assert (ready, server.poll()) == (True, None), (folder / "log").read_text()
-                yield Service(kind=kind, socket=socket)
+                yield Service(kind=kind, socket=socket, pid=server.pid)
             finally:
                 _end(server)
     finally:
@@ -70,6 +82,7 @@ def running(kind: OciKind) -> Iterator[Service]:
 
 def _docker(folder: Path, socket: Path) -> list[str]:
     return [
+        "dockerd",
         # No network of its own: that needs rights that a machine in a cloud may lack.
         *("--iptables=false", "--ip6tables=false", "--bridge=none"),
         f"--data-root={folder / 'data'}",
@@ -79,8 +92,26 @@ def _docker(folder: Path, socket: Path) -> list[str]:
     ]
 
 
+def _rootless_docker(folder: Path, argv: list[str]) -> list[str]:
+    """Give the command that runs Docker in a user namespace, as dockerd-rootless.sh does."""
+    for program in ("rootlesskit", "slirp4netns"):
+        _require(program)
+    # What rootlesskit copied up leads to root's own.
+    script = 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$@"'
+    kit = ["rootlesskit", "--net=slirp4netns", "--mtu=65520", f"--state-dir={folder / 'kit'}"]
+    kit += ["--copy-up=/etc", "--copy-up=/run", "--propagation=rslave"]
+    return [*kit, "sh", "-c", script, "sh", *argv, "--rootless"]
+
+
+def _require(program: str) -> None:
+    path = {"PATH": SBIN + os.environ["PATH"]}
+    if machine.find_program(program, path) is None:
+        missing({"dockerd": "dockerd (docker.io)"}.get(program, program))
+
+
 def _podman(folder: Path, socket: Path) -> list[str]:
     return [
+        "podman",
         f"--root={folder / 'data'}",
         f"--runroot={folder / 'run'}",
         f"--tmpdir={folder / 'tmp'}",

@@ -1,8 +1,10 @@
 """Whatever ends a build with Docker or Podman: no container is left, and the next one goes on."""
 
+import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,18 @@ from dlcontainer import ocibench
 from dlcontainer.engines.oci import ContainerSpec
 from dlcontainer.engines.oci_client import SdkClient
 from dlcontainer.errors import EngineError
+from dlcontainer.ocistore import OciStore
+from tests import fakeregistry
+from tests.fakeregistry import Reply
+from tests.integration.oci import daemons
 from tests.integration.oci.conftest import Builder
-from tests.integration.world import write_bare
+from tests.integration.oci.daemons import Service
+from tests.integration.test_bad_input import mounted
+from tests.integration.world import STEPPED, World, write_bare
 from tests.processes import poll
 
 READY_S, LIMIT_S = 120.0, 15.0
+ARCHIVE = "docker-archive"
 
 
 def asleep(seconds: str) -> list[int]:
@@ -35,14 +44,17 @@ def asleep(seconds: str) -> list[int]:
 @pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_build_leaves_no_container_and_goes_on(
-    plain: Builder, client: SdkClient, tmp_path: Path, how: signal.Signals
+    plain: Builder, client: SdkClient, stepped: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
     # The number of seconds tells this test's process from all others.
     seconds = str(100_000 + os.getpid() * 10 + int(how == signal.SIGINT))
-    recipe = write_bare(tmp_path / "recipe", f"[ -e /mnt/none ] || sleep {seconds}")
-    argv = plain.argv(recipe, tmp_path / "out")
+    text = STEPPED.replace("echo {{ versions.third }}", f"sleep {seconds}; echo")
+    (stepped / "recipe.yaml").write_text(text)
+    words = ("build", str(stepped), "--site", "local", "-o", str(tmp_path / "out"))
+    fresh = ("--set", f"versions.first={seconds}")
+    argv = [*plain.world.program, *words, *plain.options(*fresh)]
     with subprocess.Popen(
-        argv, env=plain.environ(), cwd=tmp_path, stderr=subprocess.DEVNULL
+        argv, env=dict(plain.world.environ), cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as build:
         try:
             assert poll(lambda: bool(asleep(seconds)) or build.poll() is not None, READY_S)
@@ -52,34 +64,29 @@ def test_a_killed_build_leaves_no_container_and_goes_on(
         finally:
             build.kill()
     assert poll(lambda: not asleep(seconds) and not client.containers("dlcontainer-"), LIMIT_S)
-    # The first step was kept; the second is another now, and goes on from there.
-    write_bare(recipe, f": {seconds}")
-    body = plain.build(recipe, tmp_path / "out", outcome="image")
-    assert (body["kept"], body["ran"]) == (["note"], ["work", "image"])
-    client.untag(body["name"])
+    # The first steps were kept; the third is another now, and goes on from there.
+    (stepped / "recipe.yaml").write_text(STEPPED)
+    made = plain.build(stepped, tmp_path / "out", "--to", "docker-archive", *fresh)
+    assert made.steps(kept=True) == ["first", "second"]
+    assert made.steps(kept=False) == ["third", "image"]
 
 
 def test_a_failed_step_says_what_it_said(plain: Builder, client: SdkClient, tmp_path: Path) -> None:
     recipe = write_bare(tmp_path / "recipe", "echo the-last-word; exit 7")
-    done = subprocess.run(
-        plain.argv(recipe, tmp_path / "out"),
-        env=plain.environ(),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "`'step work'` ended with exit code 7" in done.stderr
-    assert "the-last-word" in (tmp_path / "out/bare-1.0-local.log").read_text()
+    words = ("--site", "local", "-o", tmp_path / "out")
+    said = plain.world.run("build", recipe, *words, *plain.options(), code=5).stderr
+    assert "the build failed in step 'work'" in said
+    assert "the-last-word" in said
+    assert "the-last-word" in (tmp_path / "out/bare-1.0-local.failed.log").read_text()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["bare-1.0-local.failed.log"]
     assert client.containers("dlcontainer-") == []
 
 
 def test_containers_of_processes_that_are_no_more_go(
     plain: Builder, client: SdkClient, tmp_path: Path
 ) -> None:
-    body = plain.build(write_bare(tmp_path / "recipe"), tmp_path, outcome="image")
-    image = client.image(body["name"])
+    made = plain.build(write_bare(tmp_path / "recipe"), tmp_path, "--to", "image")
+    image = client.image(made.body["name"])
     assert image is not None
     mine = ocibench.container_name()
     dead = mine.replace(f"-{os.getpid()}-", "-4194999-")
@@ -91,7 +98,118 @@ def test_containers_of_processes_that_are_no_more_go(
     assert {name for _, name in left} == {mine, others}
     for container, _ in left:
         client.remove(container)
-    client.untag(body["name"])
+    client.untag(made.body["name"])
+
+
+def test_kept_steps_are_seen_and_pruned_but_not_what_a_container_uses(
+    plain: Builder, client: SdkClient, stepped: Path, tmp_path: Path
+) -> None:
+    kind = plain.service.kind
+    own = ("--set", f"versions.first=p{os.getpid()}")
+    until = plain.options(*own, "--until", "second")
+    plain.world.run("build", stepped, "--site", "local", "-o", tmp_path, *until)
+    listed = json.loads(plain.world.run("cache", "list", "--json", "--kind", kind).stdout)
+    entries = listed["entries"]
+    assert {"base", "first", "second"} <= {entry["name"] for entry in entries}
+    second = next(entry["key"] for entry in entries if entry["name"] == "second")
+    store = OciStore(client=client, arch="x86_64")
+    image = client.image(store.name(second))
+    assert image is not None
+    name = ocibench.container_name()
+    container = client.start(ContainerSpec(image=image, name=name, binds=()))
+    argv = ("cache", "prune", "--max-size", "0", "--json", "--kind", kind)
+    gone = [entry["key"] for entry in json.loads(plain.world.run(*argv).stdout)["removed"]]
+    assert second not in gone
+    assert len(gone) == len(entries) - 1
+    client.remove(container)
+    assert poll(lambda: not client.containers(name), LIMIT_S)
+    gone = [entry["key"] for entry in json.loads(plain.world.run(*argv).stdout)["removed"]]
+    assert gone == [second]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    yield from mounted(tmp_path / "small", "size=20m")
+
+
+def test_the_archive_s_disk_is_full(
+    plain: Builder, client: SdkClient, small: Path, tmp_path: Path
+) -> None:
+    recipe = write_bare(tmp_path / "recipe", space_mb=2)
+    to = plain.options("--to", ARCHIVE)
+    said = plain.world.run("build", recipe, "--site", "local", "-o", small, *to, code=5).stderr
+    assert "No space left on device" in said
+    assert {path.name for path in small.iterdir()} <= {"bare-1.0-local.failed.log"}
+    assert client.containers("dlcontainer-") == []
+    assert client.images(f"{prefix(plain)}dlcontainer/bare-1.0-local") == []
+
+
+def prefix(builder: Builder) -> str:
+    return "localhost/" if builder.service.kind == "podman" else ""
+
+
+def test_a_registry_that_fails_takes_nothing(
+    plain: Builder, client: SdkClient, tmp_path: Path
+) -> None:
+    recipe, output = write_bare(tmp_path / "recipe"), tmp_path / "out"
+    with fakeregistry.serving() as fake:
+        fake.replies["/v2/"] = Reply(body=b"{}")
+        fake.replies["/v2/ns/bare-1.0-local/blobs/uploads/"] = Reply(status=500)
+        to = plain.options("--registry", f"{fake.address}/ns")
+        done = plain.world.run("build", recipe, "--site", "local", "-o", output, *to, code=4)
+    assert f"{plain.service.kind} could not push" in done.stderr or "said: " in done.stderr
+    assert [path.name for path in output.iterdir()] == ["bare-1.0-local.failed.log"]
+    assert client.containers("dlcontainer-") == []
+    assert client.images(f"{prefix(plain)}dlcontainer/bare-1.0-local") == []
+
+
+@pytest.mark.long
+def test_the_engine_is_killed_in_a_step(
+    service: Service, world: World, stepped: Path, tmp_path: Path
+) -> None:
+    """What it had kept is there when it runs again; the build that lost it says so and ends."""
+    seconds = str(300_000 + os.getpid())
+    text = STEPPED.replace("echo {{ versions.third }}", f"sleep {seconds}; echo")
+    (stepped / "recipe.yaml").write_text(text)
+    with daemons.running(service.kind) as own:
+        user = world.having(**own.variables)
+        words = ["build", str(stepped), "--site", "local", "-o", str(tmp_path / "out")]
+        argv = [*user.program, *words, "--engine", own.kind]
+        with subprocess.Popen(
+            argv, env=dict(user.environ), cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as build:
+            assert build.stderr is not None
+            next(line for line in build.stderr if "step 3/4" in line)
+            assert poll(lambda: bool(asleep(seconds)), READY_S)
+            os.kill(own.pid, signal.SIGKILL)
+            for pid in asleep(seconds):
+                os.kill(pid, signal.SIGKILL)
+            said = build.stderr.read()
+            assert build.wait(60) == 4
+        assert f"{own.kind} could not run a command in the container" in said or (
+            f"{own.kind} ended the container" in said
+        )
+        assert [path.suffix for path in (tmp_path / "out").iterdir()] == [".log"]
+
+
+@pytest.mark.long
+def test_two_builders_at_once(plain: Builder, stepped: Path, tmp_path: Path) -> None:
+    own = ("--set", f"versions.first=two{os.getpid()}")
+    words = ["build", str(stepped), "--site", "local", "-o", str(tmp_path / "same"), *own]
+    both = [
+        subprocess.Popen(
+            [*plain.world.program, *words, *plain.options()],
+            env=dict(plain.world.environ),
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
+    for process in both:
+        _, said = process.communicate(timeout=500)
+        assert process.returncode == 0, said.decode()
+    names = sorted(path.suffix for path in (tmp_path / "same").iterdir())
+    assert names == [".json", ".json", ".log", ".sif"]  # two: record and bill
 
 
 def test_what_the_engine_can_not_do_is_said(client: SdkClient) -> None:

@@ -1,78 +1,152 @@
 """The same plan with Docker and with Podman, by every route: the same image, and no trace."""
 
+import hashlib
 import json
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.base import BuildSpec
 from dlcontainer.engines.oci import ContainerSpec
 from dlcontainer.engines.oci_client import SdkClient
+from dlcontainer.engines.trial import Trial
 from tests.integration.oci import daemons
 from tests.integration.oci.conftest import Builder
 from tests.integration.test_leaks import traces
 from tests.integration.world import Built, World
 
+STEPS = ["system", "wheel", "image"]
+
 
 @pytest.fixture(scope="session")
 def expected(tiny_image: Built, world: World) -> dict[str, bool]:
     """Give what is checked of the image that Apptainer built, and the outcome."""
-    return {name: ok for name, (ok, _) in world.checks(tiny_image.image).items()}
+    found = {name: ok for name, (ok, _) in world.checks(tiny_image.image).items()}
+    assert "verify" in found
+    assert all(found.values())
+    return found
 
 
-def test_all_steps_run_and_the_wheels_are_known(built: dict[str, Any]) -> None:
-    assert built["ran"] == ["system", "wheel", "image"]
-    assert built["packages"] == ["dlctiny"]
+@pytest.fixture(scope="session")
+def archive(
+    built: Built, builder: Builder, tiny: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Built:
+    """Build the tiny recipe to a docker-archive, with what `built` kept."""
+    folder = tmp_path_factory.mktemp(f"{builder.service.kind} archive")
+    return builder.build(tiny, folder, "--to", "docker-archive")
+
+
+def seen(world: World, image: Path) -> dict[str, Any]:
+    return dict(json.loads(world.run("inspect", image, "--json").stdout))
+
+
+def test_all_steps_run_and_the_wheels_are_known(built: Built, builder: Builder) -> None:
+    recorded = built.recorded()
+    assert built.steps(kept=False) == STEPS
+    assert [wheel["name"] for wheel in recorded["python_packages"]] == ["dlctiny"]
+    assert recorded["engine"]["builder"] == builder.service.kind
+    assert recorded["oci"]["engine"].startswith(f"{builder.service.kind} ")
+    assert recorded["oci"]["pushed"] is None
 
 
 def test_validate_agrees_with_apptainers_own_image(
-    built: dict[str, Any], world: World, expected: dict[str, bool]
+    built: Built, world: World, expected: dict[str, bool]
 ) -> None:
-    checks = world.checks(Path(built["image"]))
+    checks = world.checks(built.image)
     assert {name: ok for name, (ok, _) in checks.items()} == expected
-    assert "verify" in expected
-    assert all(expected.values())
 
 
-def test_the_second_time_every_step_is_there(
-    built: dict[str, Any], builder: Builder, tiny: Path, tmp_path: Path
+def test_inspect_agrees_with_apptainers_own_image(
+    built: Built, tiny_image: Built, world: World
 ) -> None:
-    again = builder.build(tiny, tmp_path, outcome="docker-archive")
-    assert again["ran"] == []
-    assert again["kept"] == built["ran"]
-    assert again["packages"] == built["packages"]
+    ours, own = seen(world, built.image), seen(world, tiny_image.image)
+    bills = [part for part in ours["parts"] if part["kind"] == "sbom"]
+    assert [part["name"] for part in bills] == ["sbom.cdx.json"]
+    assert ours["sbom"] is own["sbom"] is True
+    assert ours["notes"] == own["notes"] == []
+    assert ours["manifest"]["digest"] == own["manifest"]["digest"]
+    assert ours["libraries"] == own["libraries"]
+    assert ours["environment"] == own["environment"]
+    theirs = {key: value for key, value in own["labels"].items() if key.startswith("org.open")}
+    assert theirs
+    assert ours["labels"].items() >= theirs.items()
+    names = [[package["name"] for package in one["contents"]["packages"]] for one in (ours, own)]
+    assert names[0] == names[1]
 
 
-def test_no_layer_and_no_word_of_the_image_holds_a_trace(
-    built: dict[str, Any], builder: Builder, tiny: Path, tmp_path: Path
+def test_an_archive_has_its_record_and_bill_beside_it(archive: Built) -> None:
+    stem = "tiny-1.0-local.docker-archive"
+    there = sorted(path.name for path in archive.image.parent.iterdir())
+    assert there == [f"{stem}{suffix}" for suffix in (".cdx.json", ".json", ".log", ".tar")]
+    recorded = archive.recorded()["image"]
+    assert recorded["file"] == f"{stem}.tar"
+    assert recorded["sha256"] == hashlib.sha256(archive.image.read_bytes()).hexdigest()
+    assert json.loads(archive.sbom.read_text())["bomFormat"] == "CycloneDX"
+
+
+def test_the_second_time_what_took_a_while_is_there(
+    archive: Built, built: Built, builder: Builder, tiny: Path
 ) -> None:
-    body = builder.build(tiny, tmp_path, outcome="docker-archive", fresh=True)
-    assert body["ran"] == ["system", "wheel", "image"]
-    words = [*traces(builder.world), daemons.PROXY.encode(), b"pip-report", b"routing.sh"]
-    archive = Path(body["image"])
-    with tarfile.open(archive) as tar:
+    assert "system" in archive.steps(kept=True)
+    assert archive.recorded()["python_packages"] == built.recorded()["python_packages"]
+    again = builder.build(tiny, archive.image.parent, "--to", "docker-archive")
+    assert again.body["found"] is True
+
+
+def test_summits_documented_way(
+    archive: Built,
+    world: World,
+    tried: Trial,
+    engine: apptainer.Apptainer,
+    tmp_path: Path,
+    expected: dict[str, bool],
+) -> None:
+    """By hand, on another machine: docker-archive -> SIF, with the engine alone."""
+    image = tmp_path / "by hand.sif"
+    source = f"docker-archive:{archive.image}"
+    spec = BuildSpec(definition=source, image=image, mode=tried.build_mode or "plain")
+    env = apptainer.environment(world.environ, tmpdir=tmp_path)
+    subprocess.run(engine.build_argv(spec), env=env, check=True, capture_output=True)
+    checks = world.checks(image, code=1)
+    # Its record is the archive's, not one of this file; all else holds.
+    failed = {name for name, (ok, _) in checks.items() if not ok}
+    assert failed == {"record"}
+    assert expected.keys() - checks.keys() <= {"manifest"}
+
+
+def test_no_layer_and_no_word_of_the_image_holds_a_trace(archive: Built, builder: Builder) -> None:
+    words = [*traces(builder.user), daemons.PROXY.encode(), b"pip-report", b"routing.sh"]
+    with tarfile.open(archive.image) as tar:
         contents = {member.name: file.read() for member in tar if (file := tar.extractfile(member))}
     layers = list(json.loads(contents["manifest.json"])[0]["Layers"])
-    assert len(layers) >= 4  # the base and three steps
+    assert len(layers) >= 3  # the base, a kept step, and what came after it
     # Every file of the image; the probe and the manifest may name the routing's own script.
     found = [
         (name, word) for name, content in contents.items() for word in words[:-2] if word in content
     ]
     assert found == []
     for layer in layers[1:]:
-        with tarfile.open(archive) as outer, tarfile.open(fileobj=outer.extractfile(layer)) as tar:
+        with (
+            tarfile.open(archive.image) as outer,
+            tarfile.open(fileobj=outer.extractfile(layer)) as tar,
+        ):
             names = [name.encode() for name in tar.getnames()]
         assert not [name for name in names if name.startswith((b"mnt", b"tmp/", b"var/tmp/"))]
         assert not [name for name in names for word in words if word in name]
 
 
 def test_the_image_in_the_store_says_what_the_dockerfile_says(
-    built: dict[str, Any], builder: Builder, client: SdkClient, tiny: Path, tmp_path: Path
+    built: Built, builder: Builder, client: SdkClient, tiny: Path, tmp_path: Path
 ) -> None:
-    body = builder.build(tiny, tmp_path, outcome="image")
+    body = builder.build(tiny, tmp_path, "--to", "image").body
+    assert body["image"] is None
     image = client.image(body["name"])
     assert image is not None
+    assert image.id.removeprefix("sha256:") == body["sha256"]
     assert image.environment == {
         "LANG": "C.UTF-8",
         "PATH": "/opt/tiny/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -86,10 +160,14 @@ def test_the_image_in_the_store_says_what_the_dockerfile_says(
     assert b"".join(said) == b"42\n"
     client.remove(container)
     assert client.containers("dlcontainer-test") == []
+    assert builder.build(tiny, tmp_path, "--to", "image").body["found"] is True
+    client.untag(body["name"])
+    assert builder.build(tiny, tmp_path, "--to", "image").body["found"] is False
+    client.untag(body["name"])
 
 
 def test_through_a_registry(
-    built: dict[str, Any],
+    built: Built,
     builder: Builder,
     client: SdkClient,
     registry: str,
@@ -99,10 +177,13 @@ def test_through_a_registry(
     expected: dict[str, bool],
 ) -> None:
     namespace = f"{registry}/{builder.service.kind}"
-    body = builder.build(tiny, tmp_path, registry=namespace)
-    checks = world.checks(Path(body["image"]))
+    made = builder.build(tiny, tmp_path, "--registry", namespace)
+    checks = world.checks(made.image)
     assert {name: ok for name, (ok, _) in checks.items()} == expected
-    pushed = f"{namespace}/tiny-1.0-local@{body['digest']}"
+    pushed = made.body["pushed"]
+    assert pushed.startswith(f"{namespace}/tiny-1.0-local@sha256:")
+    assert made.recorded()["oci"]["digest"] == pushed.partition("@")[2]
+    assert "sbom" in {part["kind"] for part in seen(world, made.image)["parts"]}
     lines: list[str] = []
     client.pull(pushed, lines.append, plain_http=True)
     image = client.image(pushed)

@@ -9,27 +9,7 @@ from tests.integration.world import World
 
 def as_user(plain: Builder, wheels: Path) -> World:
     found = f"{plain.world.environ.get('PIP_FIND_LINKS', '')} {wheels}".strip()
-    return plain.world.having(PIP_FIND_LINKS=found, **plain.service.variables)
-
-
-def test_by_an_archive_and_through_a_registry(
-    plain: Builder, registry: str, tiny: Path, wheels: Path, tmp_path: Path
-) -> None:
-    world, kind = as_user(plain, wheels), plain.service.kind
-    first = world.build(tiny, tmp_path / "archive", "--engine", kind, "--no-cache")
-    assert all(ok for ok, _ in world.checks(first.image).values())
-    recorded = first.recorded()
-    assert [wheel["name"] for wheel in recorded["python_packages"]] == ["dlctiny"]
-    assert [(step["name"], step["kept"]) for step in recorded["work"]] == [
-        ("system", None),
-        ("wheel", None),
-        ("image", None),
-    ]
-    argv = ("--engine", kind, "--registry", f"{registry}/story-{kind}")
-    second = world.build(tiny, tmp_path / "registry", *argv)
-    assert world.checks(second.image).keys() == world.checks(first.image).keys()
-    kept = {step["name"] for step in second.recorded()["work"] if step["kept"]}
-    assert "system" in kept
+    return plain.world.having(PIP_FIND_LINKS=found)
 
 
 def test_explain_looks_into_the_engines_store(
@@ -41,3 +21,13 @@ def test_explain_looks_into_the_engines_store(
     body = json.loads(world.run(*argv, "--explain", "--json").stdout)
     assert {step["step"]: step["cached"] for step in body["steps"]}["system"] is True
     assert list(tmp_path.glob("*.sif")) == []
+
+
+def test_what_apptainer_can_not_make_is_refused(world: World, tiny: Path, tmp_path: Path) -> None:
+    argv = ("build", tiny, "--site", "local", "-o", tmp_path)
+    for outcome in ("image", "docker-archive"):
+        said = world.run(*argv, "--to", outcome, code=2).stderr
+        assert f"--to {outcome}: Apptainer makes SIFs, and nothing else" in said
+        assert "--engine docker, or --engine podman" in said
+    assert "'oci'" in world.run(*argv, "--to", "oci", code=2).stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,97 @@
+"""Docker and Podman of an ordinary user with subordinate ids; and what a user without is told."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.engines import oci_connect
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.oci import OCI_KINDS, OciKind
+from tests.integration import accounts
+from tests.integration.accounts import NOBODY, Account
+from tests.integration.oci import daemons
+from tests.integration.world import World, write_tiny, write_wheel
+
+NAME = "dlcontainer-test"
+# slirp4netns, rootless Docker's network, needs it; distributions let everybody write to it.
+TUN = Path("/dev/net/tun")
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[Account]:
+    with accounts.with_ids(NAME) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def writable(device: Path) -> Iterator[None]:
+    mode = device.stat().st_mode
+    device.chmod(0o666)
+    try:
+        yield
+    finally:
+        device.chmod(mode)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", OCI_KINDS)
+def test_an_ordinary_user_builds_and_validates(
+    kind: OciKind, account: Account, engine: Apptainer
+) -> None:
+    with contextlib.ExitStack() as stack:
+        if kind == "docker":
+            stack.enter_context(writable(TUN))
+        user = stack.enter_context(accounts.world_of(account, engine))
+        service = stack.enter_context(daemons.running(kind, account))
+        client = oci_connect.connect(kind, service.variables, account.uid)
+        assert client.daemon.rootless is True
+        assert client.daemon.owner == NAME
+        client.close()
+        user = user.having(**service.variables)
+        lines = doctor(user)
+        assert f"without root; images in {client.daemon.storage}" in lines[kind]
+        assert lines[kind].startswith("ok ")
+        assert f"{kind} ids" not in lines
+        build(user, account, kind)
+
+
+def build(user: World, account: Account, kind: OciKind) -> None:
+    recipe = accounts.given(account, write_tiny(user.folder / "a tiny recipe"))
+    wheels = accounts.given(account, write_wheel(user.folder / "wheels").parent)
+    found = f"{user.environ.get('PIP_FIND_LINKS', '')} {wheels}".strip()
+    user = user.having(PIP_FIND_LINKS=found)
+    built = user.build(recipe, user.folder / "out", "--engine", kind)
+    assert built.recorded()["oci"]["engine"].startswith(f"{kind} ")
+    checks = user.checks(built.image)
+    assert all(ok for ok, _ in checks.values())
+    assert checks["verify"] == (True, "answer: answer 42")
+    assert list(Path(user.environ["TMPDIR"]).iterdir()) == []
+    assert built.image.stat().st_uid == account.uid
+
+
+def doctor(user: World) -> dict[str, str]:
+    """Give doctor's lines by name, each with what to type."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in user.run("doctor", code=None).stdout.splitlines():
+        if line[:5] in {"ok   ", "poor ", "bad  "}:
+            name = line[6:].partition(": ")[0]
+        found[name] = found.get(name, "") + line + "\n"
+    return found
+
+
+def test_who_has_no_subordinate_ids_is_told_what_to_type(engine: Apptainer) -> None:
+    with accounts.world_of(NOBODY, engine) as user, daemons.running("podman", NOBODY) as service:
+        lines = doctor(user.having(**service.variables))
+    assert lines["podman ids"].startswith("poor ")
+    assert "usermod --add-subuids 100000-165535 --add-subgids 100000-165535" in lines["podman ids"]
+    assert "podman system migrate" in lines["podman ids"]
+
+
+def test_whose_podman_does_not_run_is_told_what_to_type(engine: Apptainer) -> None:
+    with accounts.world_of(NOBODY, engine) as user:
+        lines = doctor(user.having(XDG_RUNTIME_DIR=user.folder))
+    assert "podman does not run here" in lines["podman"]
+    assert "systemctl --user start podman.socket" in lines["podman"]
