@@ -1,5 +1,6 @@
 """The host's apt configuration: its mirrors of a release, and how apt gets out."""
 
+import contextlib
 import re
 import shutil
 from collections.abc import Mapping
@@ -19,8 +20,13 @@ _APT_KEPT = re.compile(
     r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
 )
 
+# apt's lists of what the mirrors have, in the routing folder: they outlive a step, and leave
+# nothing in the image.
+LISTS = "apt-lists"
+
 # How apt works inside a build.
 _INSIDE = (
+    f'Dir::State::Lists "{ROUTING_FOLDER}/{LISTS}";',
     f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
     'Dir::Etc::SourceParts "/dev/null";',
     # Not every build can change to the user _apt; the image appears whole or not at all, so
@@ -122,6 +128,7 @@ def write(
     folder: Path, sources: tuple[AptSource, ...], settings: tuple[str, ...], *, has_ca: bool
 ) -> None:
     """Write apt's configuration for the inside of a build, its keyrings with it."""
+    _make_lists(folder)
     lines = []
     for number, source in enumerate(sources):
         keyring = None
@@ -138,11 +145,31 @@ def write(
     (folder / FILE).write_text("\n".join(config) + "\n")
 
 
+def _make_lists(folder: Path) -> None:
+    # apt would make these, but as another user where a daemon runs the steps: not to be removed.
+    for name in ("partial", "auxfiles"):
+        (folder / LISTS / name).mkdir(parents=True)
+
+
+def take_lists(source: Path, folder: Path) -> None:
+    """Move lists that apt has fetched and verified to where a build's apt begins with them.
+
+    It verifies them again. Where there are some already, or none can be taken, all stays as it is.
+    """
+    target = folder / LISTS
+    with contextlib.suppress(OSError):
+        if not any(target.glob("*InRelease")):
+            for path in source.glob("*_*"):
+                shutil.move(path, target / path.name)
+    shutil.rmtree(source, ignore_errors=True)
+
+
 def write_local(folder: Path) -> None:
     """Write apt's configuration for a build whose packages all lie in the routing's folder.
 
     They were checked against a lock: no signature says more.
     """
+    _make_lists(folder)
     line = f"deb [trusted=yes] file:{ROUTING_FOLDER} ./\n"
     (folder / "sources.list").write_text(line)
     (folder / FILE).write_text("\n".join(_INSIDE) + "\n")

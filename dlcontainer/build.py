@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import (
@@ -12,6 +12,7 @@ from dlcontainer import (
     failing,
     growing,
     preflight,
+    provenance,
     record,
     rootfs,
     routing,
@@ -21,6 +22,7 @@ from dlcontainer import (
 )
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
+from dlcontainer.beside import Beside, beside
 from dlcontainer.describing import Description
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.engines.base import StepSpec
@@ -38,7 +40,7 @@ from dlcontainer.routing import Routed
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Workbench
 from dlcontainer.workshop import Workshop
-from dlcontainer.workspace import settle, settling, workspace
+from dlcontainer.workspace import flush, settle, settling, workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,21 +90,31 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
     runner, progress = workshop.runner, Steps(workshop.progress)
-    with workspace(output, runner) as near, workspace(scratch, runner) as work:
+    with (
+        workspace(output, runner) as near,
+        workspace(scratch, runner) as work,
+        beside(runner) as aside,
+    ):
         log, image = near / "build.log", near / "image.sif"
         with failing.log_kept(log, output / f"{plan.name}.failed.log"):
             routed = shop.route(plan, workshop, work)
             base = shop.base(plan, workshop, routed, (work, log), progress)
             shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
             todo = _todo(plan, workshop, work, base, wishes.until)
-            with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
-                done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
+            said = shop.sources(plan, workshop, base, routed)
+            made = aside.start(lambda runner: provenance.gather(plan, replace(said, runner=runner)))
+            origin = (routed, base, aside)
+            with benches.opened(plan, workshop, origin, (work, log), progress) as bench:
+                done = _grow(
+                    plan, (bench, todo, routed, aside), progress, (workshop, output, wishes)
+                )
                 if wishes.until:
                     return None
                 with failing.packing(Failure(plan=plan, output=output), progress):
-                    described = shop.describe(plan, workshop, (bench, base, routed), done, work)
+                    described = shop.describe(plan, workshop, (bench, said, made), done, work)
                     bench.finish(image, described.sbom)
         progress.begin("record", "record")
+        aside.start(lambda _: flush(image))
         facts = _facts(plan, workshop, (routed, described, base), image, (done, progress), start)
         written = record.write(near / "record.json", facts)
         shutil.copyfile(described.sbom, near / "sbom.json")
@@ -203,13 +215,12 @@ def _todo(
 
 def _grow(
     plan: Plan,
-    workshop: Workshop,
-    made: tuple[Workbench, Sequence[StepWork], Routed],
+    made: tuple[Workbench, Sequence[StepWork], Routed, Beside],
     progress: Steps,
-    asked: tuple[Path, Wishes],
+    asked: tuple[Workshop, Path, Wishes],
 ) -> list[Done]:
-    bench, todo, routed = made
-    output, wishes = asked
+    bench, todo, routed, aside = made
+    workshop, output, wishes = asked
     try:
         return growing.grow(
             bench,
@@ -221,6 +232,7 @@ def _grow(
                 worth_keeping_s=workshop.worth_keeping_s,
                 fresh=wishes.fresh,
                 keep_last=wishes.until is not None,
+                later=lambda keeping: aside.start(lambda _: keeping()),
             ),
         )
     except BuildError as error:

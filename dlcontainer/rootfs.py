@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import emulation, lockedbase
+from dlcontainer import aptconfig, emulation, lockedbase
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
 from dlcontainer.fields import ARCHES, DEBIAN_ARCH, Arch
@@ -149,6 +149,7 @@ def _make(
         # Root's mmdebstrap mounts /proc and the like: they end with it, however it ends.
         argv = ["unshare", "--mount", *argv]
     _run(maker, argv, {**env, **routed.environment}, (work, log))
+    aptconfig.take_lists(work / "lists", routed.folder)
     if bundle is not None:
         lockedbase.check(bundle.lock, tar)
     clean = work / "clean.tar"
@@ -222,6 +223,8 @@ def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) 
             '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
             f"--setup-hook=printf '%s\\n' {listed} > \"$1\"/etc/apt/sources.list",
             '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
+            # The steps' apt begins with these: it asks whether they still hold, and fetches none.
+            f"--customize-hook=copy-out /var/lib/apt/lists {quote(str(target.parent))}",
         ]
     argv += [
         # Nothing of this host: its resolver, its name, its apt settings.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import stepwork
+from dlcontainer.beside import Beside
 from dlcontainer.contents import Tree, Unpacked
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
@@ -15,7 +16,7 @@ from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.stepcache import StepCache
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import DamagedError, Kept, Packages
+from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages
 
 # Between steps: quick to write and to read, thrown away some day.
 KEEP_SQUASH = ("-comp", "lz4")
@@ -59,6 +60,7 @@ class Tools:
     version: str
     environ: Mapping[str, str]
     runner: Runner
+    beside: Beside
     on_line: Callable[[str], None]
     log: Path
 
@@ -101,19 +103,29 @@ class Sandbox:
     def begin(self, parent: Kept | None) -> None:
         """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
         (self.work / "nothing").mkdir(exist_ok=True)
-        head = self.origin
-        if parent is not None:
-            packed = self.cache.fetch(parent.key, self.work)
-            if packed is None:
-                raise DamagedError(parent.key)
-            link = self.work / "parent.sqfs"
-            link.unlink(missing_ok=True)
-            link.symlink_to(packed)
-            head = f"Bootstrap: localimage\nFrom: {link.name}\n"
-        self._engine(head, self.tree, {})
-        if parent is not None:
-            (self.work / "parent.sqfs").unlink()
+        if parent is None:
+            self._engine(self.origin, self.tree, {})
+        else:
+            self._unpack(parent)
         self._binds = [*self.routing, *_private_tmp(self.work)]
+
+    def _unpack(self, parent: Kept) -> None:
+        packed = self.cache.fetch(parent.key, self.work)
+        if packed is None:
+            raise DamagedError(parent.key)
+        # Checked while it is unpacked: nothing of the tree is used before both are done.
+        whole = self.tools.beside.start(lambda _: self.cache.is_whole(parent.key, packed))
+        link = self.work / "parent.sqfs"
+        link.unlink(missing_ok=True)
+        link.symlink_to(packed)
+        try:
+            self._engine(f"Bootstrap: localimage\nFrom: {link.name}\n", self.tree, {})
+        except CommandFailedError:
+            if whole.result():
+                raise
+        if not whole.result():
+            raise DamagedError(parent.key)
+        link.unlink()
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script as the tree's root."""
@@ -121,8 +133,8 @@ class Sandbox:
         with stepwork.laid_out(step, folder) as script:
             self._run(self._inside("dumb", "/bin/sh", script), {})
 
-    def keep(self, step: StepWork, packages: Packages) -> Kept:
-        """Pack the tree quickly and keep it."""
+    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+        """Pack the tree quickly, and give what keeps that."""
         return self.cache.keep(step, packages, lambda out: self._pack(out, KEEP_SQUASH, {}))
 
     def files(self) -> Tree:
@@ -141,6 +153,7 @@ class Sandbox:
         packed = self.work / "tree.sqfs"
         values = {"DLC_METADATA": str(folder), **self._dated, **self._sorted()}
         self._pack(packed, self.squash, values)
+        identity = self.tools.beside.start(lambda _: _sha256(packed))
         (self.work / "definition").write_text(self.text)
         inspection = metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)
@@ -159,8 +172,7 @@ class Sandbox:
                     raise
                 # Older engines do not know this kind of part: the bill is inside all the same.
                 self.tools.on_line("the engine knows no bills of materials: none in the SIF's list")
-        with packed.open("rb") as file:
-            sif.settle(target, hashlib.file_digest(file, "sha256").digest(), self.moment)
+        sif.settle(target, identity.result(), self.moment)
         packed.unlink()
         target.chmod(0o755)
 
@@ -213,6 +225,11 @@ class Sandbox:
         tmp = self.work / "tmp"
         tmp.mkdir(exist_ok=True)
         return apptainer.environment(self.tools.environ, tmpdir=tmp)
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _private_tmp(work: Path) -> list[tuple[Path, str]]:
