@@ -11,6 +11,7 @@ from dlcontainer import (
     earlier,
     failing,
     growing,
+    prefetch,
     preflight,
     provenance,
     record,
@@ -30,9 +31,10 @@ from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
 from dlcontainer.failing import Failure
 from dlcontainer.formats import context
-from dlcontainer.growing import Done
+from dlcontainer.growing import Done, Policy
 from dlcontainer.hints import suggest
 from dlcontainer.plan import Plan
+from dlcontainer.prefetch import Supplies
 from dlcontainer.progress import Steps
 from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
@@ -98,6 +100,10 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
         log, image = near / "build.log", near / "image.sif"
         with failing.log_kept(log, output / f"{plan.name}.failed.log"):
             routed = shop.route(plan, workshop, work)
+            context.stage(plan, work / "context")
+            fetched = prefetch.begin(
+                plan, workshop, routed, work / "context", aside, fresh=wishes.fresh
+            )
             base = shop.base(plan, workshop, routed, (work, log), progress)
             shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
             todo = _todo(plan, workshop, work, base, wishes.until)
@@ -105,9 +111,8 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
             made = aside.start(lambda runner: provenance.gather(plan, replace(said, runner=runner)))
             origin = (routed, base, aside)
             with benches.opened(plan, workshop, origin, (work, log), progress) as bench:
-                done = _grow(
-                    plan, (bench, todo, routed, aside), progress, (workshop, output, wishes)
-                )
+                policy = _policy(plan, (workshop, output, wishes), routed, (aside, fetched))
+                done = _grow(bench, todo, progress, policy, wishes)
                 if wishes.until:
                     return None
                 with failing.packing(Failure(plan=plan, output=output), progress):
@@ -199,7 +204,6 @@ def _todo(
     base: BaseTree | BaseImage,
     until: str | None,
 ) -> list[StepWork]:
-    context.stage(plan, work / "context")
     root = shop.root(plan, workshop, base if isinstance(base, BaseTree) else None)
     todo = stepwork.work(plan, work / "context", root, workshop.pins)
     earlier.note_inputs(plan, workshop, explaining.inputs_of(todo, root))
@@ -213,28 +217,30 @@ def _todo(
     return todo[: names.index(until) + 1]
 
 
-def _grow(
+def _policy(
     plan: Plan,
-    made: tuple[Workbench, Sequence[StepWork], Routed, Beside],
-    progress: Steps,
     asked: tuple[Workshop, Path, Wishes],
-) -> list[Done]:
-    bench, todo, routed, aside = made
+    routed: Routed,
+    beside_it: tuple[Beside, Supplies],
+) -> Policy:
     workshop, output, wishes = asked
+    aside, fetched = beside_it
+    return Policy(
+        failure=Failure(plan=plan, output=output),
+        installed=lambda: routing.take_installed(routed),
+        worth_keeping_s=workshop.worth_keeping_s,
+        fresh=wishes.fresh,
+        keep_last=wishes.until is not None,
+        later=lambda keeping: aside.start(lambda _: keeping()),
+        handed=fetched.handed,
+    )
+
+
+def _grow(
+    bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Policy, wishes: Wishes
+) -> list[Done]:
     try:
-        return growing.grow(
-            bench,
-            todo,
-            progress,
-            growing.Policy(
-                failure=Failure(plan=plan, output=output),
-                installed=lambda: routing.take_installed(routed),
-                worth_keeping_s=workshop.worth_keeping_s,
-                fresh=wishes.fresh,
-                keep_last=wishes.until is not None,
-                later=lambda keeping: aside.start(lambda _: keeping()),
-            ),
-        )
+        return growing.grow(bench, todo, progress, policy)
     except BuildError as error:
         if wishes.on_failure is not None:
             wishes.on_failure(bench, error)

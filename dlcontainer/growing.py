@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from dlcontainer import failures
@@ -25,7 +26,8 @@ class Policy:
 
     `failure` makes the error of a step that failed; `installed` tells what the step that just ran
     has installed; `fresh`: nothing kept is taken; `keep_last`: the last step's result is kept too;
-    `later` does what of keeping needs the tree no more, beside the next step.
+    `later` does what of keeping needs the tree no more, beside the next step; `handed` lets a step
+    find what was fetched for it.
     """
 
     failure: Failure
@@ -34,6 +36,7 @@ class Policy:
     fresh: bool = False
     keep_last: bool = False
     later: Callable[[Keeping], object] = lambda keeping: keeping()
+    handed: Callable[[StepWork], AbstractContextManager[None]] = lambda _: nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,10 +49,12 @@ class Done:
     packages: Packages
 
 
-def reached(bench: Workbench, todo: Sequence[StepWork]) -> tuple[int, Kept | None]:
+def reached(
+    recall: Callable[[str], Kept | None], todo: Sequence[StepWork]
+) -> tuple[int, Kept | None]:
     """Find how many steps are done already, and the kept result that holds them."""
     for number in range(len(todo), 0, -1):
-        kept = bench.recall(todo[number - 1].key)
+        kept = recall(todo[number - 1].key)
         if kept is not None:
             return number, kept
     return 0, None
@@ -69,7 +74,8 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
         progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
         began = time.monotonic()
         try:
-            bench.run(step)
+            with policy.handed(step):
+                bench.run(step)
         except CommandFailedError as error:
             raise policy.failure(step, error) from None
         seconds = time.monotonic() - began
@@ -120,7 +126,7 @@ def _taken(step: StepWork, kept: Kept | None) -> Done:
 
 def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> int:
     while True:
-        number, parent = reached(bench, todo)
+        number, parent = reached(bench.recall, todo)
         if parent is None:
             progress.begin("unpack", "unpack the base")
         else:

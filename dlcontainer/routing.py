@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -37,6 +37,7 @@ CA_VARIABLES = (
 )
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 PIP_REPORT = "pip-report.json"
+PIP_CONFIG = "pip.conf"
 SCRIPT = ROUTING_SCRIPT.removeprefix(f"{ROUTING_FOLDER}/")
 
 
@@ -56,6 +57,8 @@ class Routed:
     notes: tuple[str, ...]
     # Where all packages come from, and nowhere else; None: from mirrors and indexes.
     bundle: Bundle | None = None
+    # name of a recipe's upstream -> address; empty: not to be had
+    upstreams: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def nothing(cls, folder: Path) -> "Routed":
@@ -137,11 +140,12 @@ def prepare(
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
     pip = pip_of(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
-    lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/pip.conf")
-    notes = []
+    lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")
+    notes, upstreams = [], {}
     for name, upstream in plan.recipe.upstreams.items():
         url, note = upstream_of(routing, str(upstream.url), proxies, ca)
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
+        upstreams[name] = url
         notes += [note] if note else []
     (folder / SCRIPT).write_text("\n".join(lines) + "\n")
     return Routed(
@@ -153,6 +157,7 @@ def prepare(
         ca=ca,
         traces=_traces(plan, host, sources, pip, proxies, folder),
         notes=tuple(notes),
+        upstreams=upstreams,
     )
 
 
@@ -263,7 +268,7 @@ def pip_of(routing: Routing, host: Host) -> PipSettings:
 
 def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
     text, binds = pipconfig.inside(pip, ROUTING_FOLDER)
-    (folder / "pip.conf").write_text(text)
+    (folder / PIP_CONFIG).write_text(text)
     for _, target in binds:
         (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir()
     return binds
