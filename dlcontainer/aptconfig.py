@@ -148,7 +148,7 @@ def write(
 def _make_lists(folder: Path) -> None:
     # apt would make these, but as another user where a daemon runs the steps: not to be removed.
     for name in ("partial", "auxfiles"):
-        (folder / LISTS / name).mkdir(parents=True)
+        (folder / LISTS / name).mkdir(parents=True, exist_ok=True)
 
 
 def take_lists(source: Path, folder: Path) -> None:

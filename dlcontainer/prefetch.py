@@ -96,7 +96,8 @@ def _wanted(plan: Plan, workshop: Workshop, staged: Path, *, fresh: bool) -> lis
 
 
 def _has_other_python(plan: Plan) -> bool:
-    return plan.recipe.interpreter != type(plan.recipe).model_fields["interpreter"].default
+    usual: str = type(plan.recipe).model_fields["interpreter"].default
+    return str(plan.recipe.interpreter) != usual
 
 
 def _not_kept(todo: Sequence[StepWork], plan: Plan, workshop: Workshop) -> set[str]:
