@@ -76,7 +76,7 @@ def fair(bench: Bench) -> float:
         on_wait=lambda _: None,
     )
     base = prepare(settled, routed, maker, bench.fresh("fair-work"), work / "log")
-    # Lists that the base's maker hands to our steps are no part of a base: here apt fetches its own.
+    # Lists that the base's maker hands to our steps are no part of a base: apt fetches its own.
     for path in (routed.folder / aptconfig.LISTS).glob("*_*"):
         path.unlink()
     (work / base.path.name).symlink_to(base.path)
