@@ -76,10 +76,10 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
         try:
             with policy.handed(step):
                 bench.run(step)
+                seconds = time.monotonic() - began
+                packages = policy.installed()
         except CommandFailedError as error:
             raise policy.failure(step, error) from None
-        seconds = time.monotonic() - began
-        packages = policy.installed()
         # The last one describes the image to itself: another with each plan, and quick.
         worth = seconds >= policy.worth_keeping_s and step.number < step.total
         if policy.keep_last and step is todo[-1]:
