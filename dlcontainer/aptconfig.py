@@ -23,10 +23,16 @@ _APT_KEPT = re.compile(
 # apt's lists of what the mirrors have, in the routing folder: they outlive a step, and leave
 # nothing in the image.
 LISTS = "apt-lists"
+_WITH_LISTS = "apt-with-lists.conf"
+# What a step's script says. Where a daemon runs it, the folder's owner is not the step's root, and
+# could not remove what apt leaves there: apt's lists then lie where they always do.
+SETTING = (
+    f"export APT_CONFIG={ROUTING_FOLDER}/{FILE}",
+    f"[ ! -O {ROUTING_FOLDER}/{LISTS} ] || export APT_CONFIG={ROUTING_FOLDER}/{_WITH_LISTS}",
+)
 
 # How apt works inside a build.
 _INSIDE = (
-    f'Dir::State::Lists "{ROUTING_FOLDER}/{LISTS}";',
     f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
     'Dir::Etc::SourceParts "/dev/null";',
     # Not every build can change to the user _apt; the image appears whole or not at all, so
@@ -128,7 +134,7 @@ def write(
     folder: Path, sources: tuple[AptSource, ...], settings: tuple[str, ...], *, has_ca: bool
 ) -> None:
     """Write apt's configuration for the inside of a build, its keyrings with it."""
-    _make_lists(folder)
+    (folder / LISTS / "partial").mkdir(parents=True, exist_ok=True)
     lines = []
     for number, source in enumerate(sources):
         keyring = None
@@ -143,12 +149,8 @@ def write(
     if has_ca:
         config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
     (folder / FILE).write_text("\n".join(config) + "\n")
-
-
-def _make_lists(folder: Path) -> None:
-    # apt would make these, but as another user where a daemon runs the steps: not to be removed.
-    for name in ("partial", "auxfiles"):
-        (folder / LISTS / name).mkdir(parents=True, exist_ok=True)
+    config.append(f'Dir::State::Lists "{ROUTING_FOLDER}/{LISTS}";')
+    (folder / _WITH_LISTS).write_text("\n".join(config) + "\n")
 
 
 def take_lists(source: Path, folder: Path) -> None:
@@ -169,7 +171,6 @@ def write_local(folder: Path) -> None:
 
     They were checked against a lock: no signature says more.
     """
-    _make_lists(folder)
     line = f"deb [trusted=yes] file:{ROUTING_FOLDER} ./\n"
     (folder / "sources.list").write_text(line)
     (folder / FILE).write_text("\n".join(_INSIDE) + "\n")

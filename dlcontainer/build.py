@@ -11,12 +11,12 @@ from dlcontainer import (
     earlier,
     failing,
     growing,
+    pipreport,
     prefetch,
     preflight,
     provenance,
     record,
     rootfs,
-    routing,
     sbom,
     shortcuts,
     stepwork,
@@ -227,7 +227,7 @@ def _policy(
     aside, fetched = beside_it
     return Policy(
         failure=Failure(plan=plan, output=output),
-        installed=lambda: routing.take_installed(routed),
+        installed=lambda: pipreport.take_installed(routed),
         worth_keeping_s=workshop.worth_keeping_s,
         fresh=wishes.fresh,
         keep_last=wishes.until is not None,

@@ -4,14 +4,10 @@ None of it is content. It reaches the build as one folder, bound where the steps
 leaves nothing in the text, the digest or the image.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from dlcontainer import aptconfig, emulation, pipconfig
 from dlcontainer import bundle as bundles
@@ -75,44 +71,6 @@ class Routed:
         )
 
 
-def installed(routed: Routed) -> tuple[dict[str, str], ...]:
-    """List the wheels that pip took in the build: name, version, sha256; no address."""
-    try:
-        report = json.loads((routed.folder / PIP_REPORT).read_text())
-    except FileNotFoundError:
-        return ()
-    found = [
-        {
-            "name": str(item["metadata"]["name"]),
-            "version": str(item["metadata"]["version"]),
-            "sha256": _wheel_sha256(item["download_info"], routed),
-        }
-        for item in report["install"]
-    ]
-    return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
-
-
-def take_installed(routed: Routed) -> tuple[dict[str, str], ...]:
-    """List the wheels that the step before took, and forget them: the next step has its own."""
-    found = installed(routed)
-    (routed.folder / PIP_REPORT).unlink(missing_ok=True)
-    return found
-
-
-def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
-    """Give a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
-    given = info.get("archive_info", {}).get("hashes", {}).get("sha256")
-    if given:
-        return str(given)
-    path = unquote(urlsplit(info["url"]).path)
-    for folder, target in routed.binds:
-        wheel = folder / path.removeprefix(f"{target}/")
-        if path.startswith(f"{target}/") and wheel.is_file():
-            with wheel.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-    return ""
-
-
 def prepare(
     plan: Plan, host: Host, runner: Runner, folder: Path, bundle: Bundle | None = None
 ) -> Routed:
@@ -136,7 +94,7 @@ def prepare(
         return _from_bundle(plan, host, (folder, bundle, runner), lines, (proxies, ca))
     sources, settings = aptconfig.read(plan, host, runner, proxies)
     if sources:
-        lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/{aptconfig.FILE}")
+        lines += aptconfig.SETTING
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
     pip = pip_of(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]

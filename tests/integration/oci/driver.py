@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import growing, ocibase, ocibench, record, routing, stepwork, workshop
+from dlcontainer import growing, ocibase, ocibench, pipreport, record, stepwork, workshop
 from dlcontainer.cli.world import World
 from dlcontainer.engines import apptainer, oci_connect, trial
 from dlcontainer.engines.oci import OciKind
@@ -100,7 +100,7 @@ def build(order: Order) -> dict[str, object]:
                 progress,
                 Policy(
                     failure=_failure,
-                    installed=lambda: routing.take_installed(routed),
+                    installed=lambda: pipreport.take_installed(routed),
                     worth_keeping_s=0.0,
                     keep_last=True,
                     fresh=order.fresh,
