@@ -26,6 +26,11 @@ class Task(Generic[T]):
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @property
+    def runs(self) -> bool:
+        """Tell whether it has not ended yet."""
+        return self._thread is not None and self._thread.is_alive()
+
     def join(self) -> None:
         """Wait for its end, whatever that is."""
         if self._thread is not None:

@@ -7,7 +7,7 @@ here can fail a build: a step whose wheels did not come fetches them itself.
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class Supplies:
 
     folder: Path
     coming: dict[str, Task[None]]
+    on_note: Callable[[str], None]
 
     @contextlib.contextmanager
     def handed(self, step: StepWork) -> Iterator[None]:
@@ -57,6 +58,8 @@ class Supplies:
     def _came(self, name: str) -> bool:
         if name not in self.coming:
             return False
+        if self.coming[name].runs:
+            self.on_note(f"the wheels of '{name}' are still on their way")
         try:
             self.coming[name].result()
         except (CommandFailedError, CommandEndedError, CommandNotFoundError, OSError):
@@ -70,7 +73,7 @@ def begin(
     plan: Plan, workshop: Workshop, routed: Routed, staged: Path, beside: Beside, *, fresh: bool
 ) -> Supplies:
     """Begin to fetch the wheels of the steps that will be run; `staged` as in `stepwork.work`."""
-    supplies = Supplies(folder=routed.folder, coming={})
+    supplies = Supplies(folder=routed.folder, coming={}, on_note=workshop.progress.note)
     for step in _wanted(plan, workshop, staged, fresh=fresh):
         folder = routed.folder / _WHEELS / step.name
         folder.mkdir(parents=True)

@@ -12,7 +12,9 @@ from tests.fakes import RecordingRunner
 
 def test_what_is_started_gives_its_result_or_its_error() -> None:
     with beside(RecordingRunner()) as work:
-        assert work.start(lambda _: 7).result() == 7
+        first = work.start(lambda _: 7)
+        assert first.result() == 7
+        assert not first.runs
         task = work.start(lambda _: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             task.result()

@@ -13,7 +13,7 @@ from dlcontainer.routing import Routed
 from dlcontainer.shell import CommandFailedError
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workshop import Workshop
-from tests.fakes import RecordingRunner, completed
+from tests.fakes import Quiet, RecordingRunner, completed
 from tests.values import folder_of, host, plan_of, site_of
 
 STEPS = [
@@ -54,7 +54,7 @@ def begin(plan: Plan, routed: Routed, runner: RecordingRunner, tmp_path: Path) -
         runner=runner,
         cache=tmp_path / "cache",
         templates=(),
-        progress=None,  # type: ignore[arg-type]
+        progress=Quiet(),
     )
     work = Beside(runner=runner)
     supplies = prefetch.begin(plan, workshop, routed, tmp_path / "staged", work, fresh=False)
