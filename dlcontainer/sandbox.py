@@ -17,6 +17,7 @@ from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.stepcache import StepCache
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages
+from dlcontainer.workspace import remove
 
 # Between steps: quick to write and to read, thrown away some day.
 KEEP_SQUASH = ("-comp", "lz4")
@@ -154,6 +155,8 @@ class Sandbox:
         values = {"DLC_METADATA": str(folder), **self._dated, **self._sorted()}
         self._pack(packed, self.squash, values)
         identity = self.tools.beside.start(lambda _: _sha256(packed))
+        # Tens of thousands of files: they go while the image is put together.
+        self.tools.beside.start(lambda runner: remove(self.tree, runner))
         (self.work / "definition").write_text(self.text)
         inspection = metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)
