@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 
 from statistics import median
 
+from benchmarks.build_anchors import RECIPE, Bench, fair, mode, plain, sizes
 from benchmarks.sampling import (
     Row,
     Samples,
@@ -37,39 +37,11 @@ from benchmarks.sampling import (
     spread,
     table,
 )
-from dlcontainer import routing
-from dlcontainer.basemaker import BaseMaker
 from dlcontainer.cli.world import World
-from dlcontainer.engines import apptainer, trial
-from dlcontainer.engines.apptainer import SQUASH
-from dlcontainer.engines.base import BuildSpec
-from dlcontainer.formats import context, texts
 from dlcontainer.machine import find_program
-from dlcontainer.plan import Plan
-from dlcontainer.preflight import choose_tmpdir
-from dlcontainer.rootfs import prepare
-from dlcontainer.routing import Routed
 from dlcontainer.shell import ProcessRunner
 
-RECIPE = "pytorch"
 PLAIN, FAIR, COLD, STEP, NOTHING = "plain", "fair", "cold", "last step changed", "nothing changed"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
-    """A user with an empty home below `folder`, and what the engine needs there."""
-
-    folder: Path
-    environ: Mapping[str, str]
-    world: World
-    runner: ProcessRunner
-
-    def fresh(self, name: str) -> Path:
-        """Give an empty folder."""
-        path = self.folder / name
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(parents=True)
-        return path
 
 
 def main() -> None:
@@ -79,8 +51,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=options.folder) as name:
         bench = _prepare(Path(name))
         samples = _sample(bench, options.n)
-        sizes = _sizes(bench)
-    rows = _rows(samples, sizes)
+        packed = sizes(bench)
+    rows = _rows(samples, packed)
     facts = machine_facts()
     if options.json:
         body = {
@@ -89,7 +61,7 @@ def main() -> None:
             "machine": facts,
             "rows": [row_as_json(row) for row in rows],
             "samples_s": samples,
-            "sizes_mb": sizes,
+            "sizes_mb": packed,
         }
         print(json.dumps(body, indent=1))
         return
@@ -145,7 +117,7 @@ def _sample(bench: Bench, rounds: int) -> Samples:
     """Run all once a round; ours go in their order, the anchors before or after them in turn."""
     samples: Samples = {name: [] for name in (PLAIN, FAIR, COLD, STEP, NOTHING)}
     for number in range(rounds + 1):
-        anchors: list[tuple[str, Callable[[Bench], float]]] = [(PLAIN, _plain), (FAIR, _fair)]
+        anchors: list[tuple[str, Callable[[Bench], float]]] = [(PLAIN, plain), (FAIR, fair)]
         ours = [(COLD, _cold), (STEP, _step), (NOTHING, _nothing)]
         for name, action in [*anchors, *ours] if number % 2 else [*ours, *anchors]:
             seconds = action(bench)
@@ -163,8 +135,11 @@ def _build(bench: Bench, *more: str) -> float:
 
 
 def _cold(bench: Bench) -> float:
-    bench.fresh("cache")
+    cache = bench.fresh("cache")
     bench.fresh("ours")
+    mode(bench)
+    # The anchors are told how the engine works here; so are we.
+    shutil.copytree(bench.folder / "trial", cache / "dlcontainer")
     return _build(bench)
 
 
@@ -175,102 +150,6 @@ def _step(bench: Bench) -> float:
 def _nothing(bench: Bench) -> float:
     _build(bench, "--set", "versions.note=2")
     return _build(bench, "--set", "versions.note=2")
-
-
-def _plan(bench: Bench) -> Plan:
-    return bench.world.plan(RECIPE, "local")
-
-
-def _plain(bench: Bench) -> float:
-    """Build as Apptainer's users do by hand: debootstrap, its own settings."""
-    plan = _plan(bench)
-    work = bench.fresh("plain")
-    routed = _routed(bench, plan, work)
-    text = texts.text(plan, "apptainer", bench.world.resources.template_folders())
-    base = plan.recipe.base
-    head = f"Bootstrap: debootstrap\nOSVersion: {base.release}\nMirrorURL: {_mirror(routed)}\n"
-    definition = head + text[text.index("%files") :]
-    return _engine(
-        bench,
-        plan,
-        (work, routed),
-        definition,
-        BuildSpec(definition="a.def", image=work / "a.sif", mode=_mode(bench), binds=routed.binds),
-    )
-
-
-def _fair(bench: Bench) -> float:
-    """Build with the same base maker, squash settings and folder as ours, in one go."""
-    plan = _plan(bench)
-    work = bench.fresh("fair")
-    routed = _routed(bench, plan, work)
-    start = time.perf_counter()
-    maker = BaseMaker(
-        host=bench.world.host,
-        runner=bench.runner,
-        cache=bench.fresh("fair-cache"),
-        on_line=lambda _: None,
-        on_wait=lambda _: None,
-    )
-    base = prepare(plan, routed, maker, bench.fresh("fair-work"), work / "log")
-    (work / base.path.name).symlink_to(base.path)
-    made = time.perf_counter() - start
-    definition = texts.text(plan, "apptainer", bench.world.resources.template_folders())
-    spec = BuildSpec(
-        definition="a.def",
-        image=work / "a.sif",
-        mode=_mode(bench),
-        binds=routed.binds,
-        squash=SQUASH,
-    )
-    return made + _engine(bench, plan, (work, routed), definition, spec)
-
-
-def _engine(
-    bench: Bench, plan: Plan, places: tuple[Path, Routed], definition: str, spec: BuildSpec
-) -> float:
-    work, _ = places
-    (work / spec.definition).write_text(definition)
-    context.stage(plan, work)
-    folder = choose_tmpdir(plan, bench.world.host, None) if spec.squash else Path("/tmp")
-    with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=folder) as scratch:
-        inner = Path(scratch) / "inner-tmp"
-        inner.mkdir(mode=0o1777)
-        binds = (*spec.binds, (inner, "/tmp"))
-        env = apptainer.environment(bench.environ, tmpdir=Path(scratch))
-        argv = apptainer.find(bench.environ).build_argv(replace(spec, binds=binds))
-        done = bench.runner(argv, env=env, cwd=work, log=work / "log")
-    return done.elapsed
-
-
-def _routed(bench: Bench, plan: Plan, work: Path) -> Routed:
-    folder = work / "routing"
-    folder.mkdir()
-    return routing.prepare(plan, bench.world.host, bench.runner, folder)
-
-
-def _mirror(routed: Routed) -> str:
-    if not routed.apt_sources:
-        raise SystemExit("this machine has no apt sources of its release")
-    return routed.apt_sources[0].uri
-
-
-def _mode(bench: Bench) -> str:
-    engine = apptainer.find(bench.environ)
-    tried = trial.require(bench.folder / "trial", engine, bench.world.host, bench.runner)
-    return tried.build_mode or "plain"
-
-
-def _sizes(bench: Bench) -> dict[str, float]:
-    """Pack our image's content as the engine would by itself; tell both sizes in MB."""
-    (ours,) = (bench.folder / "ours").glob("*.sif")
-    target = bench.folder / "gzip.sif"
-    engine = apptainer.find(bench.environ)
-    argv = [str(engine.program), "build", "--disable-cache"]
-    argv += apptainer.BUILD_MODES[_mode(bench)]
-    env = apptainer.environment(bench.environ, tmpdir=bench.fresh("gzip"))
-    bench.runner([*argv, str(target), str(ours)], env=env)
-    return {"ours": ours.stat().st_size / 1e6, "default": target.stat().st_size / 1e6}
 
 
 def _rows(samples: Samples, sizes: Mapping[str, float]) -> list[Row]:

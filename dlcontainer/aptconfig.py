@@ -1,5 +1,6 @@
 """The host's apt configuration: its mirrors of a release, and how apt gets out."""
 
+import contextlib
 import re
 import shutil
 from collections.abc import Mapping
@@ -17,6 +18,17 @@ FILE = "apt.conf"
 # Settings of the host's apt that reach the build's: how it gets out, and which dates it accepts.
 _APT_KEPT = re.compile(
     r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
+)
+
+# apt's lists of what the mirrors have, in the routing folder: they outlive a step, and leave
+# nothing in the image.
+LISTS = "apt-lists"
+_WITH_LISTS = "apt-with-lists.conf"
+# What a step's script says. Where a daemon runs it, the folder's owner is not the step's root, and
+# could not remove what apt leaves there: apt's lists then lie where they always do.
+SETTING = (
+    f"export APT_CONFIG={ROUTING_FOLDER}/{FILE}",
+    f"[ ! -O {ROUTING_FOLDER}/{LISTS} ] || export APT_CONFIG={ROUTING_FOLDER}/{_WITH_LISTS}",
 )
 
 # How apt works inside a build.
@@ -122,6 +134,7 @@ def write(
     folder: Path, sources: tuple[AptSource, ...], settings: tuple[str, ...], *, has_ca: bool
 ) -> None:
     """Write apt's configuration for the inside of a build, its keyrings with it."""
+    (folder / LISTS / "partial").mkdir(parents=True, exist_ok=True)
     lines = []
     for number, source in enumerate(sources):
         keyring = None
@@ -136,6 +149,21 @@ def write(
     if has_ca:
         config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
     (folder / FILE).write_text("\n".join(config) + "\n")
+    config.append(f'Dir::State::Lists "{ROUTING_FOLDER}/{LISTS}";')
+    (folder / _WITH_LISTS).write_text("\n".join(config) + "\n")
+
+
+def take_lists(source: Path, folder: Path) -> None:
+    """Move lists that apt has fetched and verified to where a build's apt begins with them.
+
+    It verifies them again. Where there are some already, or none can be taken, all stays as it is.
+    """
+    target = folder / LISTS
+    with contextlib.suppress(OSError):
+        if not any(target.glob("*InRelease")):
+            for path in source.glob("*_*"):
+                shutil.move(path, target / path.name)
+    shutil.rmtree(source, ignore_errors=True)
 
 
 def write_local(folder: Path) -> None:

@@ -86,6 +86,8 @@ def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) 
             '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
             f"--setup-hook=printf '%s\\n' {listed} > \"$1\"/etc/apt/sources.list",
             '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
+            # The steps' apt begins with these: it asks whether they still hold, and fetches none.
+            f"--customize-hook=copy-out /var/lib/apt/lists {quote(str(target.parent))}",
         ]
     argv += [
         # Nothing of this host: its resolver, its name, its apt settings.

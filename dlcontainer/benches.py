@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dlcontainer import ocibase, ocibench, sorting
 from dlcontainer import workshop as shop
+from dlcontainer.beside import Beside
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.fields import OCI_ARCH
 from dlcontainer.formats import apptainer
@@ -27,7 +28,7 @@ from dlcontainer.workshop import Workshop
 def opened(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | BaseImage],
+    origin: tuple[Routed, BaseTree | BaseImage, Beside],
     places: tuple[Path, Path],
     progress: Steps,
 ) -> Iterator[Workbench]:
@@ -35,7 +36,7 @@ def opened(
     if workshop.oci is None:
         yield _sandbox(plan, workshop, origin, places, progress)
         return
-    work = _oci_work(plan, workshop, origin, places, progress)
+    work = _oci_work(plan, workshop, origin[:2], places, progress)
     packer = Packer(
         engine=workshop.engine,
         trial=workshop.trial,
@@ -96,13 +97,13 @@ def _oci_work(
 def _sandbox(
     plan: Plan,
     workshop: Workshop,
-    origin: tuple[Routed, BaseTree | BaseImage],
+    origin: tuple[Routed, BaseTree | BaseImage, Beside],
     places: tuple[Path, Path],
     progress: Steps,
 ) -> Sandbox:
     """Make Apptainer's bench ready."""
     work, log = places
-    routed, tree = origin
+    routed, tree, beside = origin
     image = plan.recipe.base.reference
     pull: dict[str, str] = {}
     if isinstance(tree, BaseTree):
@@ -121,6 +122,7 @@ def _sandbox(
             version=workshop.trial.version.rpartition(" ")[2],
             environ={**workshop.host.environ, **proxies, **pull},
             runner=workshop.runner,
+            beside=beside,
             on_line=progress.line,
             log=log,
         ),

@@ -12,14 +12,17 @@ from dlcontainer import (
     failing,
     growing,
     ocibench,
+    pipreport,
+    prefetch,
     preflight,
+    provenance,
     record,
     rootfs,
-    routing,
     stepwork,
 )
 from dlcontainer import explain as explaining
 from dlcontainer import workshop as shop
+from dlcontainer.beside import Beside, beside
 from dlcontainer.describing import Description
 from dlcontainer.earlier import Places
 from dlcontainer.engines.apptainer import squash
@@ -27,11 +30,12 @@ from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.explain import Reason
 from dlcontainer.failing import Failure
 from dlcontainer.formats import context
-from dlcontainer.growing import Done
+from dlcontainer.growing import Done, Policy
 from dlcontainer.hints import suggest
 from dlcontainer.ociroutes import Delivered
 from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
+from dlcontainer.prefetch import Supplies
 from dlcontainer.progress import Steps
 from dlcontainer.record import Written
 from dlcontainer.registry.check import BaseImage
@@ -40,7 +44,7 @@ from dlcontainer.routing import Routed
 from dlcontainer.stepwork import StepWork
 from dlcontainer.workbench import Workbench
 from dlcontainer.workshop import Workshop
-from dlcontainer.workspace import settle, settling, workspace
+from dlcontainer.workspace import flush, settle, settling, workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,9 +97,10 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
     with (
         workspace(output, runner) as near,
         workspace(scratch, runner) as work,
+        beside(runner) as aside,
         failing.log_kept(near / "build.log", failed),
     ):
-        image = _make(plan, workshop, (output, near, work), wishes, start)
+        image = _make(plan, workshop, (output, near, work), (wishes, aside), start)
     if image is not None:
         failed.unlink(missing_ok=True)
         _make_room(plan, workshop)
@@ -148,23 +153,35 @@ def _image(
 
 
 def _make(
-    plan: Plan, workshop: Workshop, places: tuple[Path, Path, Path], wishes: Wishes, start: float
+    plan: Plan,
+    workshop: Workshop,
+    places: tuple[Path, Path, Path],
+    asked: tuple[Wishes, Beside],
+    start: float,
 ) -> Image | None:
-    output, near, work = places
+    (output, near, work), (wishes, aside) = places, asked
     log, image, progress = near / "build.log", near / "image.sif", Steps(workshop.progress)
     routed = shop.route(plan, workshop, work)
+    staged = work / "context"
+    context.stage(plan, staged)
+    fetched = prefetch.begin(plan, workshop, routed, staged, aside, fresh=wishes.fresh)
     base = shop.base(plan, workshop, routed, (work, log), progress)
     shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
     todo = _todo(plan, workshop, work, base, wishes.until)
-    with benches.opened(plan, workshop, (routed, base), (work, log), progress) as bench:
-        done = _grow(plan, workshop, (bench, todo, routed), progress, (output, wishes))
+    said = shop.sources(plan, workshop, base, routed)
+    known = aside.start(lambda runner: provenance.gather(plan, replace(said, runner=runner)))
+    with benches.opened(plan, workshop, (routed, base, aside), (work, log), progress) as bench:
+        policy = _policy(plan, (workshop, output, wishes), routed, (aside, fetched))
+        done = _grow(bench, todo, progress, policy, wishes)
         if wishes.until:
             return None
         with failing.packing(Failure(plan=plan, output=output), progress):
-            described = shop.describe(plan, workshop, (bench, base, routed), done, work)
+            described = shop.describe(plan, workshop, (bench, said, known), done, work)
             bench.finish(image, described.sbom)
         delivered = benches.delivered(bench)
     progress.begin("record", "record")
+    if image.exists():  # some images stay in an engine's store
+        aside.start(lambda _: flush(image))
     made, course = (image, delivered), (done, progress)
     facts = _facts(plan, workshop, (routed, described, base), made, course, start)
     written = record.write(near / "record.json", facts)
@@ -180,7 +197,6 @@ def _todo(
     base: BaseTree | BaseImage,
     until: str | None,
 ) -> list[StepWork]:
-    context.stage(plan, work / "context")
     root = shop.root(plan, workshop, base if isinstance(base, BaseTree) else None)
     todo = stepwork.work(plan, work / "context", root, workshop.pins)
     earlier.note_inputs(plan, workshop, explaining.inputs_of(todo, root))
@@ -194,28 +210,30 @@ def _todo(
     return todo[: names.index(until) + 1]
 
 
-def _grow(
+def _policy(
     plan: Plan,
-    workshop: Workshop,
-    made: tuple[Workbench, Sequence[StepWork], Routed],
-    progress: Steps,
-    asked: tuple[Path, Wishes],
+    asked: tuple[Workshop, Path, Wishes],
+    routed: Routed,
+    beside_it: tuple[Beside, Supplies],
+) -> Policy:
+    workshop, output, wishes = asked
+    aside, fetched = beside_it
+    return Policy(
+        failure=Failure(plan=plan, output=output),
+        installed=lambda: pipreport.take_installed(routed),
+        worth_keeping_s=workshop.worth_keeping_s,
+        fresh=wishes.fresh,
+        keep_last=wishes.until is not None,
+        later=lambda keeping: aside.start(lambda _: keeping()),
+        handed=fetched.handed,
+    )
+
+
+def _grow(
+    bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Policy, wishes: Wishes
 ) -> list[Done]:
-    bench, todo, routed = made
-    output, wishes = asked
     try:
-        return growing.grow(
-            bench,
-            todo,
-            progress,
-            growing.Policy(
-                failure=Failure(plan=plan, output=output),
-                installed=lambda: routing.take_installed(routed),
-                worth_keeping_s=workshop.worth_keeping_s,
-                fresh=wishes.fresh,
-                keep_last=wishes.until is not None,
-            ),
-        )
+        return growing.grow(bench, todo, progress, policy)
     except BuildError as error:
         if wishes.on_failure is not None:
             wishes.on_failure(bench, error)

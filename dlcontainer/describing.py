@@ -34,26 +34,28 @@ class Description:
 def describe(
     plan: Plan,
     bench: Workbench,
-    sources: Sources,
+    origin: tuple[Sources, Mapping[str, object]],
     wheels: Iterable[Mapping[str, str]],
     work: Path,
 ) -> Description:
     """Take down what is in the tree, and put that and its provenance in as the last thing.
 
-    `work` is a private folder. Raises CommandFailedError as any step does.
+    `origin` is what the provenance was gathered of, and the provenance; `work` is a private
+    folder. Raises CommandFailedError as any step does.
     """
+    sources, made = origin[0], dict(origin[1])
     tree = bench.files()
     reader = RpmReader(runner=sources.runner, environ=sources.environ)
-    found = sbom.with_hashes(contents.take(tree, reader), wheels)
+    entries = tree.entries()
+    found = sbom.with_hashes(contents.take(tree, reader, entries), wheels)
     folder = work / "described"
     folder.mkdir()
-    made = provenance.gather(plan, sources)
     if plan.recipe.slim:
         made["slim"] = removed(tree, folder)
     texts = {
         SBOM: sbom.render(_subject(plan, sources), found),
         provenance.PATH: provenance.render(made),
-        LIBRARIES: _libraries_text(libraries(tree, folder)),
+        LIBRARIES: _libraries_text(libraries(tree, entries, folder)),
     }
     files = []
     for target, text in texts.items():
@@ -67,9 +69,9 @@ def describe(
     return Description(sbom=files[0][0], provenance=made, notes=found.notes)
 
 
-def libraries(tree: Tree, folder: Path) -> tuple[Library, ...]:
+def libraries(tree: Tree, entries: Iterable[Entry], folder: Path) -> tuple[Library, ...]:
     """List the shared libraries that no package of the distribution brought."""
-    wanted = [entry.path for entry in tree.entries() if _is_own(entry)]
+    wanted = [entry.path for entry in entries if _is_own(entry)]
     return elf.libraries(tree.fetch(wanted, folder))
 
 

@@ -1,7 +1,9 @@
 """An image grows: from the last step whose result is kept, step by step, each kept in turn."""
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from dlcontainer import failures
@@ -9,7 +11,7 @@ from dlcontainer.errors import BuildError
 from dlcontainer.progress import Steps
 from dlcontainer.shell import CommandFailedError
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import DamagedError, Kept, Packages, Workbench
+from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages, Workbench
 
 # What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.
 WORTH_KEEPING_S = 2.0
@@ -23,7 +25,9 @@ class Policy:
     """How an image is to grow.
 
     `failure` makes the error of a step that failed; `installed` tells what the step that just ran
-    has installed; `fresh`: nothing kept is taken; `keep_last`: the last step's result is kept too.
+    has installed; `fresh`: nothing kept is taken; `keep_last`: the last step's result is kept too;
+    `later` does what of keeping needs the tree no more, beside the next step; `handed` lets a step
+    find what was fetched for it.
     """
 
     failure: Failure
@@ -31,6 +35,8 @@ class Policy:
     worth_keeping_s: float = WORTH_KEEPING_S
     fresh: bool = False
     keep_last: bool = False
+    later: Callable[[Keeping], object] = lambda keeping: keeping()
+    handed: Callable[[StepWork], AbstractContextManager[None]] = lambda _: nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,10 +49,12 @@ class Done:
     packages: Packages
 
 
-def reached(bench: Workbench, todo: Sequence[StepWork]) -> tuple[int, Kept | None]:
+def reached(
+    recall: Callable[[str], Kept | None], todo: Sequence[StepWork]
+) -> tuple[int, Kept | None]:
     """Find how many steps are done already, and the kept result that holds them."""
     for number in range(len(todo), 0, -1):
-        kept = bench.recall(todo[number - 1].key)
+        kept = recall(todo[number - 1].key)
         if kept is not None:
             return number, kept
     return 0, None
@@ -66,26 +74,45 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
         progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
         began = time.monotonic()
         try:
-            bench.run(step)
+            with policy.handed(step):
+                bench.run(step)
+                seconds = time.monotonic() - began
+                packages = policy.installed()
         except CommandFailedError as error:
             raise policy.failure(step, error) from None
-        seconds = time.monotonic() - began
-        packages = policy.installed()
         # The last one describes the image to itself: another with each plan, and quick.
         worth = seconds >= policy.worth_keeping_s and step.number < step.total
         if policy.keep_last and step is todo[-1]:
-            bench.keep(step, packages)
+            bench.keep(step, packages)()
         elif worth:
-            _keep(bench, step, packages, progress)
+            _keep(bench, step, packages, progress, policy.later)
         done.append(Done(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
     progress.end()
     return done
 
 
-def _keep(bench: Workbench, step: StepWork, packages: Packages, progress: Steps) -> None:
-    """Keep a step's result; a cache that takes none costs time later, and nothing now."""
+def _keep(
+    bench: Workbench,
+    step: StepWork,
+    packages: Packages,
+    progress: Steps,
+    later: Callable[[Keeping], object],
+) -> None:
+    with _noting(step, progress):
+        keeping = bench.keep(step, packages)
+
+        def rest() -> None:
+            with _noting(step, progress):
+                keeping()
+
+        later(rest)
+
+
+@contextlib.contextmanager
+def _noting(step: StepWork, progress: Steps) -> Iterator[None]:
+    """Note what keeps a result from being kept: it costs time later, and nothing now."""
     try:
-        bench.keep(step, packages)
+        yield
     except (CommandFailedError, BuildError, OSError) as error:
         said = error.completed.stdout if isinstance(error, CommandFailedError) else str(error)
         known = failures.explain(said, 1)
@@ -99,7 +126,7 @@ def _taken(step: StepWork, kept: Kept | None) -> Done:
 
 def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> int:
     while True:
-        number, parent = reached(bench, todo)
+        number, parent = reached(bench.recall, todo)
         if parent is None:
             progress.begin("unpack", "unpack the base")
         else:

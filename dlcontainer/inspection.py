@@ -57,10 +57,11 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     """
     parts = sif.parts(image)
     tree = Packed.of(image, environ, runner)
-    found = contents.take(tree, RpmReader(runner=runner, environ=environ))
+    entries = tree.entries()
+    found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
     notes = list(found.notes)
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
-        there = {entry.path for entry in tree.entries() if entry.kind == "-"}
+        there = {entry.path for entry in entries if entry.kind == "-"}
         wanted = there & {*_OWN, *_ENVIRONMENT, _LABELS}
         files = tree.fetch(wanted, Path(name))
         said = {path: file.read_text(errors="replace") for path, file in files.items()}

@@ -27,7 +27,7 @@ from dlcontainer.ocistore import OciStore
 from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError, Completed
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import DamagedError, Kept, Packages
+from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages
 
 # The folders of the container, where nothing of the host is bound.
 _EMPTY_TMP = "rm -rf /tmp/..?* /tmp/.[!.]* /tmp/* /var/tmp/..?* /var/tmp/.[!.]* /var/tmp/*"
@@ -105,14 +105,14 @@ class OciBench:
             self._execute(("/bin/sh", script), f"step {step.name}")
         self._execute(("/bin/sh", "-c", _EMPTY_TMP), f"clean after step {step.name}")
 
-    def keep(self, step: StepWork, packages: Packages) -> Kept:
-        """Keep the tree as it is now as this step's result; it appears whole or not at all."""
+    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+        """Keep the tree as it is now as this step's result; nothing is left to do then."""
         name, comment = self.store.name(step.key), ocistore.comment(step, packages)
         config = ImageConfig(entrypoint=self._from().entrypoint)
         self._parent = self.client.commit(self._running(), name, comment, config)
         # The next step's layer holds that step alone: it gets a container of its own.
         self.drop_container()
-        return self.store.kept(step.key, self._parent)
+        return lambda: None
 
     def files(self) -> Tree:
         """Show the files of the tree as it is now, from a copy of it as a tar."""

@@ -93,6 +93,11 @@ class Pip:
         finally:
             listed.unlink(missing_ok=True)
 
+    def fetch(self, packages: Sequence[str], upstream: str, folder: Path) -> None:
+        """Fetch the wheels of pinned packages into a folder; raises CommandFailedError."""
+        argv = ["download", "--dest", str(folder), *self._choice(upstream), *packages]
+        self._run(argv, on_line=self.on_line)
+
     def _choice(self, *upstreams: str) -> list[str]:
         argv = ["--no-deps", "--only-binary=:all:", "--implementation", "cp"]
         argv += ["--python-version", self.python]

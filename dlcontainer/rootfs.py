@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import basemaker, emulation, lockedbase
+from dlcontainer import aptconfig, basemaker, emulation, lockedbase
 from dlcontainer.basemaker import BaseMaker, RootTree
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
@@ -112,6 +112,7 @@ def _make(
         # Root's mmdebstrap mounts /proc and the like: they end with it, however it ends.
         argv = ["unshare", "--mount", *argv]
     basemaker.run(maker, argv, {**env, **routed.environment}, (work, log))
+    aptconfig.take_lists(work / "lists", routed.folder)
     if bundle is not None:
         lockedbase.check(bundle.lock, tar)
     clean = work / "clean.tar"

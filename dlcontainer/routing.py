@@ -4,14 +4,10 @@ None of it is content. It reaches the build as one folder, bound where the steps
 leaves nothing in the text, the digest or the image.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from dlcontainer import aptconfig, emulation, pipconfig
 from dlcontainer import bundle as bundles
@@ -37,6 +33,7 @@ CA_VARIABLES = (
 )
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 PIP_REPORT = "pip-report.json"
+PIP_CONFIG = "pip.conf"
 SCRIPT = ROUTING_SCRIPT.removeprefix(f"{ROUTING_FOLDER}/")
 
 
@@ -56,6 +53,8 @@ class Routed:
     notes: tuple[str, ...]
     # Where all packages come from, and nowhere else; None: from mirrors and indexes.
     bundle: Bundle | None = None
+    # name of a recipe's upstream -> address; empty: not to be had
+    upstreams: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def nothing(cls, folder: Path) -> "Routed":
@@ -70,44 +69,6 @@ class Routed:
             traces=(),
             notes=(),
         )
-
-
-def installed(routed: Routed) -> tuple[dict[str, str], ...]:
-    """List the wheels that pip took in the build: name, version, sha256; no address."""
-    try:
-        report = json.loads((routed.folder / PIP_REPORT).read_text())
-    except FileNotFoundError:
-        return ()
-    found = [
-        {
-            "name": str(item["metadata"]["name"]),
-            "version": str(item["metadata"]["version"]),
-            "sha256": _wheel_sha256(item["download_info"], routed),
-        }
-        for item in report["install"]
-    ]
-    return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
-
-
-def take_installed(routed: Routed) -> tuple[dict[str, str], ...]:
-    """List the wheels that the step before took, and forget them: the next step has its own."""
-    found = installed(routed)
-    (routed.folder / PIP_REPORT).unlink(missing_ok=True)
-    return found
-
-
-def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
-    """Give a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
-    given = info.get("archive_info", {}).get("hashes", {}).get("sha256")
-    if given:
-        return str(given)
-    path = unquote(urlsplit(info["url"]).path)
-    for folder, target in routed.binds:
-        wheel = folder / path.removeprefix(f"{target}/")
-        if path.startswith(f"{target}/") and wheel.is_file():
-            with wheel.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-    return ""
 
 
 def prepare(
@@ -133,15 +94,16 @@ def prepare(
         return _from_bundle(plan, host, (folder, bundle, runner), lines, (proxies, ca))
     sources, settings = aptconfig.read(plan, host, runner, proxies)
     if sources:
-        lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/{aptconfig.FILE}")
+        lines += aptconfig.SETTING
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
     pip = pip_of(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
-    lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/pip.conf")
-    notes = []
+    lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")
+    notes, upstreams = [], {}
     for name, upstream in plan.recipe.upstreams.items():
         url, note = upstream_of(routing, str(upstream.url), proxies, ca)
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
+        upstreams[name] = url
         notes += [note] if note else []
     (folder / SCRIPT).write_text("\n".join(lines) + "\n")
     return Routed(
@@ -153,6 +115,7 @@ def prepare(
         ca=ca,
         traces=_traces(plan, host, sources, pip, proxies, folder),
         notes=tuple(notes),
+        upstreams=upstreams,
     )
 
 
@@ -263,7 +226,7 @@ def pip_of(routing: Routing, host: Host) -> PipSettings:
 
 def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
     text, binds = pipconfig.inside(pip, ROUTING_FOLDER)
-    (folder / "pip.conf").write_text(text)
+    (folder / PIP_CONFIG).write_text(text)
     for _, target in binds:
         (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir()
     return binds

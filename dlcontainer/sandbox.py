@@ -1,12 +1,12 @@
 """Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
 
-import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import inuse, stepwork
+from dlcontainer.beside import Beside
 from dlcontainer.contents import Tree, Unpacked
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
@@ -16,7 +16,8 @@ from dlcontainer.plan import Plan
 from dlcontainer.shell import CommandFailedError, Runner
 from dlcontainer.stepcache import StepCache
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import DamagedError, Kept, Packages
+from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages
+from dlcontainer.workspace import remove
 
 # Between steps: quick to write and to read, thrown away some day.
 KEEP_SQUASH = ("-comp", "lz4")
@@ -60,6 +61,7 @@ class Tools:
     version: str
     environ: Mapping[str, str]
     runner: Runner
+    beside: Beside
     on_line: Callable[[str], None]
     log: Path
 
@@ -101,24 +103,31 @@ class Sandbox:
 
     def begin(self, parent: Kept | None) -> None:
         """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
-        with inuse.held(self.cache.path(parent.key)) if parent else contextlib.nullcontext():
-            self._unpack(parent)
+        (self.work / "nothing").mkdir(exist_ok=True)
+        if parent is None:
+            self._engine(self.origin, self.tree, {})
+        else:
+            with inuse.held(self.cache.path(parent.key)):
+                self._unpack(parent)
         self._binds = [*self.routing, *_private_tmp(self.work)]
 
-    def _unpack(self, parent: Kept | None) -> None:
-        (self.work / "nothing").mkdir(exist_ok=True)
-        head = self.origin
-        if parent is not None:
-            packed = self.cache.fetch(parent.key, self.work)
-            if packed is None:
-                raise DamagedError(parent.key)
-            link = self.work / "parent.sqfs"
-            link.unlink(missing_ok=True)
-            link.symlink_to(packed)
-            head = f"Bootstrap: localimage\nFrom: {link.name}\n"
-        self._engine(head, self.tree, {})
-        if parent is not None:
-            (self.work / "parent.sqfs").unlink()
+    def _unpack(self, parent: Kept) -> None:
+        packed = self.cache.fetch(parent.key, self.work)
+        if packed is None:
+            raise DamagedError(parent.key)
+        # Checked while it is unpacked: nothing of the tree is used before both are done.
+        whole = self.tools.beside.start(lambda _: self.cache.is_whole(parent.key, packed))
+        link = self.work / "parent.sqfs"
+        link.unlink(missing_ok=True)
+        link.symlink_to(packed)
+        try:
+            self._engine(f"Bootstrap: localimage\nFrom: {link.name}\n", self.tree, {})
+        except CommandFailedError:
+            if whole.result():
+                raise
+        if not whole.result():
+            raise DamagedError(parent.key)
+        link.unlink()
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script as the tree's root."""
@@ -126,8 +135,8 @@ class Sandbox:
         with stepwork.laid_out(step, folder) as script:
             self._run(self._inside("dumb", "/bin/sh", script), {})
 
-    def keep(self, step: StepWork, packages: Packages) -> Kept:
-        """Pack the tree quickly and keep it."""
+    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+        """Pack the tree quickly, and give what keeps that."""
         return self.cache.keep(step, packages, lambda out: self._pack(out, KEEP_SQUASH, {}))
 
     def files(self) -> Tree:
@@ -146,6 +155,9 @@ class Sandbox:
         packed = self.work / "tree.sqfs"
         values = {"DLC_METADATA": str(folder), **self._dated, **self._sorted()}
         self._pack(packed, self.squash, values)
+        identity = self.tools.beside.start(lambda _: _sha256(packed))
+        # Tens of thousands of files: they go while the image is put together.
+        self.tools.beside.start(lambda runner: remove(self.tree, runner))
         (self.work / "definition").write_text(self.text)
         inspection = metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)
@@ -162,9 +174,9 @@ class Sandbox:
             except CommandFailedError:
                 if part != "sbom":
                     raise
+                # Older engines do not know this kind of part: the bill is inside all the same.
                 self.tools.on_line(sif.NO_BILLS)
-        with packed.open("rb") as file:
-            sif.settle(target, hashlib.file_digest(file, "sha256").digest(), self.moment)
+        sif.settle(target, identity.result(), self.moment)
         packed.unlink()
         target.chmod(0o755)
 
@@ -217,6 +229,11 @@ class Sandbox:
         tmp = self.work / "tmp"
         tmp.mkdir(exist_ok=True)
         return apptainer.environment(self.tools.environ, tmpdir=tmp)
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _private_tmp(work: Path) -> list[tuple[Path, str]]:

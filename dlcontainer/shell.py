@@ -2,14 +2,10 @@
 
 Each command runs under `supervisor.py`, which ends the command and all that comes from it as soon
 as this process closes a pipe: in good order, by an exception, or by dying itself.
-
-The errors here are no `DlcontainerError`: only the caller knows what a command was for. It raises
-the error that a user can meet, from `.completed` or `.program`.
 """
 
 import os
 import selectors
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,70 +15,33 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, TextIO
+from typing import IO, TextIO
 
 from dlcontainer.lines import Capture, Lines, Sink
+from dlcontainer.running import (
+    CommandEndedError,
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Completed,
+    Runner,
+    quote,
+)
+
+__all__ = [
+    "CommandEndedError",
+    "CommandFailedError",
+    "CommandNotFoundError",
+    "CommandTimeoutError",
+    "Completed",
+    "ProcessRunner",
+    "Runner",
+    "interact",
+    "quote",
+]
 
 PATIENCE = 5.5  # seconds for the supervisor to end everything: its OUTER_LIMIT and some
 SUPERVISOR = Path(__file__).resolve().with_name("supervisor.py")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Completed:
-    """How a command ended: -N is signal N; `elapsed` in s, the supervisor included."""
-
-    argv: tuple[str, ...]
-    returncode: int
-    stdout: str
-    stderr: str
-    elapsed: float
-
-
-class CommandNotFoundError(Exception):
-    """The program could not be started: it is missing, not executable, or not for this machine."""
-
-    def __init__(self, program: str, reason: str) -> None:
-        super().__init__(f"{quote([program])}: {reason}")
-        self.program = program
-        self.reason = reason
-
-
-class CommandFailedError(Exception):
-    """The command ended with something else than 0."""
-
-    def __init__(self, completed: Completed) -> None:
-        code = completed.returncode
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        super().__init__(f"`{quote(completed.argv)}` {how}")
-        self.completed = completed
-
-
-class CommandTimeoutError(Exception):
-    """The command took too long and was ended; `completed` holds what it said until then."""
-
-    def __init__(self, completed: Completed, timeout: float) -> None:
-        super().__init__(f"`{quote(completed.argv)}` did not end within {timeout:g} s")
-        self.completed = completed
-        self.timeout = timeout
-
-
-class Runner(Protocol):
-    """Run one command to its end; `ProcessRunner` says what the parameters mean."""
-
-    def __call__(  # noqa: PLR0913 - one door, with all that the callers need of subprocess
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
-        """Run `argv` and say how it ended."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +53,8 @@ class ProcessRunner:
     dry_run: bool = False
     # Descriptors that commands get beside their streams, under the same numbers.
     inherited: tuple[int, ...] = ()
+    # Once it can be read, commands are ended and raise CommandEndedError: for work beside the work.
+    ending: int | None = None
 
     def __call__(  # noqa: PLR0913 - see Runner
         self,
@@ -128,15 +89,17 @@ class ProcessRunner:
             if on_line is not None or log is not None:
                 output = Lines(on_line, None if log is None else stack.enter_context(_append(log)))
             deadline = None if timeout is None else start + timeout
-            job = _Job(command, environ, cwd, stdin, deadline, self.inherited)
+            job = _Job(command, environ, cwd, stdin, deadline, self.inherited, self.ending)
             code, late = _supervise(job, output)
             stdout, stderr = output.texts()
         elapsed = time.monotonic() - start
         completed = Completed(
             argv=command, returncode=code, stdout=stdout, stderr=stderr, elapsed=elapsed
         )
-        if late and timeout is not None:
+        if late and timeout is not None and elapsed >= timeout:
             raise CommandTimeoutError(completed, timeout)
+        if late:
+            raise CommandEndedError(command)
         if check and code != 0:
             raise CommandFailedError(completed)
         return completed
@@ -161,11 +124,6 @@ def interact(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
         raise CommandNotFoundError(command[0], error.strerror or str(error)) from None
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def quote(argv: Sequence[str]) -> str:
-    """Write a command as a shell would read it, for display."""
-    return shlex.join(argv)
 
 
 def _checked(argv: Sequence[str]) -> tuple[str, ...]:
@@ -199,6 +157,7 @@ class _Job:
     stdin: str | None
     deadline: float | None
     inherited: tuple[int, ...]
+    ending: int | None
 
 
 def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
@@ -229,7 +188,7 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
         stack.callback(_end, process, lifeline, [*streams, status])
         _send(lifeline, job.environ)
         sinks = dict(zip([*streams, status], [*output.sinks(), report.extend], strict=True))
-        late = not _pump(sinks, status, job.deadline)
+        late = not _pump(sinks, status, job.deadline, job.ending)
         if late:
             lifeline.close()
             _pump(sinks, status, time.monotonic() + PATIENCE)
@@ -265,20 +224,27 @@ def _send(lifeline: IO[bytes], message: bytes) -> None:
             rest = rest[os.write(lifeline.fileno(), rest) :]
 
 
-def _pump(sinks: Mapping[IO[bytes], Sink], status: IO[bytes], deadline: float | None) -> bool:
+def _pump(
+    sinks: Mapping[IO[bytes], Sink],
+    status: IO[bytes],
+    deadline: float | None,
+    ending: int | None = None,
+) -> bool:
     """Carry bytes to the sinks until the supervisors are gone; tell whether that was in time."""
     with selectors.DefaultSelector() as selector:
         for stream, sink in sinks.items():
             selector.register(stream, selectors.EVENT_READ, sink)
+        if ending is not None:
+            selector.register(ending, selectors.EVENT_READ)
         left: float | None = None
-        while selector.get_map():
+        while set(selector.get_map()) - {ending}:
             gone = status not in selector.get_map()
             if deadline is not None:
                 left = max(0.0, deadline - time.monotonic())
             ready = selector.select(0 if gone else left)
             if gone and not ready:
                 return True  # both were killed, and someone who outlived them holds a stream
-            if left == 0.0:
+            if left == 0.0 or any(key.fd == ending for key, _ in ready):
                 return False
             for key, _ in ready:
                 chunk = os.read(key.fd, 65_536)

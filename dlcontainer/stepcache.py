@@ -7,7 +7,7 @@ import os
 import pwd
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from dlcontainer import inuse
 from dlcontainer.errors import BuildError
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import Kept, Packages
+from dlcontainer.workbench import Keeping, Kept, Packages
 from dlcontainer.workspace import settle
 
 _PACKED = ".sqfs"
@@ -59,37 +59,56 @@ class StepCache:
         return replace(kept, key=key, maker=maker, size=info.st_size)
 
     def fetch(self, key: str, work: Path) -> Path | None:
-        """Give a key's packed tree after its checksum was found right; None for a damaged one.
+        """Give a key's packed tree, for `is_whole` to check; None for one that can't be had.
 
         What another user made is copied into `work`, a private folder, first: it can't change
         between the check and its use.
         """
         path = self.path(key)
         try:
-            body = json.loads(path.with_suffix(_NOTE).read_text())
             if path.stat().st_uid != os.getuid():
                 path = Path(shutil.copyfile(path, work / path.name))
                 _require_owner(self.path(key), path)
+        except OSError:
+            self._damaged(key)
+            return None
+        return path
+
+    def is_whole(self, key: str, path: Path) -> bool:
+        """Tell whether what `fetch` gave has its checksum; a damaged entry is taken out."""
+        try:
+            body = json.loads(self.path(key).with_suffix(_NOTE).read_text())
             with path.open("rb") as file:
                 same = hashlib.file_digest(file, "sha256").hexdigest() == body["sha256"]
         except (OSError, ValueError, KeyError, TypeError):
             same = False
-        if same:
-            with contextlib.suppress(OSError):
-                os.utime(self.path(key).with_suffix(_NOTE))  # used: pruned last
-            return path
+        if not same:
+            self._damaged(key)
+            return False
+        with contextlib.suppress(OSError):
+            os.utime(self.path(key).with_suffix(_NOTE))  # used: pruned last
+        return True
+
+    def _damaged(self, key: str) -> None:
         self.on_note(f"the cache's entry {key[:12]} is damaged: made anew")
         self.drop(key)
-        return None
 
-    def keep(self, step: StepWork, packages: Packages, make: Callable[[Path], None]) -> Kept:
-        """Let `make` write a packed tree and keep it: it appears whole or not at all.
+    def keep(self, step: StepWork, packages: Packages, make: Callable[[Path], None]) -> Keeping:
+        """Let `make` write a packed tree, and give what keeps it: it appears whole or not at all.
 
-        Raises BuildError where it can't be kept.
+        Both raise BuildError where it can't be kept.
         """
-        path = self.path(step.key)
-        with self._beside(path) as aside:
+        aside = self._beside(self.path(step.key))
+        try:
             make(aside)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        return lambda: self._settle(step, packages, aside)
+
+    def _settle(self, step: StepWork, packages: Packages, aside: Path) -> None:
+        path, note = self.path(step.key), aside.with_suffix(_NOTE)
+        try:
             with aside.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             kept = Kept(
@@ -100,7 +119,6 @@ class StepCache:
                 size=aside.stat().st_size,
                 packages=packages,
             )
-            note = aside.with_suffix(_NOTE)
             note.write_text(json.dumps({**asdict(kept), "sha256": sha256}) + "\n")
             # Where a group shares the folder, its other members read them.
             for made in (aside, note):
@@ -108,7 +126,9 @@ class StepCache:
             # The tree first: a note without one is no entry, and a wrong pair fails its checksum.
             settle(aside, path)
             settle(note, path.with_suffix(_NOTE))
-        return kept
+        finally:
+            for left in (aside, note):
+                left.unlink(missing_ok=True)
 
     def drop(self, key: str) -> None:
         """Take an entry out; what belongs to others stays."""
@@ -139,8 +159,7 @@ class StepCache:
                 gone += [] if self.path(kept.key).exists() else [kept]
         return gone
 
-    @contextlib.contextmanager
-    def _beside(self, path: Path) -> Iterator[Path]:
+    def _beside(self, path: Path) -> Path:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _reap(path.parent)
@@ -149,12 +168,7 @@ class StepCache:
                 f"can't keep steps in {self.folder}: {error.strerror}",
                 next_step="give another cache: --cache DIR",
             ) from None
-        aside = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}{_PACKED}")
-        try:
-            yield aside
-        finally:
-            for left in (aside, aside.with_suffix(_NOTE)):
-                left.unlink(missing_ok=True)
+        return path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}{_PACKED}")
 
 
 def _read(body: dict[str, Any]) -> Kept:

@@ -1,6 +1,6 @@
 """Where an image grows step by step: what every engine's workbench does, and what it keeps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +9,9 @@ from dlcontainer.contents import Tree
 from dlcontainer.stepwork import StepWork
 
 Packages = tuple[Mapping[str, str], ...]
+
+# The rest of keeping a result; it needs the tree no more and may run beside other work.
+Keeping = Callable[[], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,8 +49,11 @@ class Workbench(Protocol):
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script; raises CommandFailedError."""
 
-    def keep(self, step: StepWork, packages: Packages) -> Kept:
-        """Keep the tree as it is now as this step's result; it appears whole or not at all."""
+    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+        """Take the tree as it is now as this step's result, and give what keeps it.
+
+        It appears whole or not at all, when that has been called.
+        """
 
     def files(self) -> Tree:
         """Show the files of the tree as it is now."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
 from dlcontainer.basemaker import BaseMaker
+from dlcontainer.beside import Task
 from dlcontainer.bundle import Bundle
 from dlcontainer.describing import Description
 from dlcontainer.engines.apptainer import LEVEL, Apptainer
@@ -173,16 +174,11 @@ def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
     )
 
 
-def describe(
-    plan: Plan,
-    workshop: Workshop,
-    grown: tuple[Workbench, BaseTree | BaseImage, Routed],
-    done: Sequence[Done],
-    work: Path,
-) -> Description:
-    """Let a grown image describe itself; say what could not be read."""
-    bench, made_of, routed = grown
-    sources = Sources(
+def sources(
+    plan: Plan, workshop: Workshop, made_of: BaseTree | BaseImage, routed: Routed
+) -> Sources:
+    """Say what an image is made of beside its plan."""
+    return Sources(
         text=workshop.text(plan),
         base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
         engine=workshop.version,
@@ -190,8 +186,19 @@ def describe(
         runner=workshop.runner,
         environ=workshop.host.environ,
     )
+
+
+def describe(
+    plan: Plan,
+    workshop: Workshop,
+    grown: tuple[Workbench, Sources, Task[dict[str, object]]],
+    done: Sequence[Done],
+    work: Path,
+) -> Description:
+    """Let a grown image describe itself; say what could not be read."""
+    bench, said, provenance = grown
     wheels = [package for one in done for package in one.packages]
-    described = describing.describe(plan, bench, sources, wheels, work)
+    described = describing.describe(plan, bench, (said, provenance.result()), wheels, work)
     for note in described.notes:
         workshop.progress.note(note)
     return described

@@ -133,14 +133,19 @@ def settling(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def flush(path: Path) -> None:
+    """Wait until a file's bytes are on the disk: what settles after that need not."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def settle(source: Path, target: Path) -> None:
     """Move a finished file to its place: it appears whole, or the old one stays.
 
     Both lie on one file system. Raises BuildError where that fails.
     """
     try:
-        with source.open("rb") as file:
-            os.fsync(file.fileno())
+        flush(source)
         source.replace(target)
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -13,8 +13,8 @@ _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 def wanted(path: str) -> bool:
     """Tell whether a file of the tree describes a package."""
-    one = PurePosixPath(path)
-    return one.parent.name == "conda-meta" and one.suffix == ".json"
+    folder, _, name = path.rpartition("/")
+    return folder.endswith("/conda-meta") and name.endswith(".json")
 
 
 def packages(found: Mapping[str, Path]) -> Iterator[Package]:

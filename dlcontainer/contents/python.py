@@ -15,12 +15,13 @@ _BESIDE = ("INSTALLER", "RECORD")
 
 def wanted(path: str) -> bool:
     """Tell whether a file of the tree describes a package."""
-    one = PurePosixPath(path)
-    folder = one.parent.suffix
-    if folder == ".dist-info" and one.name in _BESIDE:
+    folder, _, name = path.rpartition("/")
+    if folder.endswith(".dist-info") and name in _BESIDE:
         return True
     # A package without files of its own has a file for an egg-info folder.
-    return one.suffix == ".egg-info" or _METADATA.get(folder) == one.name
+    return name.endswith(".egg-info") or any(
+        name == metadata and folder.endswith(kind) for kind, metadata in _METADATA.items()
+    )
 
 
 def packages(found: Mapping[str, Path]) -> Iterator[Package]:

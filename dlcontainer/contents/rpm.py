@@ -47,8 +47,8 @@ class RpmReader:
 
 def wanted(path: str) -> bool:
     """Tell whether a file of the tree is a database of rpm's."""
-    one = PurePosixPath(path)
-    return str(one.parent) in _FOLDERS and one.name in _NAMES
+    folder, _, name = path.rpartition("/")
+    return folder in _FOLDERS and name in _NAMES
 
 
 def _package(fields: Sequence[str]) -> Package | None:

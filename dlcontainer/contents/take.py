@@ -13,9 +13,9 @@ _RELEASES = ("/usr/lib/os-release", "/etc/os-release")
 _DEPTH = 2
 
 
-def take(tree: Tree, rpms: RpmReader) -> Contents:
-    """Take down a tree's contents."""
-    entries = tree.entries()
+def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) -> Contents:
+    """Take down a tree's contents; `entries` are the tree's, where somebody has listed them."""
+    entries = tree.entries() if entries is None else entries
     plain = [entry for entry in entries if entry.kind == "-"]
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
         folder = Path(name)

@@ -22,18 +22,20 @@ class Unpacked:
     def entries(self) -> Sequence[Entry]:
         """List all entries that can be seen."""
         found: list[Entry] = []
-        waiting = [self.folder]
+        # Names are put together here: tens of thousands of paths would take longer than the disk.
+        waiting = [""]
         while waiting:
+            parent = waiting.pop()
             try:
-                with os.scandir(waiting.pop()) as names:
+                with os.scandir(f"{self.folder}{parent}") as names:
                     inside = list(names)
             except PermissionError:
                 continue
             for one in inside:
-                entry = self._entry(one)
+                entry = _entry(one, f"{parent}/{one.name}")
                 found.append(entry)
                 if entry.kind == "d":
-                    waiting.append(Path(one.path))
+                    waiting.append(entry.path)
         return sorted(found, key=lambda entry: entry.path)
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
@@ -45,14 +47,15 @@ class Unpacked:
                 found[path] = there
         return found
 
-    def _entry(self, one: "os.DirEntry[str]") -> Entry:
-        info = one.stat(follow_symlinks=False)
-        mode = stat.filemode(info.st_mode)
-        return Entry(
-            path="/" + os.path.relpath(one.path, self.folder),
-            kind=mode[0],
-            size=info.st_size if mode[0] == "-" else 0,
-            mode=mode[1:],
-            owner=f"{info.st_uid}/{info.st_gid}",
-            target=str(Path(one.path).readlink()) if mode[0] == "l" else "",
-        )
+
+def _entry(one: "os.DirEntry[str]", path: str) -> Entry:
+    info = one.stat(follow_symlinks=False)
+    mode = stat.filemode(info.st_mode)
+    return Entry(
+        path=path,
+        kind=mode[0],
+        size=info.st_size if mode[0] == "-" else 0,
+        mode=mode[1:],
+        owner=f"{info.st_uid}/{info.st_gid}",
+        target=str(Path(one.path).readlink()) if mode[0] == "l" else "",
+    )

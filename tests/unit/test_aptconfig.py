@@ -136,3 +136,25 @@ def test_the_files_of_a_build(tmp_path: Path) -> None:
     assert 'Dir::Etc::SourceList "/mnt/sources.list";' in lines
     aptconfig.write(tmp_path, (), (), has_ca=False)
     assert "CAInfo" not in (tmp_path / "apt.conf").read_text()
+
+
+def test_lists_that_the_base_was_made_with_serve_the_steps(tmp_path: Path) -> None:
+    source, folder = tmp_path / "lists", tmp_path / "routing"
+    one = AptSource(
+        uri="http://m.example/debian", suite="bookworm", components=("main",), keyring=None
+    )
+    folder.mkdir()
+    aptconfig.write(folder, (one,), (), has_ca=False)
+    assert "Lists" not in (folder / "apt.conf").read_text()
+    assert 'Dir::State::Lists "/mnt/apt-lists";' in (folder / "apt-with-lists.conf").read_text()
+    for text in ("first", "second"):
+        (source / "partial").mkdir(parents=True)
+        for name in ("m.example_debian_dists_bookworm_InRelease", "m.example_x_Packages", "lock"):
+            (source / name).write_text(text)
+        aptconfig.take_lists(source, folder)
+        assert not source.exists()
+    # Those of another architecture's tree do not come over them.
+    found = {path.name: path for path in (folder / "apt-lists").iterdir() if path.is_file()}
+    assert {path.read_text() for path in found.values()} == {"first"}
+    assert sorted(found) == ["m.example_debian_dists_bookworm_InRelease", "m.example_x_Packages"]
+    aptconfig.take_lists(tmp_path / "none", tmp_path / "nowhere")

@@ -13,7 +13,7 @@ from dlcontainer.growing import Policy
 from dlcontainer.progress import Steps
 from dlcontainer.shell import CommandFailedError, Completed
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import DamagedError, Kept, Packages
+from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages
 from tests.fakes import Quiet
 
 
@@ -50,10 +50,10 @@ class Bench:
             done = Completed(argv=("sh",), returncode=1, stdout="oh", stderr="", elapsed=0)
             raise CommandFailedError(done)
 
-    def keep(self, step: StepWork, packages: Packages) -> Kept:
+    def keep(self, step: StepWork, packages: Packages) -> Keeping:
         self.calls.append(f"keep {step.name}")
-        self.kept[step.key] = replace(_kept(step.key), packages=packages)
-        return self.kept[step.key]
+        kept = replace(_kept(step.key), packages=packages)
+        return lambda: self.kept.update({step.key: kept})
 
     def files(self) -> Unpacked:
         return Unpacked(folder=Path("tree"))
@@ -74,12 +74,15 @@ def _failure(step: StepWork | str, error: CommandFailedError) -> BuildError:
     return BuildError(f"{name}: {error.completed.stdout}")
 
 
-def grow(bench: Bench, worth: float = 0.0, **more: bool) -> list[growing.Done]:
+def grow(
+    bench: Bench, worth: float = 0.0, *, fresh: bool = False, keep_last: bool = False
+) -> list[growing.Done]:
     policy = Policy(
         failure=_failure,
         installed=lambda: ({"name": bench.calls[-1]},),
         worth_keeping_s=worth,
-        **more,
+        fresh=fresh,
+        keep_last=keep_last,
     )
     return growing.grow(bench, TODO, Steps(Quiet()), policy)
 
@@ -145,6 +148,29 @@ def test_the_last_is_kept_where_it_is_asked_for() -> None:
     assert bench.calls[-1] == "keep s3"
 
 
+def test_the_rest_of_keeping_may_run_beside_the_next_step() -> None:
+    bench = Bench()
+    waiting: list[Keeping] = []
+    policy = Policy(failure=_failure, installed=tuple, worth_keeping_s=0.0, later=waiting.append)
+    said = Quiet()
+    growing.grow(bench, TODO, Steps(said), policy)
+    assert bench.kept == {}
+    for keeping in waiting:
+        keeping()
+    assert sorted(bench.kept) == ["k1", "k2"]
+
+    def fail() -> None:
+        raise BuildError("no place")
+
+    other = Bench()
+    other.keep = lambda step, packages: fail  # type: ignore[method-assign]
+    waiting.clear()
+    growing.grow(other, TODO, Steps(said), policy)
+    for keeping in waiting:
+        keeping()
+    assert "the result of 's2' is not kept: no place" in said.said
+
+
 def test_a_cache_that_takes_none_costs_nothing_now() -> None:
     bench = Bench()
     done = Completed(
@@ -156,7 +182,7 @@ def test_a_cache_that_takes_none_costs_nothing_now() -> None:
     )
     said = Quiet()
 
-    def keep(step: StepWork, packages: Packages) -> Kept:
+    def keep(step: StepWork, packages: Packages) -> Keeping:
         raise CommandFailedError(done)
 
     bench.keep = keep  # type: ignore[method-assign]

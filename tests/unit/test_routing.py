@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from dlcontainer import aptconfig, pipconfig, routing
+from dlcontainer import aptconfig, pipconfig, pipreport, routing
 from dlcontainer.errors import ConfigError
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
@@ -172,7 +172,7 @@ def test_homes_that_every_image_has_are_no_trace(
 
 
 def test_wheels_that_pip_took(folder: Path) -> None:
-    assert routing.installed(Routed.nothing(folder)) == ()
+    assert pipreport.installed(Routed.nothing(folder)) == ()
     taken = [
         {
             "metadata": {"name": name, "version": "1"},
@@ -184,7 +184,7 @@ def test_wheels_that_pip_took(folder: Path) -> None:
         )
     ]
     (folder / "pip-report.json").write_text(json.dumps({"install": taken}))
-    assert routing.installed(Routed.nothing(folder)) == (
+    assert pipreport.installed(Routed.nothing(folder)) == (
         {"name": "A", "version": "1", "sha256": ""},
         {"name": "b", "version": "1", "sha256": "ab"},
     )
@@ -205,7 +205,7 @@ def test_a_wheel_of_a_folder_is_hashed_where_pip_does_not(tmp_path: Path) -> Non
     }
     (folder / "pip-report.json").write_text(json.dumps({"install": [item]}))
     routed = replace(Routed.nothing(folder), binds=((folder, "/mnt"), (wheels, "/mnt/folder-0")))
-    (wheel,) = routing.installed(routed)
+    (wheel,) = pipreport.installed(routed)
     assert wheel["sha256"] == hashlib.sha256(b"wheel").hexdigest()
 
 
@@ -225,6 +225,7 @@ def test_sources_that_the_site_names(folder: Path) -> None:
     routed = routing.prepare(plan, host(), RecordingRunner(strict=True), folder)
     assert (folder / "sources.list").read_text().splitlines() == lines
     assert "export APT_CONFIG=/mnt/apt.conf" in script(folder)
+    assert "[ ! -O /mnt/apt-lists ] || export APT_CONFIG=/mnt/apt-with-lists.conf" in script(folder)
     assert 'Acquire::https::Proxy "http://p.example:1";' in (folder / "apt.conf").read_text()
     assert "https://m.example/debian" in routed.traces
     (first, _) = aptconfig.parse_lines(tuple(with_key))

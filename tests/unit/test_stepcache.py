@@ -25,7 +25,7 @@ def step(key: str, name: str = "work") -> StepWork:
 
 
 def keep(cache: StepCache, key: str, data: bytes = b"tree") -> None:
-    cache.keep(step(key), ({"name": "a", "version": "1"},), lambda path: _write(path, data))
+    cache.keep(step(key), ({"name": "a", "version": "1"},), lambda path: _write(path, data))()
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -44,6 +44,7 @@ def test_what_is_kept_comes_back(cache: StepCache, tmp_path: Path) -> None:
     path = cache.fetch("ab12", tmp_path)
     assert path is not None
     assert path.read_bytes() == b"tree"
+    assert cache.is_whole("ab12", path)
     assert NOTES == []
 
 
@@ -64,11 +65,22 @@ def test_a_damaged_entry_is_found_and_taken_out(
 ) -> None:
     keep(cache, "ab12")
     cache.path("ab12").write_bytes(damage)
-    assert cache.fetch("ab12", tmp_path) is None
+    path = cache.fetch("ab12", tmp_path)
+    assert path is not None
+    assert not cache.is_whole("ab12", path)
     assert NOTES == ["the cache's entry ab12 is damaged: made anew"]
     assert cache.recall("ab12") is None
+    assert cache.fetch("ab12", tmp_path) is None
     keep(cache, "ab12")
-    assert cache.fetch("ab12", tmp_path) is not None
+    assert cache.is_whole("ab12", path)
+
+
+def test_nothing_appears_before_it_is_checked(cache: StepCache) -> None:
+    keeping = cache.keep(step("ab12"), (), lambda path: _write(path, b"tree"))
+    assert cache.recall("ab12") is None
+    keeping()
+    assert cache.recall("ab12") is not None
+    assert len([path for path in cache.folder.rglob("*") if path.is_file()]) == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"key": "ab12"}', '{"packages": 3}'])
@@ -104,7 +116,9 @@ def test_pruning_takes_what_was_used_longest_ago(cache: StepCache, tmp_path: Pat
     for number, key in enumerate(("aa1", "bb2", "cc3")):
         keep(cache, key, b"x" * 10)
         os.utime(cache.path(key).with_suffix(".json"), (1000 + number, 1000 + number))
-    assert cache.fetch("aa1", tmp_path) is not None  # used now
+    path = cache.fetch("aa1", tmp_path)
+    assert path is not None
+    assert cache.is_whole("aa1", path)  # used now
     gone = cache.prune(20)
     assert [kept.key for kept in gone] == ["bb2"]
     assert {kept.key for kept in cache.entries()} == {"aa1", "cc3"}

@@ -1,0 +1,81 @@
+"""What running a command is: who runs it, how it ended, what can go wrong.
+
+The errors here are no `DlcontainerError`: only the caller knows what a command was for. It raises
+the error that a user can meet, from `.completed` or `.program`.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+def quote(argv: Sequence[str]) -> str:
+    """Write a command as a shell would read it, for display."""
+    return shlex.join(argv)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """How a command ended: -N is signal N; `elapsed` in s, the supervisor included."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    elapsed: float
+
+
+class CommandNotFoundError(Exception):
+    """The program could not be started: it is missing, not executable, or not for this machine."""
+
+    def __init__(self, program: str, reason: str) -> None:
+        super().__init__(f"{quote([program])}: {reason}")
+        self.program = program
+        self.reason = reason
+
+
+class CommandFailedError(Exception):
+    """The command ended with something else than 0."""
+
+    def __init__(self, completed: Completed) -> None:
+        code = completed.returncode
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        super().__init__(f"`{quote(completed.argv)}` {how}")
+        self.completed = completed
+
+
+class CommandTimeoutError(Exception):
+    """The command took too long and was ended; `completed` holds what it said until then."""
+
+    def __init__(self, completed: Completed, timeout: float) -> None:
+        super().__init__(f"`{quote(completed.argv)}` did not end within {timeout:g} s")
+        self.completed = completed
+        self.timeout = timeout
+
+
+class CommandEndedError(Exception):
+    """The command was ended before it was done: nobody wants its result any more."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        super().__init__(f"`{quote(argv)}` was ended: it is not wanted any more")
+
+
+class Runner(Protocol):
+    """Run one command to its end; `ProcessRunner` says what the parameters mean."""
+
+    def __call__(  # noqa: PLR0913 - one door, with all that the callers need of subprocess
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        check: bool = True,
+        stdin: str | None = None,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+        log: Path | None = None,
+    ) -> Completed:
+        """Run `argv` and say how it ended."""
+        ...
