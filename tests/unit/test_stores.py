@@ -32,7 +32,7 @@ def cache(tmp_path: Path) -> Path:
     steps = StepCache(folder=folder / "steps", builders=(), on_note=NOTES.append)
     for key, seconds in (("aa1", 900), ("bb2", 100)):
         step = StepWork(name="s", number=1, total=2, script="", files=(), inputs={}, key=key)
-        steps.keep(step, (), write(10))
+        steps.keep(step, (), write(10))()
         age(steps.path(key).with_suffix(".json"), seconds)
     for place, note, seconds in (
         ("bases/debian", "base.json", 500),
