@@ -22,7 +22,8 @@ def _compared(analysis: Analysis) -> str:
         f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm for arm in declared.arms
     )
     pairs = len(analysis.pairs["pair"])
-    image = f" The image is {declared.image}." if declared.image else ""
+    named = declared.image and declared.image not in sides
+    image = f" The image is {declared.image}." if named else ""
     return (
         f"The time of {what} was compared between {sides}: {pairs} times side by side, "
         f"each time by fresh launches in an order drawn by lot.{image}"
