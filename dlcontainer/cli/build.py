@@ -67,7 +67,7 @@ Level = Annotated[
         min=1,
         max=22,
         metavar="N",
-        help="zstd's level of the image: 3 is quick; 15 is smaller, for what is published.",
+        help="zstd's level of the image: 5 is quick; 15 is smaller, for what is published.",
     ),
 ]
 Order = Annotated[

@@ -35,7 +35,7 @@ def test_build_argv_with_all_there_is() -> None:
     assert ENGINE.build_argv(spec) == [
         *[*HEAD, "build", "--notest", "--disable-cache", "--fakeroot", "--no-https"],
         *["--arch", "ppc64le"],
-        *["--mksquashfs-args", "-comp zstd -Xcompression-level 3"],
+        *["--mksquashfs-args", "-comp zstd -Xcompression-level 5 -b 512K"],
         *["--bind", "/a b:/mnt", "--bind", "/c:/mnt/folder-0"],
         *[str(IMAGE), "apptainer.def"],
     ]

@@ -10,6 +10,7 @@ import pytest
 from dlcontainer import opened, record, sorting
 from dlcontainer.bench.counting import Count, Counted
 from dlcontainer.contents import Entry
+from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError, ConfigError
 from dlcontainer.opened import HEADER, Trace
 
@@ -148,7 +149,7 @@ def test_a_record_names_the_order(tmp_path: Path) -> None:
     path = write(tmp_path, TREE)
     told = record.read(path)
     assert told is not None
-    assert told.packing == (("-comp", "zstd", "-Xcompression-level", "3"), None)
+    assert told.packing == (SQUASH, None)
     path.write_text(path.read_text().replace('"order": null', '"order": "ab"'))
     other = record.read(path)
     assert other == replace(told, packing=(told.packing[0], "ab"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer import record
+from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.growing import Done
 from dlcontainer.record import Facts
@@ -75,7 +76,7 @@ def test_what_it_says(written: Path, tmp_path: Path) -> None:
     assert (body["digest"], body["seconds"]) == (plan.digest, 3.1)
     assert body["content"] == json.loads(json.dumps(plan.content))
     assert body["text_sha256"] == hashlib.sha256(b"text\n").hexdigest()
-    assert body["engine"]["squash"] == ["-comp", "zstd", "-Xcompression-level", "3"]
+    assert body["engine"]["squash"] == [*SQUASH]
     assert body["steps"][0] == {"name": "base", "seconds": 1.25}
     assert body["work"] == [{"name": "s", "key": "ef", "seconds": 1.5, "kept": None}]
     assert body["provenance"] == {"source_date_epoch": 7}

@@ -18,6 +18,7 @@ from dlcontainer.bench.slowfs.profiles import Profile
 from dlcontainer.bench.slowfs.standin import StandIn
 from dlcontainer.bench.storm.model import MB, Load
 from dlcontainer.bench.storm.ways import Way
+from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import find_program
 from dlcontainer.shell import ProcessRunner
@@ -84,11 +85,13 @@ def packed(tree: Runnable, work: Path, runner: ProcessRunner) -> Packed | None:
     folder = work / "packed"
     folder.mkdir()
     image, point = folder / "tree.squashfs", work / "inside"
-    runner([str(programs[0]), str(tree.under), str(image), "-quiet", "-no-progress"], timeout=3600)
+    # As images are packed: it stands for one.
+    argv = [str(programs[0]), str(tree.under), str(image), "-quiet", "-no-progress", *SQUASH]
+    runner(argv, timeout=3600)
     inside = [word.replace(str(tree.under), str(point)) for word in tree.argv]
     unmount = str(helper(runner.environ))
-    argv = ("/bin/sh", "-c", _THROUGH_IMAGE, "sh", str(image), str(point), unmount, *inside)
-    run = Runnable(argv=argv, environ=tree.environ, under=folder)
+    script = ("/bin/sh", "-c", _THROUGH_IMAGE, "sh", str(image), str(point), unmount)
+    run = Runnable(argv=(*script, *inside), environ=tree.environ, under=folder)
     return Packed(run=run, file=image)
 
 
