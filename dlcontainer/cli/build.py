@@ -102,7 +102,7 @@ def build(
     no_cache: NoCache = False,
     until: Until = None,
     shell: Shell = False,
-    level: Level = 3,
+    level: Level = 5,
     order_from: Order = None,
     settings: options.Set = None,
     as_json: options.Json = False,

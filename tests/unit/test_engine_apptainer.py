@@ -1,5 +1,6 @@
 """Exact command lines of the engine, its environment, and what it can't bind."""
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -128,3 +129,10 @@ def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert apptainer.find(environ).program == older
     newer = program(second, "apptainer")
     assert apptainer.find(environ).program == newer
+
+
+def test_a_build_packs_at_the_level_of_all_figures() -> None:
+    from dlcontainer.cli.build import build
+
+    # The command line names it itself: `--help` imports no engine.
+    assert inspect.signature(build).parameters["level"].default == apptainer.LEVEL
