@@ -30,7 +30,7 @@ from dlcontainer.engines import apptainer, sif
 from dlcontainer.machine import find_program, mount_of
 from dlcontainer.shell import ProcessRunner
 
-GZIP, TREE, OURS = "gzip", "tree", "zstd-3-128K"
+GZIP, TREE, BEFORE = "gzip", "tree", "zstd-3-128K"
 USUAL = (GZIP, "zstd-3-512K", "zstd-5-256K", "zstd-5-512K", "zstd-5-1M")
 QUIET = ("-noappend", "-quiet", "-no-progress")
 _NAME = re.compile(r"zstd-(?P<level>\d+)-(?P<block>\d+[KM])(?P<more>(\+[a-z-]+)*)")
@@ -118,7 +118,7 @@ def _options() -> argparse.Namespace:
         "--settings",
         nargs="+",
         default=USUAL,
-        help=f"names like zstd-3-128K+no-fragments; what it all is compared with is {OURS}",
+        help=f"names like zstd-3-128K+no-fragments; what it all is compared with is {BEFORE}",
     )
     parser.add_argument("-n", type=int, default=6, help="rounds (default 6; one takes minutes)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the order (default 1)")
@@ -133,7 +133,7 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if min(options.n, options.packings) < 1:
         parser.error("at least one round and one packing")
-    options.settings = list(dict.fromkeys((OURS, *options.settings)))
+    options.settings = list(dict.fromkeys((BEFORE, *options.settings)))
     try:
         for setting in options.settings:
             words(setting)
@@ -198,14 +198,14 @@ def _counting(launcher: Launcher, image: Path, found: Found) -> Callable[[], flo
 def _table(values: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
     """Set each figure in a block: a setting a line, its median, its ratios."""
     lines = []
-    for name in values[OURS]:
+    for name in values[BEFORE]:
         lines.append(name)
         for setting, figures in values.items():
             if name not in figures:
                 continue
             against = [
                 f"/ {other} {ratio(figures[name], values[other][name])}"
-                for other in (GZIP, OURS, TREE)
+                for other in (GZIP, BEFORE, TREE)
                 if other != setting
                 and len(values.get(other, {}).get(name, ())) == len(figures[name])
             ]
