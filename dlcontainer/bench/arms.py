@@ -122,6 +122,15 @@ def _mode(lab: Lab, image: Path) -> str:
     return "userns" if mode == "unpacked" and image.is_dir() else mode
 
 
+def probe_copy(files: tuple[Path, ...], lab: Lab) -> Path:
+    """Copy the probe for the native side: a folder without byte code, as in the image."""
+    folder = lab.work / "probe"
+    folder.mkdir()
+    for file in files:
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
 def container(lab: Lab, subject: Subject) -> Contained:
     """Give the container arm: each launch mounts the image, as users' wrappers do.
 
@@ -151,12 +160,12 @@ def container(lab: Lab, subject: Subject) -> Contained:
     return Contained(lab=lab, image=subject.image, python=subject.python)
 
 
-def unpacked(lab: Lab, subject: Subject) -> Contained:
+def unpacked(lab: Lab, subject: Subject, name: str = "unpacked") -> Contained:
     """Give the unpacked arm: the image's tree in a folder of the session's, no image mount."""
-    folder = lab.work / "unpacked"
+    folder = lab.work / name
     lab.progress.step("unpack the image into a folder of this session's")
     argv = lab.engine.unpack_argv(subject.image, folder, lab.trial.build_mode or "plain")
-    tmp = lab.work / "unpack-tmp"
+    tmp = lab.work / f"{name}-tmp"
     tmp.mkdir()
     env = apptainer.environment(lab.host.environ, tmpdir=tmp)
     try:

@@ -128,14 +128,7 @@ class Sides:
 
 def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
     """Give what every arm runs, and the environment that is declared for all of them."""
-    threads = str(wanted.threads)
-    environment = {
-        **subject.environment,
-        "OMP_NUM_THREADS": threads,
-        "MKL_NUM_THREADS": threads,
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONNOUSERSITE": "1",
-    }
+    environment = common(subject.environment, wanted.threads)
     if wanted.probe == "import":
         # -S: the probe runs the site module itself, and times it.
         return Workload(
@@ -157,6 +150,17 @@ def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
         options |= {"--distributed": wanted.distributed}
     arguments = [word for name, value in options.items() for word in (name, str(value))]
     return Workload(flags=("-S",), arguments=("train", *arguments), environment=environment)
+
+
+def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Give the environment that is declared for all arms, the image's own in it."""
+    return {
+        **environment,
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+    }
 
 
 def trial_steps(wanted: Wanted) -> int:
@@ -229,7 +233,7 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
     place = reference.prefix if isinstance(reference, Native) else reference.image
     return {
         "node": platform.node(),
-        "boot_id": _boot_id(),
+        "boot_id": boot_id(),
         "allocation": allocation(host.environ),
         "arch": host.arch,
         "distribution": host.distribution,
@@ -248,7 +252,8 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
     }
 
 
-def _boot_id() -> str | None:
+def boot_id() -> str | None:
+    """Name this boot of the machine; None where the kernel does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

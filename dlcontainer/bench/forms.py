@@ -54,7 +54,7 @@ def shown(form: NativeAs, prefix: Path, lab: Lab) -> Iterator[Shown]:
 def _staged(prefix: Path, lab: Lab) -> Shown:
     lab.progress.step("stage the native tree: copy it to this node")
     folder, began = lab.work / "staged", time.monotonic()
-    _run(["cp", "-a", str(prefix.resolve()), str(folder)], lab, "the native tree can't be copied")
+    run(["cp", "-a", str(prefix.resolve()), str(folder)], lab, "the native tree can't be copied")
     return Shown(prefix=folder, seconds=time.monotonic() - began, what="staging")
 
 
@@ -86,7 +86,7 @@ def _mounted(prefix: Path, lab: Lab) -> Iterator[Shown]:
     began = time.monotonic()
     # As images are packed, so that what differs is not the compression.
     argv = [packer, str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
-    _run(argv, lab, "the native tree can't be packed")
+    run(argv, lab, "the native tree can't be packed")
     options = ["-f", "-o", "auto_unmount"]
     holder = _Holder(lab, [server, *options, str(image), str(point)])
     thread = threading.Thread(target=holder.run, name="dlcontainer-squashfuse")
@@ -121,7 +121,8 @@ def _program(name: str, lab: Lab) -> str:
     return str(found)
 
 
-def _run(argv: list[str], lab: Lab, failed: str) -> None:
+def run(argv: list[str], lab: Lab, failed: str) -> None:
+    """Run a command that copies or packs; raises BenchDataError with what it said."""
     try:
         lab.runner(argv)
     except CommandFailedError as error:

@@ -80,7 +80,7 @@ def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[
     """Choose the side that the container is held against, and say why it is this one."""
     if wanted.arms[:1] == ("unpacked",):
         return arms.unpacked(lab, subject), "asked for by --arms"
-    probe = _probe_copy(wanted.probe_files, lab)
+    probe = arms.probe_copy(wanted.probe_files, lab)
     if wanted.native is not None:
         return Native(prefix=wanted.native, probe=probe, home=lab.host.home), "given by --native"
     no_twin = native_twin_reason(plan.recipe, plan.site, lab.host)
@@ -117,15 +117,6 @@ def _shown(reference: Side, wanted: Wanted, lab: Lab) -> Iterator[tuple[Side, Ma
     with forms.shown(wanted.native_as, reference.prefix, lab) as shown:
         made = {} if shown.seconds is None else {"native_ready_s": round(shown.seconds, 3)}
         yield replace(reference, prefix=shown.prefix), made
-
-
-def _probe_copy(files: tuple[Path, ...], lab: Lab) -> Path:
-    # A folder without byte code, as in the image.
-    folder = lab.work / "probe"
-    folder.mkdir()
-    for file in files:
-        (folder / file.name).write_bytes(file.read_bytes())
-    return folder
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,18 +14,27 @@ from dlcontainer.bench.records import End, Resume, Sample, Series, Session, Stac
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 
 
-class Writer:
-    """Write one session; each line is on disk before the next launch begins.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """Where a file that goes on was cut: bytes of whole lines, bytes after them, its last chain."""
 
-    Refuses a file that is there, unless it is the cut session that is to go on. Left without
-    `end()`, the file says that the session was interrupted. On a full disk what was written
-    before stays a valid file.
+    size: int
+    dropped: int
+    seal: str
+    samples: int
+
+
+class ChainedFile:
+    """Lines that are chained by hashes; each is on disk before the next launch begins.
+
+    Refuses a file that is there, unless it is the one that is to go on after its `cut`. Left
+    without its end, the file says why. On a full disk what was written before stays a valid file.
     """
 
-    def __init__(self, path: Path, session: Session, *, after: Series | None = None) -> None:
+    def __init__(self, path: Path, first: Mapping[str, object], *, cut: Cut | None = None) -> None:
         self.path = path
-        self.session = session
-        self._after = after
+        self._first = dict(first)
+        self._cut = cut
         self._file = -1
         self._size = 0
         self._chain = ""
@@ -31,14 +42,13 @@ class Writer:
         self._closed = False
 
     def __enter__(self) -> Self:
-        if self._after is None:
+        if self._cut is None:
             self._begin()
         else:
-            self._continue(self._after)
+            self._continue(self._cut)
         return self
 
     def _begin(self) -> None:
-        first = to_fields(self.session)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         try:
             self._file = os.open(self.path, flags, 0o666)
@@ -54,13 +64,13 @@ class Writer:
             raise self._unwritable(error) from error
         self._lock()
         try:
-            self._append(first)
+            self._append(self._first)
         except BenchDataError:
             os.close(self._file)
             self.path.unlink(missing_ok=True)
             raise
 
-    def _continue(self, cut: Series) -> None:
+    def _continue(self, cut: Cut) -> None:
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
@@ -73,7 +83,7 @@ class Writer:
         except BaseException:
             os.close(self._file)
             raise
-        self._size, self._chain, self._samples = cut.size, cut.seal, len(cut.samples)
+        self._size, self._chain, self._samples = cut.size, cut.seal, cut.samples
 
     def _lock(self) -> None:
         # Held until the file is closed. A file system without locks is no reason not to measure.
@@ -91,24 +101,14 @@ class Writer:
             next_step="wait for its end; a session that is running cannot be resumed",
         )
 
-    def resume(self, resume: Resume) -> None:
-        """Write that the session goes on."""
-        self._append(to_fields(resume))
-
-    def stack(self, stack: Stack) -> None:
-        """Write what an arm attests of itself."""
-        self._append(to_fields(stack))
-
-    def sample(self, sample: Sample) -> None:
-        """Write one launch."""
-        self._append(to_fields(sample))
-        self._samples += 1
-
     def end(self, *, complete: bool, reason: str = "") -> None:
         """Close the session; nothing can be written after it."""
-        end = End(complete=complete, reason=reason, samples=self._samples)
-        self._append(to_fields(end))
+        self._append(self._ended(complete=complete, reason=reason))
         self._closed = True
+
+    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
+        """Give the fields of the last line."""
+        raise NotImplementedError
 
     def __exit__(
         self,
@@ -151,6 +151,38 @@ class Writer:
             if self._size
             else "choose another place with -o",
         )
+
+
+class Writer(ChainedFile):
+    """Write one session."""
+
+    def __init__(self, path: Path, session: Session, *, after: Series | None = None) -> None:
+        cut = None
+        if after is not None:
+            cut = Cut(
+                size=after.size,
+                dropped=after.dropped,
+                seal=after.seal,
+                samples=len(after.samples),
+            )
+        super().__init__(path, to_fields(session), cut=cut)
+        self.session = session
+
+    def resume(self, resume: Resume) -> None:
+        """Write that the session goes on."""
+        self._append(to_fields(resume))
+
+    def stack(self, stack: Stack) -> None:
+        """Write what an arm attests of itself."""
+        self._append(to_fields(stack))
+
+    def sample(self, sample: Sample) -> None:
+        """Write one launch."""
+        self._append(to_fields(sample))
+        self._samples += 1
+
+    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
+        return to_fields(End(complete=complete, reason=reason, samples=self._samples))
 
 
 def _reason(error: BaseException | None) -> str:

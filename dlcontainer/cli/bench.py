@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from dlcontainer.bench.words import Probe
-from dlcontainer.cli import asking, count, options, output, rankoptions, slowfs, storm
+from dlcontainer.cli import asking, count, options, output, rankoptions, scale, slowfs, storm
 from dlcontainer.cli import benchoptions as own
 from dlcontainer.cli.benchoptions import Chosen
 
@@ -199,4 +199,5 @@ app.command("train", help="Time of training steps: native against container.")(b
 app.command("slowfs")(slowfs.slowfs)
 app.command("count")(count.count)
 app.command("probe-fs")(count.probe_fs)
+app.command("scale")(scale.scale)
 app.command("storm")(storm.storm)

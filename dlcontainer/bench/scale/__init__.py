@@ -1,0 +1,1 @@
+"""Import at scale: the factors of the protocol as a matrix, cell by cell in rounds."""

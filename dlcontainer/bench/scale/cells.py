@@ -1,0 +1,129 @@
+"""From a matrix to its cells: what makes no sense is left out, with the reason. Pure."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from dlcontainer.bench.scale.matrix import FACTORS, Mounted, Opened, Reference, State, Where
+from dlcontainer.bench.scale.matrix import Matrix as MatrixFile
+from dlcontainer.bench.words import Start
+
+# Files need no mount.
+Mounts = Mounted | Literal["none"]
+# One SquashFS that is mounted before the ranks start.
+PACKED: tuple[Opened, ...] = ("kernel", "squashfuse", "squashfuse_ll")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One combination that is measured; `ranks` are a node's."""
+
+    subject: str
+    where: Where
+    open: Opened
+    mount: Mounts
+    state: State
+    start: Start
+    ranks: int
+    nodes: int
+
+    @property
+    def name(self) -> str:
+        """Name it in one line."""
+        mount = "" if self.mount == "none" else f", a mount per {self.mount}"
+        ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
+        nodes = "" if self.nodes == 1 else f" on each of {self.nodes} nodes"
+        return (
+            f"{self.subject}, {self.where}, {self.open}{mount}, {self.state}, {self.start}, "
+            f"{ranks}{nodes}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """A combination that is not measured, and why."""
+
+    cell: Cell
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expansion:
+    """All combinations of a matrix: each is a cell or is left out."""
+
+    cells: tuple[Cell, ...]
+    left_out: tuple[LeftOut, ...]
+
+    def without(self, lacks: Callable[[Cell], str]) -> "Expansion":
+        """Leave out what can't be had here: `lacks` says why, or nothing."""
+        gone = {cell: why for cell in self.cells if (why := lacks(cell))}
+        return Expansion(
+            cells=tuple(cell for cell in self.cells if cell not in gone),
+            left_out=(*self.left_out, *(LeftOut(cell=c, why=w) for c, w in gone.items())),
+        )
+
+
+def expand(matrix: MatrixFile) -> Expansion:
+    """Give every combination once, in the order of the factors as written."""
+    chosen = [getattr(matrix.factors, name) for name in FACTORS]
+    cells: dict[Cell, None] = {}
+    left_out: list[LeftOut] = []
+    for values in itertools.product(*chosen):
+        cell = Cell(**dict(zip(FACTORS, values, strict=True)))
+        why = senseless(cell, matrix)
+        same = _plain(cell, matrix)
+        if not why and same in cells:
+            why = f"the same as: {same.name}"
+        if why:
+            left_out.append(LeftOut(cell=cell, why=why))
+        else:
+            cells[same] = None
+    return Expansion(cells=tuple(cells), left_out=tuple(left_out))
+
+
+def _plain(cell: Cell, matrix: MatrixFile) -> Cell:
+    """Take away what means nothing in a cell: two that differ only there are one."""
+    if cell.open == "files":
+        cell = replace(cell, mount="none")
+    if cell.ranks * cell.nodes == 1:
+        cell = replace(cell, start=matrix.factors.start[0])
+    return cell
+
+
+def senseless(cell: Cell, matrix: MatrixFile) -> str:
+    """Say why a combination can be had nowhere; empty where it can."""
+    if cell.open == "engine" and matrix.is_tree(cell.subject):
+        return "the engine opens images, and this is a tree of the host's"
+    if cell.where == "tmpfs" and cell.state == "cold":
+        return "tmpfs is memory: nothing in it is cold"
+    if cell.open in PACKED and cell.mount == "rank":
+        return "it is mounted before the ranks start, once; the engine mounts for each rank"
+    return _of_one_node(cell, matrix) if cell.nodes > 1 else ""
+
+
+def _of_one_node(cell: Cell, matrix: MatrixFile) -> str:
+    """Say what of a cell is this node's alone, and so not to be had on several."""
+    if cell.where != "shared":
+        return "the bytes are brought to this node alone"
+    if matrix.stand_in is not None:
+        return "the stand-in is mounted on this node alone"
+    if cell.open in PACKED or (cell.open == "engine" and cell.mount == "node"):
+        return "what is mounted once is mounted on this node alone"
+    return "memory is emptied and looked at on this node alone" if cell.state == "cold" else ""
+
+
+def reference_of(cell: Cell, reference: Reference, cells: Sequence[Cell]) -> Cell | None:
+    """Give the cell that one is held against, among those that were measured."""
+    values = {part.name: getattr(cell, part.name) for part in fields(Cell)}
+    for name in FACTORS:
+        value = getattr(reference, name)
+        values[name] = values[name] if value is None else value
+    if values["open"] == "files":
+        values["mount"] = "none"
+    wanted = Cell(**values)
+    if wanted in cells:
+        return wanted
+    # A mount means nothing to files, nor a start to one rank: any value of it will do.
+    loose = [c for c in cells if replace(c, mount="none") == replace(wanted, mount="none")]
+    return loose[0] if len(loose) == 1 and reference.mount is None else None

@@ -1,0 +1,129 @@
+"""Settle what a matrix is measured with: its subjects, its teams, what can't be had here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.bench import arms, launcher, subject, twin
+from dlcontainer.bench.lab import Lab
+from dlcontainer.bench.launcher import Asked
+from dlcontainer.bench.scale.cells import Cell, Expansion, expand
+from dlcontainer.bench.scale.ground import WARMING, Ground, Source, Wanted
+from dlcontainer.bench.scale.here import Here
+from dlcontainer.bench.scale.matrix import IMAGE, NATIVE
+from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.team import Team
+from dlcontainer.errors import UsageError
+from dlcontainer.plan import Plan, native_twin_reason
+from dlcontainer.shell import ProcessRunner
+
+_Key = tuple[int, int, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What the command line gives beside the matrix; `folder` is the matrix file's."""
+
+    plan: Plan
+    image: Subject
+    native: Path | None
+    words: tuple[str, ...]
+    form: str | None
+    folder: Path
+    probe_files: tuple[Path, ...]
+
+
+def settle(wanted: Wanted, given: Given, lab: Lab, runner: ProcessRunner) -> "Settled":
+    """Give the ground and the cells; raises UsageError where no rank can be started at all."""
+    everything = expand(wanted.matrix)
+    used = {cell.subject for cell in everything.cells}
+    images = _images(wanted, given, lab, used)
+    sources, no_native = _trees(wanted, given, lab, used)
+    teams, no_team = _teams(everything.cells, given, lab.host.environ)
+    ground = Ground(
+        wanted=wanted,
+        sources={**images, **sources},
+        lab=lab,
+        runner=runner,
+        probe=arms.probe_copy(given.probe_files, lab),
+        teams=teams,
+    )
+    here = Here(ground=ground, no_native=no_native, no_team=no_team)
+    return Settled(ground=ground, expansion=everything.without(here.lacks))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """What is measured, and with what."""
+
+    ground: Ground
+    expansion: Expansion
+
+
+def _images(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> dict[str, Source]:
+    found = {}
+    if IMAGE in used:
+        found[IMAGE] = given.image
+    for name, source in wanted.matrix.subjects.items():
+        if source.image is not None and name in used:
+            found[name] = subject.read((given.folder / source.image).absolute(), lab.host.arch)
+    for own in found.values():
+        # It runs, and carries the probe: said before anything is measured.
+        arms.container(lab, own)
+    return {
+        name: Source(name=name, image=own, environment=own.environment)
+        for name, own in found.items()
+    }
+
+
+def _trees(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> tuple[dict[str, Source], str]:
+    """Give the Python folders, and why there is no native one."""
+    found, why = {}, ""
+    for name, source in wanted.matrix.subjects.items():
+        if source.prefix is not None and name in used:
+            found[name] = _tree(name, given.folder / source.prefix, given, "given by the matrix")
+    if NATIVE in used:
+        if given.native is not None:
+            found[NATIVE] = _tree(NATIVE, given.native, given, "given by --native")
+        else:
+            why = native_twin_reason(given.plan.recipe, given.plan.site, lab.host) or ""
+            if why:
+                why = f"no native twin: {why}"
+            else:
+                prefix = twin.prepare(given.plan, lab)
+                found[NATIVE] = _tree(NATIVE, prefix, given, "same recipe, same wheels")
+    return found, why
+
+
+def _tree(name: str, prefix: Path, given: Given, why: str) -> Source:
+    if not (prefix / "bin/python").exists():
+        raise UsageError(
+            f"{prefix}: there is no bin/python in it",
+            next_step="give the folder of a virtual environment or installation",
+        )
+    environment = given.image.environment
+    return Source(name=name, prefix=prefix.absolute(), environment=environment, why=why)
+
+
+def _teams(
+    cells: tuple[Cell, ...], given: Given, environ: Mapping[str, str]
+) -> tuple[dict[_Key, Team], dict[_Key, str]]:
+    teams: dict[_Key, Team] = {}
+    lacking: dict[_Key, str] = {}
+    asked = Asked(ranks=1, start=WARMING, words=given.words, form=given.form)
+    # Without one rank there is nothing to measure: that is no cell's reason.
+    teams[1, 1, WARMING] = launcher.team(asked, given.plan.site.scheduler, environ)
+    for cell in cells:
+        key = (cell.nodes, cell.ranks, cell.start)
+        own = replace(
+            asked,
+            ranks=cell.nodes * cell.ranks,
+            per_node=cell.ranks,
+            nodes=cell.nodes,
+            start=cell.start,
+        )
+        try:
+            teams[key] = launcher.team(own, given.plan.site.scheduler, environ)
+        except UsageError as error:
+            lacking[key] = f"{error.what} ({error.why})" if error.why else error.what
+    return teams, lacking

@@ -1,0 +1,257 @@
+"""Measure a matrix: rounds of all cells, a line a launch; one that fails costs its cell alone."""
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dlcontainer import __version__
+from dlcontainer.bench import chain, collect, comparable, declare, team
+from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.launch import Outcome
+from dlcontainer.bench.records import Json
+from dlcontainer.bench.scale import cold, file, launching, schedule
+from dlcontainer.bench.scale.cells import Cell, Expansion
+from dlcontainer.bench.scale.file import ScaleWriter
+from dlcontainer.bench.scale.ground import WARMING, Ground
+from dlcontainer.bench.scale.places import Places, Shown
+from dlcontainer.bench.scale.records import (
+    Coldness,
+    Declared,
+    Header,
+    Launched,
+    Missing,
+    Resumed,
+    Scale,
+)
+from dlcontainer.bench.scale.watch import Watch
+from dlcontainer.errors import BenchDataError
+from dlcontainer.machine import mount_of
+
+_GAP_S = 0.2
+# Of the machine's facts, those that pass.
+_PASSING = frozenset({"load_1min"})
+
+
+def run(ground: Ground, expansion: Expansion) -> Path:
+    """Measure all rounds of all cells; give the file.
+
+    A launch that fails is recorded, its cell is given up, and the others go on. Raises
+    BenchDataError at the end where that happened, and before where nothing can be measured.
+    """
+    cells, wanted = expansion.cells, ground.wanted
+    if not cells:
+        raise _nothing(expansion)
+    header = _header(ground, expansion)
+    done, failed = _begun(wanted.cut, header)
+    ground.ranks_folder.mkdir(mode=0o700)
+    orders = schedule.rounds(range(len(cells)), wanted.rounds, wanted.seed)
+    with _places(ground) as places, ScaleWriter(wanted.output, header, after=wanted.cut) as writer:
+        if wanted.cut is not None:
+            writer.write(Resumed(started=declare.now(), dropped_bytes=wanted.cut.dropped))
+        for number, order in enumerate(orders):
+            for place, index in enumerate(order, start=1):
+                if index in failed or (index, number) in done:
+                    continue
+                # Progress, never a value: who sees a trend could stop when it pleases.
+                ground.lab.progress.step(
+                    f"round {number + 1} of {len(orders)}, cell {place} of {len(order)}: "
+                    f"{cells[index].name}"
+                )
+                time.sleep(_GAP_S)
+                launched = _measured(cells[index], index, number, ground, places)
+                writer.write(launched)
+                if launched.error is not None:
+                    failed[index] = launched.error
+                    ground.lab.progress.note(f"given up: {cells[index].name}: {launched.error}")
+        said = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
+        writer.end(complete=not failed, reason=said)
+    if failed:
+        raise _failed(wanted.output, cells, failed)
+    return wanted.output
+
+
+@contextmanager
+def _places(ground: Ground) -> Iterator[Places]:
+    with ExitStack() as stack:
+        yield Places(ground=ground, stack=stack)
+
+
+def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Places) -> Launched:
+    """Launch a cell once; what goes wrong is in the record, not raised."""
+    load, started = os.getloadavg()[0], declare.now()
+    try:
+        with places.shown(cell) as found:
+            shown = found
+            if cell.state == "warm":
+                warming = _performed(_warming(cell), found, ground)
+                if warming.status != "ok":
+                    return _record(warming, found, (index, number, started, load))
+                shown = replace(found, before=_warm(found))
+            before, counted = cold.read_bytes(), _counted(shown)
+            with Watch() as watch:
+                outcome = _performed(cell, shown, ground)
+            return replace(
+                _record(outcome, shown, (index, number, started, load)),
+                read_bytes=cold.read_bytes() - before,
+                mounted=watch.seen(),
+                stand_in=_reached(shown, counted),
+            )
+    except BenchDataError as error:
+        return Launched(
+            cell=index, round=number, started=started, t_last_s=None, ready_s=0.0,
+            before=Coldness(method="none", resident=None, data=None, names=None),
+            read_bytes=None, mounted={}, load_1min=round(load, 2), error=str(error),
+        )  # fmt: skip
+
+
+def _warming(cell: Cell) -> Cell:
+    """Give the launch that warms: one rank reads all that any reads; other nodes need their own."""
+    return cell if cell.nodes > 1 else replace(cell, ranks=1, start=WARMING)
+
+
+def _performed(cell: Cell, shown: Shown, ground: Ground) -> Outcome:
+    timeout = ground.wanted.timeout_s
+    gathering = team.gather(ground.team(cell), ground.ranks_folder, timeout)
+    made = launching.ready(cell, shown.path, gathering, ground)
+    try:
+        return collect.perform(made.launch, gathering, ground.runner, timeout)
+    finally:
+        launching.leave(made.point, cell, ground)
+
+
+def _warm(shown: Shown) -> Coldness:
+    if shown.counters is not None:
+        return shown.before
+    return cold.warmed(shown.body.path, shown.before.method)
+
+
+def _counted(shown: Shown) -> tuple[int, int, int]:
+    if shown.counters is None:
+        return (0, 0, 0)
+    seen = shown.counters.counted()
+    return (seen.metadata, seen.reads, seen.bytes)
+
+
+def _reached(shown: Shown, before: tuple[int, int, int]) -> dict[str, Json] | None:
+    if shown.counters is None:
+        return None
+    names, now = ("metadata", "reads", "bytes"), _counted(shown)
+    return {name: b - a for name, a, b in zip(names, before, now, strict=True)}
+
+
+def _record(outcome: Outcome, shown: Shown, place: tuple[int, int, str, float]) -> Launched:
+    index, number, started, load = place
+    return Launched(
+        cell=index,
+        round=number,
+        started=started,
+        t_last_s=outcome.values.get("wall_s") if outcome.status == "ok" else None,
+        ready_s=round(shown.body.seconds, 3),
+        before=shown.before,
+        read_bytes=None,
+        mounted={},
+        ranks=tuple(_rank(rank) for rank in outcome.ranks),
+        load_1min=round(load, 2),
+        error=None if outcome.status == "ok" else outcome.reason or outcome.status,
+        stderr=outcome.stderr if outcome.status != "ok" else (),
+    )
+
+
+def _rank(rank: Mapping[str, Json]) -> dict[str, Json]:
+    # What an import has nothing of.
+    return {name: value for name, value in rank.items() if value not in (None, [])}
+
+
+def _header(ground: Ground, expansion: Expansion) -> Header:
+    wanted = ground.wanted
+    matrix = chain.plain_json(wanted.matrix.model_dump(mode="json", by_alias=True))
+    declared = Declared(
+        matrix=matrix,  # type: ignore[arg-type]  # JSON, from JSON
+        cells=expansion.cells,
+        rounds=wanted.rounds,
+        seed=wanted.seed,
+        module=wanted.module,
+        site=wanted.site,
+        subjects={name: source.described() for name, source in ground.sources.items()},
+        launchers={
+            f"{own.ranks} ranks on {nodes} nodes": list(own.launcher)
+            for (nodes, _, _), own in ground.teams.items()
+        },
+    )
+    return Header(
+        declared=declared,
+        declared_sha256=file.digest(declared),
+        left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
+        machine=_machine(ground),
+        started=declare.now(),
+        dlcontainer=__version__,
+    )
+
+
+def _machine(ground: Ground) -> dict[str, Json]:
+    host, lab = ground.lab.host, ground.lab
+    found: dict[str, Json] = {
+        "node": platform.node(),
+        "allocation": declare.allocation(host.environ),
+        "boot_id": declare.boot_id(),
+        "arch": host.arch,
+        "kernel": host.kernel,
+        "cpu_model": host.cpu_model,
+        "cores": host.cores,
+        "memory_mb": host.memory_mb,
+        "engine": lab.trial.version,
+        "engine_mode": lab.trial.run_mode,
+        "drop_caches": cold.can_drop_caches(),
+        "local_on": mount_of(lab.work).kind,
+        "load_1min": round(os.getloadavg()[0], 2),
+    }
+    if ground.wanted.shared is not None:
+        found["shared_on"] = mount_of(ground.wanted.shared).kind
+    for name, source in ground.sources.items():
+        found[f"{name}_on"] = mount_of(source.original).kind
+    return found
+
+
+def _begun(cut: Scale | None, header: Header) -> tuple[set[tuple[int, int]], dict[int, str]]:
+    """Give what is measured already, and the cells that were given up."""
+    if cut is None:
+        return set(), {}
+    pairs = (
+        ("", cut.header.declared, header.declared),
+        ("machine.", cut.header.machine, header.machine),
+    )
+    for prefix, old, new in pairs:
+        before, now = (comparable.flat(chain.plain_json(plain(facts))) for facts in (old, new))
+        for name in dict.fromkeys([*before, *now]):
+            if before.get(name) != now.get(name) and name not in _PASSING:
+                raise BenchDataError(
+                    "this is not the matrix that was begun",
+                    why=f"{prefix}{name}: {comparable.shown(before.get(name))} in the file, now "
+                    f"{comparable.shown(now.get(name))}",
+                    next_step="give the matrix and options that it was begun with, on that "
+                    "machine, or measure into a new file",
+                )
+    done = {(launch.cell, launch.round) for launch in cut.launches}
+    return done, {launch.cell: launch.error for launch in cut.launches if launch.error}
+
+
+def _nothing(expansion: Expansion) -> BenchDataError:
+    return BenchDataError(
+        "no cell of the matrix can be measured here",
+        why="; ".join(f"{gone.cell.name}: {gone.why}" for gone in expansion.left_out[:8]),
+        next_step="change the factors, or measure where these can be had",
+    )
+
+
+def _failed(path: Path, cells: Sequence[Cell], failed: Mapping[int, str]) -> BenchDataError:
+    texts = [f"{cells[index].name}: {why.splitlines()[0]}" for index, why in failed.items()]
+    return BenchDataError(
+        f"{len(failed)} of {len(cells)} cells failed; the others are measured",
+        where=str(path),
+        why="; ".join(texts[:8]),
+        next_step="report what was measured, or mend the cause and measure again",
+    )
