@@ -27,6 +27,7 @@ class Watch:
         self._before = _image_mounts(os.getpid())
         self._most_mounts = self._most_servers = self._looks = 0
         self._names: set[str] = set()
+        self._last: set[int] = set()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dlcontainer-watch", daemon=True)
 
@@ -59,7 +60,10 @@ class Watch:
 
     def _look(self) -> None:
         below = list(_below(os.getpid(), processes()))
-        served = [name for pid in below if (name := _name(pid)) in _SERVERS]
+        serving = {pid: name for pid in below if (name := _name(pid)) in _SERVERS}
+        # Seen twice: engines ask these programs for their version, and they fork as they begin.
+        served = [name for pid, name in serving.items() if pid in self._last]
+        self._last = set(serving)
         mounts: set[str] = set()
         seen: set[str] = set()
         for pid in below:
