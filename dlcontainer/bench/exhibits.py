@@ -9,6 +9,9 @@ from markupsafe import Markup
 from dlcontainer.bench import countfigures, counttables, stormfigures
 from dlcontainer.bench.findings import Counting, Found, Storm, Trial
 from dlcontainer.bench.plates import Plate
+from dlcontainer.bench.scale import analysis as scaling
+from dlcontainer.bench.scale import exhibit as scaled
+from dlcontainer.bench.scale.records import Scale
 from dlcontainer.bench.tables import Table
 
 
@@ -23,6 +26,8 @@ class Exhibit:
     plates: tuple[Plate, ...]
     tables: tuple[Table, ...]
     folded: tuple[Table, ...] = ()
+    # What a terminal shows of the tables.
+    lines: tuple[str, ...] = ()
 
 
 def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
@@ -32,7 +37,27 @@ def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
     runs = [(one, one.finding) for one in found if isinstance(one.finding, Counting)]
     tools = dict.fromkeys(run.tool for _, run in runs)
     counted = [_counted([pair for pair in runs if pair[1].tool == tool]) for tool in tools]
-    return (*storms, *trials, *counted)
+    matrices = [_matrix(one, one.finding) for one in found if isinstance(one.finding, Scale)]
+    return (*matrices, *storms, *trials, *counted)
+
+
+def _matrix(found: Found, scale: Scale) -> Exhibit:
+    rows = scaling.rows(scale)
+    return Exhibit(
+        anchor=f"scale-{found.sha256[:8]}",
+        title="Import at scale",
+        headline=scaled.headline(rows),
+        words=scaled.words(scale, rows),
+        plates=tuple(
+            _plate(
+                found, "Time until ready", scaled.figure(group, found.anchor),
+                "The share of all ranks of all launches that were ready by then. Descriptive.",
+            )
+            for group in scaled.groups(rows)
+        ),
+        tables=scaled.tables(scale, rows, found.anchor),
+        lines=scaled.lines(rows),
+    )  # fmt: skip
 
 
 def _storm(found: Found, storm: Storm) -> Exhibit:

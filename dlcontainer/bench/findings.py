@@ -1,6 +1,7 @@
 """What `report` takes beside sessions: counts, storm predictions, and predictions held to account.
 
-Each is one JSON object that begins with its `schema`: `dlcontainer/count/1` (bench count -o),
+A matrix's file (bench scale) has many lines, and a module of its own. Each of the others is one
+JSON object that begins with its `schema`: `dlcontainer/count/1` (bench count -o),
 `dlcontainer/storm/1` (bench storm -o) and `dlcontainer/benchmark-storm/1`, the points of a
 validation: what was predicted, frozen by its digest, and what was measured after.
 """
@@ -14,6 +15,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from dlcontainer.bench.scale import file as scalefile
+from dlcontainer.bench.scale.records import Scale
 from dlcontainer.errors import BenchDataError
 
 _BEGIN = b"{"
@@ -167,7 +170,7 @@ class Trial:
     machine: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-Finding = Counting | Storm | Trial
+Finding = Counting | Storm | Trial | Scale
 _READERS: Mapping[str, TypeAdapter[Counting] | TypeAdapter[Storm] | TypeAdapter[Trial]] = {
     "dlcontainer/count/1": TypeAdapter(Counting),
     "dlcontainer/storm/1": TypeAdapter(Storm),
@@ -202,6 +205,9 @@ def is_one(path: Path) -> bool:
 
 def read(path: Path) -> Found:
     """Read one; raises BenchDataError for one that is edited, too new or no such file."""
+    if scalefile.is_one(path):
+        scale = scalefile.read(path)
+        return Found(path=path, sha256=scale.seal, finding=scale)
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)

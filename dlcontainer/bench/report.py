@@ -142,7 +142,8 @@ def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
         lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")
         blocks.append(lines)
     for one in exhibits(found):
-        blocks.append([f"## {one.title}", "", f"**{one.headline}**", "", one.words])
+        lines = [f"## {one.title}", "", f"**{one.headline}**", "", one.words]
+        blocks.append([*lines, *([""] if one.lines else []), *(f"- {x}" for x in one.lines)])
     # A hostile name must not begin a heading or a line of its own.
     return "\n\n".join("\n".join(" ".join(line.splitlines()) for line in lines) for lines in blocks)
 
