@@ -89,7 +89,7 @@ def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ..
             head=("cell", "reference", "ratio", "interval", "rounds", "p (Holm)", "reading"),
             rows=tuple(_contrast(row, rows) for row in rows if row.contrast),
             note="Ratio of times within a round, 95 % t interval over rounds. FASTER or SLOWER "
-            "only where the whole interval lies on one side of 1 and Holm's p over all cells agrees.",
+            "only where the whole interval lies on one side of 1 and Holm's p over cells agrees.",
             numeric=True,
         ),
     ]  # fmt: skip
@@ -155,7 +155,8 @@ def lines(rows: Sequence[Row]) -> tuple[str, ...]:
 def _line(row: Row, rows: Sequence[Row]) -> str:
     if row.last is None:
         return f"{row.cell.name}: not measured: {row.failed}"
-    text = f"{row.cell.name}: {row.last.middle:.3f} s ({row.last.low:.3f} to {row.last.high:.3f})"
+    text = f"{row.cell.name}: {row.last.middle:.3f} s ({row.last.low:.3f} to {row.last.high:.3f}, "
+    text += f"{row.last.level:.0%})"
     if row.failed:
         text += f", failed later: {row.failed}"
     if row.contrast is not None:

@@ -21,7 +21,7 @@ State = Literal["cold", "warm"]
 ROUNDS = 8
 _MOST_ROUNDS = 1000
 _MOST_RANKS = 4096
-_MOST_CELLS = 256
+_MOST_CELLS = 2048
 
 FACTORS = ("subject", "where", "open", "mount", "state", "start", "ranks", "nodes")
 
