@@ -14,9 +14,14 @@ from dlcontainer.bench.scale.records import Coldness, Declared, Header, Launched
 from dlcontainer.errors import BenchDataError
 
 COLD = Coldness(method="drop_caches", resident=0.0, data=True, names=True)
-OWN: dict[str, Any] = {"where": "shared", "state": "cold", "start": "storm", "nodes": 1}
+
+
+def cell(**own: Any) -> Cell:
+    return Cell(where="shared", state="cold", start="storm", nodes=1, **own)
+
+
 CELLS = tuple(
-    Cell(**OWN, **{"subject": subject, "open": opened, "mount": mount, "ranks": ranks})
+    cell(subject=subject, open=opened, mount=mount, ranks=ranks)
     for ranks in (1, 2)
     for subject, opened, mount in (
         ("native", "files", "none"),

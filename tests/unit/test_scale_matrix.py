@@ -100,3 +100,15 @@ def test_a_reference_is_the_cell_that_differs_in_nothing_else(tmp_path: Path) ->
     assert cells.reference_of(cell(mount="node"), reference, [native]) == native
     assert cells.reference_of(cell(), reference, [other]) is None
     assert cells.reference_of(native, reference, [native]) == native
+
+
+def test_what_nobody_wants_is_skipped_and_said(tmp_path: Path) -> None:
+    text = HEAD + "skip: [{subject: image, open: files}]\nfactors: {ranks: [1, 2]}\n"
+    expansion = cells.expand(read(tmp_path, text))
+    assert {(own.subject, own.open) for own in expansion.cells} == {
+        ("native", "files"),
+        ("image", "engine"),
+    }
+    assert [gone.why for gone in expansion.left_out].count("the matrix skips it") == 2
+    with pytest.raises(ConfigError, match="skip"):
+        read(tmp_path, HEAD + "skip: [{opened: files}]\nfactors: {}\n")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dlcontainer.bench import stats, student
 from dlcontainer.bench.scale import cells as cells_
 from dlcontainer.bench.scale.cells import Cell
-from dlcontainer.bench.scale.matrix import Reference
+from dlcontainer.bench.scale.matrix import Some
 from dlcontainer.bench.scale.records import Launched, Scale
 from dlcontainer.bench.stats import Interval
 
@@ -63,7 +63,7 @@ class Row:
 def rows(scale: Scale) -> tuple[Row, ...]:
     """Give each cell with its contrast."""
     found = [_row(scale, number, cell) for number, cell in enumerate(scale.cells)]
-    reference = Reference.model_validate(scale.header.declared.matrix["reference"])
+    reference = Some.model_validate(scale.header.declared.matrix["reference"])
     measured = [row.cell for row in found if row.launches]
     by_cell = {row.cell: row for row in found}
     held: dict[int, tuple[Row, list[float]]] = {}

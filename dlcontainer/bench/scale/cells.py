@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from dlcontainer.bench.scale.matrix import FACTORS, Mounted, Opened, Reference, State, Where
+from dlcontainer.bench.scale.matrix import FACTORS, Mounted, Opened, Some, State, Where
 from dlcontainer.bench.scale.matrix import Matrix as MatrixFile
 from dlcontainer.bench.words import Start
 
@@ -93,6 +93,8 @@ def _plain(cell: Cell, matrix: MatrixFile) -> Cell:
 
 def senseless(cell: Cell, matrix: MatrixFile) -> str:
     """Say why a combination can be had nowhere; empty where it can."""
+    if any(_is(cell, some) for some in matrix.skip):
+        return "the matrix skips it"
     if cell.open == "engine" and matrix.is_tree(cell.subject):
         return "the engine opens images, and this is a tree of the host's"
     if cell.where == "tmpfs" and cell.state == "cold":
@@ -100,6 +102,10 @@ def senseless(cell: Cell, matrix: MatrixFile) -> str:
     if cell.open in PACKED and cell.mount == "rank":
         return "it is mounted before the ranks start, once; the engine mounts for each rank"
     return _of_one_node(cell, matrix) if cell.nodes > 1 else ""
+
+
+def _is(cell: Cell, some: Some) -> bool:
+    return all(getattr(some, name) in (None, getattr(cell, name)) for name in FACTORS)
 
 
 def _of_one_node(cell: Cell, matrix: MatrixFile) -> str:
@@ -113,7 +119,7 @@ def _of_one_node(cell: Cell, matrix: MatrixFile) -> str:
     return "memory is emptied and looked at on this node alone" if cell.state == "cold" else ""
 
 
-def reference_of(cell: Cell, reference: Reference, cells: Sequence[Cell]) -> Cell | None:
+def reference_of(cell: Cell, reference: Some, cells: Sequence[Cell]) -> Cell | None:
     """Give the cell that one is held against, among those that were measured."""
     values = {part.name: getattr(cell, part.name) for part in fields(Cell)}
     for name in FACTORS:

@@ -81,8 +81,8 @@ class Factors(Strict):
         return total
 
 
-class Reference(Strict):
-    """What each cell is held against: these values, and the cell's own of all others."""
+class Some(Strict):
+    """Some values of a cell, and any of the factors that are not named."""
 
     subject: Name | None = None
     where: Where | None = None
@@ -100,7 +100,10 @@ class Matrix(Strict):
     schema_: Literal[1] = Field(alias="schema")
     module: Line | None = None
     rounds: Annotated[int, Field(ge=1, le=_MOST_ROUNDS)] = ROUNDS
-    reference: Reference
+    # Each cell is held against the one with these values, and its own of all other factors.
+    reference: Some
+    # Cells that nobody wants.
+    skip: tuple[Some, ...] = ()
     subjects: dict[Name, SubjectSource] = Field(default_factory=dict)
     stand_in: StandInLayer | None = None
     factors: Factors

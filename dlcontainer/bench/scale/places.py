@@ -131,7 +131,9 @@ class Places:
             with self._through(body, cell) as shown:
                 yield shown
         elif cell.state == "warm":
-            yield Shown(path=body.path, body=body, before=cold.warmed(body.path, WARMED))
+            # What is in memory is looked at once it was warmed.
+            before = Coldness(method=WARMED, resident=None, data=None, names=None)
+            yield Shown(path=body.path, body=body, before=before)
         elif cold.can_drop_caches():
             yield Shown(path=body.path, body=body, before=cold.emptied(body.path))
         else:
