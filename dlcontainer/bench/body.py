@@ -13,6 +13,8 @@ from dlcontainer.bench.findings import Found
 from dlcontainer.bench.metrics import Family
 from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.qualify import Standing
+from dlcontainer.bench.scale import body as scaled
+from dlcontainer.bench.scale.records import Scale
 from dlcontainer.bench.stats import Interval
 
 
@@ -38,7 +40,14 @@ def report(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> dict[st
         {"id": s.claim.id, "standing": s.standing, "value": s.value, "why": s.why}
         for s in scorecard.scores(analyses, found)
     ]
-    others = [{"file": str(one.path), "sha256": one.sha256} for one in found]
+    others = [
+        {
+            "file": str(one.path),
+            "sha256": one.sha256,
+            **({"cells": scaled.cells(one.finding)} if isinstance(one.finding, Scale) else {}),
+        }
+        for one in found
+    ]
     return {"sessions": sessions, "across": joint, "findings": others, "scorecard": claims}
 
 

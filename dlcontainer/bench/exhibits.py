@@ -56,6 +56,7 @@ def _matrix(found: Found, scale: Scale) -> Exhibit:
             for group in scaled.groups(rows)
         ),
         tables=scaled.tables(scale, rows, found.anchor),
+        folded=scaled.phase_table(rows),
         lines=scaled.lines(rows),
     )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """A matrix's file and what is read from it."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench import exhibits, findings, report
+from dlcontainer.bench import body, exhibits, findings, report
 from dlcontainer.bench.scale import analysis, file
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.bench.scale.records import Coldness, Declared, Header, Launched, Missing
@@ -55,7 +56,9 @@ def header() -> Header:
 def launched(cell: int, number: int, seconds: float | None, **more: Any) -> Launched:
     ranks: tuple[dict[str, Any], ...] = ()
     if seconds is not None:
-        ranks = tuple({"rank": n, "values": {"wall_s": seconds / (n + 1)}} for n in range(2))
+        ranks = tuple(
+            {"rank": n, "node": "n1", "values": {"wall_s": seconds / (n + 1)}} for n in range(2)
+        )
     values: dict[str, Any] = {
         "cell": cell, "round": number, "started": "x", "t_last_s": seconds, "ready_s": 0.5,
         "before": COLD, "read_bytes": 4096, "ranks": ranks,
@@ -141,6 +144,17 @@ def test_the_section_names_everything_and_escapes_it(tmp_path: Path) -> None:
     assert ("image, tmpfs", "no <tmpfs>") in section.tables[2].rows
     assert all("<script>" not in plate.svg and "<b>" not in plate.svg for plate in section.plates)
     assert "FASTER" in report.markdown([], [found])
+
+
+def test_programs_get_the_same_figures(tmp_path: Path) -> None:
+    found = findings.read(write(tmp_path / "m.jsonl", rounds=1))
+    said = json.loads(json.dumps(body.report([], [found]), allow_nan=False))["findings"][0]
+    assert len(said["cells"]) == len(CELLS)
+    one = said["cells"][1]
+    assert one["contrast"]["reference"] == CELLS[0].name
+    # One round has an interval without an end, and JSON has no infinity.
+    assert one["contrast"]["high"] is None
+    assert one["node_max_s"] == [{"n1": seconds(1, 0)}]
 
 
 def test_cold_is_called_unproved_where_it_is(tmp_path: Path) -> None:

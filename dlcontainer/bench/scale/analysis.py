@@ -100,6 +100,28 @@ def ready(launch: Launched) -> list[float]:
     return [float(wall) for wall in walls if isinstance(wall, int | float)]
 
 
+def phases(row: Row) -> dict[str, float]:
+    """Give the median length of each phase over all ranks of all launches, s, in their order."""
+    found: dict[str, list[float]] = {}
+    for rank in (rank for one in row.launches for rank in one.ranks):
+        own = rank.get("phases")
+        for name, length in own.items() if isinstance(own, Mapping) else ():
+            if isinstance(length, int | float):
+                found.setdefault(name, []).append(float(length))
+    return {name: stats.median(sorted(lengths)) for name, lengths in found.items()}
+
+
+def node_max(launch: Launched) -> dict[str, float]:
+    """Give when the last rank of each node was ready, s."""
+    found: dict[str, float] = {}
+    for rank in launch.ranks:
+        node, values = str(rank.get("node")), rank.get("values")
+        wall = values.get("wall_s") if isinstance(values, Mapping) else None
+        if isinstance(wall, int | float):
+            found[node] = max(found.get(node, 0.0), float(wall))
+    return found
+
+
 def median(ordered: Sequence[float]) -> Median:
     """Give the median with the narrowest pair of order statistics that covers LEVEL, if any does.
 

@@ -15,7 +15,7 @@ from dlcontainer.bench.plot import (
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.scale.analysis import Row, ready
+from dlcontainer.bench.scale.analysis import Row, phases, ready
 from dlcontainer.bench.scale.records import Launched
 from dlcontainer.bench.scale.records import Scale as Measured
 from dlcontainer.bench.tables import Table
@@ -97,6 +97,25 @@ def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ..
     gone += [(row.cell.name, f"failed: {row.failed}") for row in rows if row.failed]
     found.append(Table(name="Not measured", head=("cell", "why"), rows=tuple(gone)))
     return tuple(table for table in found if table.rows)
+
+
+def phase_table(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """Give where the time of each cell's ranks goes."""
+    found = [(row, phases(row)) for row in rows if row.launches]
+    names = tuple(dict.fromkeys(name for _, own in found for name in own))
+    lengths = [
+        (row.cell.name, *(f"{own[name]:.3f}" if name in own else "" for name in names))
+        for row, own in found
+    ]
+    table = Table(
+        name="Phases of ranks, s",
+        head=("cell", *names),
+        rows=tuple(lengths),
+        note="Medians over all ranks. What is mounted once a node is in `launcher`; what each rank "
+        "mounts, and starts of the engine, in `runtime`.",
+        numeric=True,
+    )
+    return (table,) if table.rows else ()
 
 
 def _cell(row: Row) -> tuple[str, ...]:
