@@ -92,7 +92,7 @@ def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Place
                     return _record(warming, found, (index, number, started, load))
                 shown = replace(found, before=_warm(found))
             before, counted = cold.read_bytes(), _counted(shown)
-            with Watch() as watch:
+            with Watch(ground.lab.work) as watch:
                 outcome = _performed(cell, shown, ground)
             return replace(
                 _record(outcome, shown, (index, number, started, load)),

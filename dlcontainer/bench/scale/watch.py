@@ -21,10 +21,13 @@ _SERVERS = frozenset({"squashfuse", "squashfuse_ll", "squashfuse3", "squashfuse_
 
 
 class Watch:
-    """Looks again and again, in a thread of its own, as long as it is entered."""
+    """Looks again and again, in a thread of its own, as long as it is entered.
 
-    def __init__(self) -> None:
-        self._before = _image_mounts(os.getpid())
+    Of the mounts that all of this machine see, those below `work` are ours.
+    """
+
+    def __init__(self, work: Path) -> None:
+        self._work = work.resolve()
         self._most_mounts = self._most_servers = self._looks = 0
         self._names: set[str] = set()
         self._last: set[int] = set()
@@ -70,9 +73,11 @@ class Watch:
             space = _namespace(pid)
             if space and space not in seen:
                 seen.add(space)
-                mounts |= _image_mounts(pid)
+                mounts |= set(_image_mounts(pid))
+        everyones = _image_mounts(os.getpid())
+        foreign = {device for device, at in everyones.items() if not at.is_relative_to(self._work)}
         self._most_servers = max(self._most_servers, len(served))
-        self._most_mounts = max(self._most_mounts, len(mounts - self._before))
+        self._most_mounts = max(self._most_mounts, len(mounts - foreign))
         self._names |= set(served)
         self._looks += 1
 
@@ -96,20 +101,25 @@ def _namespace(pid: int) -> str:
     return ""
 
 
-def _image_mounts(pid: int) -> set[str]:
-    """Name the devices of SquashFS mounts that a process sees."""
+def _image_mounts(pid: int) -> dict[str, Path]:
+    """Give the devices of SquashFS mounts that a process sees, and where they are."""
     try:
         text = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace")
     except OSError:
-        return set()
-    return {device for device, kind in map(_mount, text.splitlines()) if is_image(kind)}
+        return {}
+    return images(text)
 
 
-def _mount(line: str) -> tuple[str, str]:
-    # 36 35 98:0 /root /point options … - kind source options
-    left, _, right = line.partition(" - ")
-    fields, kinds = left.split(" "), right.split(" ")
-    return (fields[2], kinds[0]) if len(fields) > 2 else ("", "")
+def images(mountinfo: str) -> dict[str, Path]:
+    """Read the mounts of images from a mountinfo(5): device and place."""
+    found = {}
+    for line in mountinfo.splitlines():
+        # 36 35 98:0 /root /point options ... - kind source options
+        left, _, right = line.partition(" - ")
+        fields, kinds = left.split(" "), right.split(" ")
+        if len(fields) > 4 and is_image(kinds[0]):
+            found[fields[2]] = Path(fields[4])
+    return found
 
 
 def is_image(kind: str) -> bool:
