@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ def user(world: World, wheels: Path) -> World:
     own: dict[str, Any] = {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
     if os.getuid() == 0:
         own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return world.having(PIP_FIND_LINKS=wheels, **own)
+    found = f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}".strip()
+    return world.having(PIP_FIND_LINKS=found, **own)
 
 
 def imported(user: World, built: Built, tiny: Path, output: Path, *more: object) -> Series:
@@ -97,6 +99,20 @@ def test_a_rank_that_dies_is_named(
     (first, *_) = results.read(output).samples
     assert not first.ok
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_rank_that_ends_well_without_a_result_is_not_waited_for(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path, rank: str
+) -> None:
+    module = other_wheel(tmp_path / "wheel", "1.0")
+    line = f"import os; {RANK} == '{rank}' and os._exit(0)"
+    side = environment_with(tmp_path / "side", module, line)
+    argv = options(tiny_image, tiny, tmp_path / "x.jsonl", "--native", side, "--ranks", 3)
+    begin = time.monotonic()
+    done = user.run("bench", "import", *argv, "--start", "storm", "--timeout", "300", code=7)
+    assert time.monotonic() - begin < 100
+    assert f"rank {rank}: it ended with 0 and gave no result" in done.stderr
 
 
 def test_a_hanging_rank_ends_the_launch(
