@@ -1,7 +1,6 @@
 """Launches of several ranks by a real mpirun: all are there, or the session says which are not."""
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -14,20 +13,13 @@ import pytest
 from dlcontainer.bench import analysis, results
 from dlcontainer.bench.records import Sample, Series
 from tests.integration.test_bench import environment_with, holders, living, options, other_wheel
-from tests.integration.world import Built, World, missing
+from tests.integration.world import Built, World
 from tests.processes import MARK, kill_marked, marked, poll
 
 
 @pytest.fixture
-def user(world: World, wheels: Path) -> World:
-    """Give a user who may start more ranks than there are cores, as root too."""
-    if shutil.which("mpirun") is None:
-        missing("openmpi-bin")
-    own: dict[str, Any] = {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    if os.getuid() == 0:
-        own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    found = f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}".strip()
-    return world.having(PIP_FIND_LINKS=found, **own)
+def user(launching: World) -> World:
+    return launching
 
 
 def imported(user: World, built: Built, tiny: Path, output: Path, *more: object) -> Series:
@@ -219,27 +211,3 @@ def test_a_session_of_ranks_goes_on(
     assert series.complete
     assert len(series.resumes) == 1
     assert all(len(sample.ranks) == 2 for sample in series.samples)
-
-
-@pytest.mark.long
-def test_pytorch_trains_on_two_ranks(user: World, pytorch_image: Built, tmp_path: Path) -> None:
-    output = tmp_path / "x.jsonl"
-    base = ["--site", "local", "--image", str(pytorch_image.image), "--controls", "0"]
-    base += ["--pairs", "1", "--steps", "3", "--ranks", "2", "-o", str(output)]
-    user.run("bench", "train", *base)
-    series = results.read(output)
-    assert series.complete
-    assert series.session.declared.workload["distributed"] == "ddp"
-    judged = analysis.analyse(series)
-    assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
-    assert judged.losses is not None
-    assert judged.losses.problem == ""
-    assert judged.losses.steps == 8
-    for sample in series.samples:
-        one, other = (rank["losses"] for rank in raw(sample))
-        # Other data on each rank, and the mean of both is what the gate reads.
-        assert one != other
-        averaged = [(a + b) / 2 for a, b in zip(one, other, strict=True)]
-        assert sample.values["loss"] == pytest.approx(averaged)
-        assert phases(sample) >= {"import", "device", "process_group", "step_1", "steady"}
-        assert sample.wall_s == max(rank["values"]["wall_s"] for rank in raw(sample))
