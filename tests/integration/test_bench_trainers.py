@@ -29,11 +29,15 @@ CLOSE = 1e-3
 NO_OPERATION = """\
 import builtins, sys
 real = builtins.__import__
+def begin(self, module, **more):
+    sys.modules["torch"].nn.Module.__init__(self)
+    self.module = module
 def import_(name, *rest, **more):
     module = real(name, *rest, **more)
     parallel = sys.modules.get("torch.nn.parallel")
     if hasattr(parallel, "DistributedDataParallel"):
-        parallel.DistributedDataParallel = lambda model, **more: model
+        parallel.DistributedDataParallel.__init__ = begin
+        parallel.DistributedDataParallel.forward = lambda self, *given: self.module(*given)
     return module
 builtins.__import__ = import_
 """
@@ -102,7 +106,7 @@ def truth(inside: Inside, one: Way, built: Built, seed: int, folder: Path) -> li
     (folder / "averaged.py").write_text(AVERAGED)
     for file in PROBE.glob("*.py"):
         (folder / file.name).write_bytes(file.read_bytes())
-    python = f"{built.body['content']['recipe']['prefix']}/bin/python"
+    python = f"{built.recorded()['content']['recipe']['prefix']}/bin/python"
     steps = str(WARMUP + STEPS)
     argv = (python, "/mnt/averaged.py", "/mnt", one.framework, steps, str(seed), "1")
     done = inside.run(built, *argv, bind=folder)
