@@ -103,6 +103,7 @@ class Contained:
             environment=workload.environment,
             binds=gathered.binds if gathered else (),
             together=gathered is not None,
+            accelerators=self.lab.accelerators,
         )
         engine, joined = self.lab.engine, self.instance
         command = engine.join_argv(spec, joined.name) if joined else engine.run_argv(spec)

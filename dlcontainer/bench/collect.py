@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.bench import launch
+from dlcontainer.bench import averaging, launch
 from dlcontainer.bench.launch import SCHEMA, Launch, Outcome, Status
 from dlcontainer.bench.records import Json
 from dlcontainer.bench.team import Gathering
@@ -41,9 +41,10 @@ class Told:
         """What went wrong, empty where nothing did."""
         if self.said is not None and self.said.get("error"):
             return str(self.said["error"])
-        if self.code is not None:
+        if self.code:
             return launch.how(self.code)
-        return "" if self.said is not None else "it gave no result"
+        ended = "it ended with 0 and " if self.code == 0 else "it "
+        return "" if self.said is not None else f"{ended}gave no result"
 
     @property
     def is_waiting(self) -> bool:
@@ -76,8 +77,9 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
         return _lost(status, f"{late}; {problem}" if problem else late, told, done)
     if problem or status != "ok":
         return _lost("failed", problem or launch.how(done.returncode), told, done)
-    if launch.was_set(offset):
-        return _lost("failed", launch.CLOCK_SET, told, done)
+    bad = launch.CLOCK_SET if launch.was_set(offset) else averaging.problem(_said(told))
+    if bad:
+        return _lost("failed", bad, told, done)
     try:
         return merged(told, launch.start_of(done.stdout), done.elapsed)
     except (KeyError, TypeError, ValueError) as error:
@@ -128,6 +130,10 @@ def _problem(told: list[Told], ranks: int, done: Completed) -> str:
     return f"{lost} of {ranks} ranks gave no result; " * bool(lost) + "; ".join(texts)
 
 
+def _said(told: list[Told]) -> list[Mapping[str, Any]]:
+    return [one.said for one in told if one.said is not None]
+
+
 def _lost(status: Status, reason: str, told: list[Told], done: Completed) -> Outcome:
     went = launch.went_wrong(status, reason, done)
     first = next((one for one in told if one.error and not one.is_waiting and one.lines), None)
@@ -150,7 +156,7 @@ def merged(told: list[Told], start: int | None, elapsed: float) -> Outcome:
     Other values and counts are the largest of any rank, samples per second those of all ranks over
     the slowest one's time, losses the mean of all ranks. Raises as `launch.taken`.
     """
-    bodies = [one.said for one in told if one.said is not None]
+    bodies = _said(told)
     each = [launch.taken(body, start, elapsed) for body in bodies]
     slowest = max(each, key=lambda outcome: outcome.values["wall_s"])
     values = {name: max(one.values[name] for one in each) for name in slowest.values}
@@ -212,4 +218,5 @@ def _raw(body: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Json]:
         "steps_s": list(outcome.steps_s),
         "affinity": body.get("affinity"),
         "transport": body.get("transport"),
+        "moved": body.get("moved"),
     }

@@ -23,3 +23,5 @@ class Lab:
     progress: Progress
     # private to the session, removed at its end
     work: Path
+    # Flags that let this site's accelerators into a container, as its users' wrappers give them.
+    accelerators: tuple[str, ...] = ()

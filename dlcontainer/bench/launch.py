@@ -196,11 +196,19 @@ def taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome
     )
 
 
+def _swap(order: list[tuple[str, str]], one: str, other: str) -> None:
+    first, second = order.index((one, one)), order.index((other, other))
+    order[first], order[second] = order[second], order[first]
+
+
 def _phases(stamps: Mapping[str, Any]) -> dict[str, float]:
     """Give each phase's length: it ends at the stamp of its name, begins at the one before."""
     found: dict[str, float] = {}
-    before = stamps["start"]
-    for stamp, phase in _PHASES.items():
+    before, order = stamps["start"], list(_PHASES.items())
+    if (stamps.get("process_group") or math.inf) < (stamps.get("device") or 0):
+        # Some ways find the other ranks first, then make data and weights.
+        _swap(order, "device", "process_group")
+    for stamp, phase in order:
         now = stamps.get(stamp)
         if now is None:
             continue

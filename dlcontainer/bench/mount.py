@@ -75,7 +75,14 @@ def shared(lab: Lab, image: Path, binds: Binds = ()) -> Iterator[Instance]:
     pipe = lab.work / "hold"
     os.mkfifo(pipe, 0o600)
     mode = lab.trial.run_mode or "plain"
-    spec = RunSpec(image=image, argv=(), mode=mode, binds=binds, together=bool(binds))
+    spec = RunSpec(
+        image=image,
+        argv=(),
+        mode=mode,
+        binds=binds,
+        together=bool(binds),
+        accelerators=lab.accelerators,
+    )
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
     environment = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
     start = lab.engine.start_argv(spec, instance.name)

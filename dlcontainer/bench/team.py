@@ -29,7 +29,10 @@ _LAUNCHERS = (
     "COBALT_*",
 )
 # How they talk: the same in every arm, and attested.
-_TRANSPORTS = ("NCCL_*", "RCCL_*", "GLOO_*", "UCX_*", "UCC_*", "FI_*", "PSM2_*", "PSM3_*")
+_TRANSPORTS = (
+    *("NCCL_*", "RCCL_*", "GLOO_*", "UCX_*", "UCC_*", "FI_*", "PSM2_*", "PSM3_*"),
+    "HOROVOD_*",
+)
 # Which rank it is, for the names of files before a Python runs; the order is probe/ranks.py's.
 _WHICH = (
     *("OMPI_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID"),
@@ -71,7 +74,8 @@ while [ "$dlc_left" -gt 0 ]; do
 done
 dlc_code=0
 "$@" 2>"$dlc_own.err" || dlc_code=$?
-[ "$dlc_code" = 0 ] || printf '%s\n' "$dlc_code" >"$dlc_own.exit"
+# Who waits for this rank must not wait for ever, even where it ended without an error.
+[ "$dlc_code" = 0 ] && [ -e "$dlc_own.json" ] || printf '%s\n' "$dlc_code" >"$dlc_own.exit"
 exit "$dlc_code"
 """
 # The first instruction inside: a shell's, in every arm.

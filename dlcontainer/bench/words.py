@@ -13,4 +13,9 @@ FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 # Ranks import when all are there, or each as soon as it can.
 Start = Literal["storm", "natural"]
 # Ways to train on several ranks, the usual one first; the probe's own list.
-WAYS: dict[Framework, tuple[str, ...]] = {"torch": ("ddp",)}
+WAYS: dict[Framework, tuple[str, ...]] = {
+    "torch": ("ddp", "horovod"),
+    "tensorflow": ("tensorflow", "horovod"),
+}
+# The one of them that is a package of its own: usual where the recipe has it.
+HOROVOD = "horovod"

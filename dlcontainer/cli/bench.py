@@ -47,6 +47,7 @@ def bench(
     start: rankoptions.Started = None,
     launcher: rankoptions.LauncherWords = None,
     form: rankoptions.FormName = None,
+    distributed: rankoptions.Distributed = None,
     recipe: own.RecipeOf = None,
     settings: options.Set = None,
     as_json: options.Json = False,
@@ -61,7 +62,8 @@ def bench(
         native_as=native_as, module=module, steps=steps, device=device, threads=threads,
         timeout=timeout, recipe=recipe, settings=settings,
         ranked=rankoptions.Ranked(
-            ranks=ranks, per_node=per_node, nodes=nodes, start=start, launcher=launcher, form=form
+            ranks=ranks, per_node=per_node, nodes=nodes, start=start, launcher=launcher, form=form,
+            distributed=distributed,
         ),
     )  # fmt: skip
     chosen.check()
@@ -82,7 +84,10 @@ def _run(chosen: Chosen, console: output.Console, *, as_json: bool) -> None:
     if team:
         # The cores of a node are its ranks' together.
         each = max(1, world.host.cores // (team.per_node or -(-team.ranks // team.nodes)))
-        way = rankoptions.way(measured.trained() if chosen.probe == "train" else None)
+        framework = measured.trained() if chosen.probe == "train" else None
+        way = chosen.ranked.way(
+            framework, measured.modules, begun.session.declared if begun else None
+        )
         wanted = replace(wanted, distributed=way, threads=asked.threads or each)
     most, triples = wanted.looks[-1], len(wanted.arms) == 3
     fewest = asking.FEWEST_TRIPLES if triples else asking.FEWEST
@@ -146,7 +151,7 @@ def _measure(
     import tempfile
 
     from dlcontainer import inuse
-    from dlcontainer.bench import launcher, session
+    from dlcontainer.bench import accelerators, launcher, session
     from dlcontainer.bench.lab import Lab
     from dlcontainer.engines import apptainer, trial
     from dlcontainer.workspace import workspace
@@ -175,6 +180,7 @@ def _measure(
             templates=tuple(world.resources.template_folders()),
             progress=console,
             work=work,
+            accelerators=accelerators.flags(plan.site),
         )
         return session.run(wanted, plan, measured, lab)
 

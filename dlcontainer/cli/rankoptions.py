@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.bench.words import WAYS, Framework, Start
+from dlcontainer.bench.words import HOROVOD, WAYS, Framework, Start
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlcontainer.bench.launcher import Asked
     from dlcontainer.bench.records import Declared
 
@@ -50,6 +52,15 @@ FormName = Annotated[
     str | None,
     typer.Option("--form", metavar="NAME", help="Which of the site's ways to place ranks."),
 ]
+Distributed = Annotated[
+    str | None,
+    typer.Option(
+        "--distributed",
+        metavar="WAY",
+        help="How ranks train together: ddp (PyTorch), tensorflow, horovod; without it Horovod "
+        "where the recipe has it, else the framework's own.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +73,7 @@ class Ranked:
     start: Start | None = None
     launcher: str | None = None
     form: str | None = None
+    distributed: str | None = None
 
     def asked(self, begun: "Declared | None") -> "Asked | None":
         """Give what was asked for, or what a session that goes on was declared with.
@@ -73,11 +85,11 @@ class Ranked:
         work = begun.workload if begun else {}
         known = {name: work.get(name) for name in ("ranks", "ranks_per_node", "nodes")}
         ranks = self.ranks or _whole(known["ranks"])
-        others = (self.per_node, self.nodes, self.start, self.form)
+        others = (self.per_node, self.nodes, self.start, self.form, self.distributed)
         if ranks is None and self.launcher is None:
             if any(other is not None for other in others):
                 raise UsageError(
-                    "--ranks-per-node, --nodes, --start, --form: they are about ranks",
+                    "--ranks-per-node, --nodes, --start, --form, --distributed are about ranks",
                     next_step="say how many: --ranks R",
                 )
             return None
@@ -95,21 +107,37 @@ class Ranked:
             settled=bool(started) and self.launcher is None,
         )
 
+    def way(
+        self,
+        framework: Framework | None,
+        modules: "Sequence[str]",
+        begun: "Declared | None",
+    ) -> str:
+        """Name the way to train on several ranks; empty where nothing is trained.
 
-def way(framework: Framework | None) -> str:
-    """Name the way to train on several ranks; empty where nothing is trained.
-
-    Raises UsageError where there is none.
-    """
-    if framework is None:
-        return ""
-    ways = WAYS.get(framework)
-    if not ways:
-        raise UsageError(
-            f"--ranks: the probe trains {framework} in one process only",
-            next_step=f"leave it out, or measure an image with one of {', '.join(WAYS)}",
-        )
-    return ways[0]
+        `modules` are those that the recipe verifies. Raises UsageError where the way is not there.
+        """
+        if framework is None:
+            if self.distributed:
+                raise UsageError("--distributed: an import trains nothing")
+            return ""
+        ways = WAYS.get(framework)
+        if not ways:
+            raise UsageError(
+                f"--ranks: the probe trains {framework} in one process only",
+                next_step=f"leave it out, or measure an image with one of {', '.join(WAYS)}",
+            )
+        there = [way for way in ways if way != HOROVOD or HOROVOD in modules]
+        usual = HOROVOD if HOROVOD in there else there[0]
+        wanted = self.distributed or (begun and str(begun.workload.get("distributed"))) or usual
+        if wanted not in there:
+            raise UsageError(
+                f"--distributed {wanted}: there is no such way with this image",
+                why=f"for {framework} there is {', '.join(ways)}; Horovod where the recipe "
+                "verifies it",
+                next_step=f"one of: {', '.join(there)}",
+            )
+        return wanted
 
 
 def _whole(value: object) -> int | None:

@@ -108,7 +108,7 @@ class Apptainer:
 
     def run_argv(self, spec: RunSpec) -> list[str]:
         """Give `apptainer exec` without the host's home, environment and file systems."""
-        argv = [*self._quiet("exec"), *RUN_MODES[spec.mode]]
+        argv = [*self._quiet("exec"), *RUN_MODES[spec.mode], *spec.accelerators]
         argv += ["--cleanenv", *_apart(spec), "--no-home", "--pwd", "/"]
         argv += _variables(spec.environment)
         argv += _binds(spec.binds)
@@ -116,7 +116,7 @@ class Apptainer:
 
     def start_argv(self, spec: RunSpec, name: str) -> list[str]:
         """Give the command that mounts an image once, as an instance that others join."""
-        argv = [*self._quiet("instance"), "start", *RUN_MODES[spec.mode]]
+        argv = [*self._quiet("instance"), "start", *RUN_MODES[spec.mode], *spec.accelerators]
         argv += ["--cleanenv", *_apart(spec), "--no-home", *_binds(spec.binds)]
         return [*argv, str(spec.image), name]
 

@@ -50,6 +50,8 @@ class RunSpec:
     binds: Binds = ()
     # One of several ranks of a node: they share the host's memory files, /tmp and processes.
     together: bool = False
+    # What lets the host's accelerators in: --nv, --rocm.
+    accelerators: tuple[str, ...] = ()
 
 
 class Engine(Protocol):

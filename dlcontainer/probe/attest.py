@@ -10,11 +10,6 @@ ALLOWED = (
     "CUDA_VISIBLE_DEVICES",
     "DNNL_MAX_CPU_ISA",
     "GOMP_CPU_AFFINITY",
-    "HOROVOD_CONTROLLER",
-    "HOROVOD_CPU_OPERATIONS",
-    "HOROVOD_CYCLE_TIME",
-    "HOROVOD_FUSION_THRESHOLD",
-    "HOROVOD_GPU_OPERATIONS",
     "KERAS_BACKEND",
     "KMP_AFFINITY",
     "KMP_BLOCKTIME",
@@ -46,7 +41,7 @@ ALLOWED = (
     "XLA_FLAGS",
 )
 # How ranks talk to each other: all of these, by the libraries' own names.
-PREFIXES = ("FI_", "GLOO_", "NCCL_", "PSM2_", "PSM3_", "RCCL_", "UCC_", "UCX_")
+PREFIXES = ("FI_", "GLOO_", "HOROVOD_", "NCCL_", "PSM2_", "PSM3_", "RCCL_", "UCC_", "UCX_")
 # Where a debug file lies is not how they talk, and it differs from rank to rank.
 _PASSING = ("NCCL_DEBUG_FILE",)
 

@@ -1,4 +1,4 @@
-"""Which rank this process is, where its result goes, a barrier. Standard library, Python >= 3.6.
+"""Which rank this process is, and where its result goes. Standard library, Python >= 3.6.
 
 The contract between who starts ranks (`dlcontainer bench --ranks`) and each of them, in variables:
 
@@ -15,18 +15,10 @@ MASTER_ADDR, MASTER_PORT  where a framework's process group meets (a port of its
 A rank's number, size and place on its node come from DLC_RANK, DLC_LOCAL_RANK where they are set,
 else from the launcher's own variables. Launchers mix what ranks print, so each rank writes one file
 rank-NNNNN.json, which appears whole. A rank without one died; what started it kept what it said
-last (rank-N.err) and its exit code (rank-N.exit).
+last (rank-N.err) and its exit code (rank-N.exit), by which the others know that they need not wait.
 """
 
 import os
-import time
-
-# Python's `socket` would import half of what an import probe is to measure.
-import _socket
-
-_GREETING = 40  # bytes: 32 of the token, 8 of the rank's number
-_GREETING_S = 10.0
-_PAUSE_S = 0.005
 
 # rank, size, local rank, local size. The first whose rank is set holds: inside a job of Slurm
 # mpirun's ranks see Slurm's variables of the batch script too, so Slurm's own come late.
@@ -87,13 +79,13 @@ def asked(environ=os.environ):
 
 def place(environ=os.environ):
     """Find this process's place; raises RanksError where there are not the ranks asked for."""
-    wanted = _number(environ, "DLC_RANKS") or 1
+    wanted = number(environ, "DLC_RANKS") or 1
     node = os.uname().nodename
     for names in (OWN,) + LAUNCHERS:
-        rank = _number(environ, names[0])
+        rank = number(environ, names[0])
         if rank is None:
             continue
-        size = _number(environ, names[1])
+        size = number(environ, names[1])
         size = wanted if size is None else size
         if size != wanted or not 0 <= rank < size:
             raise RanksError(
@@ -101,14 +93,14 @@ def place(environ=os.environ):
                     rank, size, names[0], wanted
                 )
             )
-        local = _number(environ, names[2])
+        local = number(environ, names[2])
         if local is None:
             # PMI says no local rank; Slurm beneath it does.
-            local = _number(environ, "SLURM_LOCALID")
+            local = number(environ, "SLURM_LOCALID")
         if local is None:
             # Block placement is all that can be supposed where nothing is said.
-            local = rank % (_number(environ, "DLC_RANKS_PER_NODE") or wanted)
-        return Place(rank, size, local, _number(environ, names[3]), node)
+            local = rank % (number(environ, "DLC_RANKS_PER_NODE") or wanted)
+        return Place(rank, size, local, number(environ, names[3]), node)
     if wanted > 1:
         raise RanksError("no variable of a launcher that is known says which rank this is")
     return Place(0, 1, 0, 1, node)
@@ -131,7 +123,7 @@ def stamps(environ):
     return found
 
 
-def _number(environ, name):
+def number(environ, name):
     text = environ.get(name, "")
     return int(text) if text.isdigit() else None
 
@@ -169,109 +161,3 @@ def say(body, environ=os.environ):
         body["error"] = body.get("error") or str(problem)
         number = 90000 + os.getpid() % 10000
     write(environ["DLC_RANKS_RESULTS"], number, json.dumps(body, sort_keys=True))
-
-
-class Meeting(object):
-    """A barrier: rank 0 waits for all others, then lets all go.
-
-    Raises RanksError when a rank is gone or does not come in time.
-    """
-
-    def __init__(self, own, environ=os.environ):
-        self.own, self.others, self.token = own, {}, environ.get("DLC_RANKS_TOKEN", "")
-        host, _, port = environ.get("DLC_RANKS_MEET", "").rpartition(":")
-        self.end = time.time() + (_number(environ, "DLC_RANKS_PATIENCE") or 600)
-        try:
-            if own.size > 1:
-                self._gather(host, int(port)) if own.rank == 0 else self._join(host, int(port))
-        except (OSError, ValueError) as problem:
-            self.close()
-            raise RanksError("waiting for the other ranks: {}".format(problem))
-
-    def _gather(self, host, port):
-        listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-            # One node's ranks need no other's way in.
-            listener.bind((host if host.startswith("127.") else "", port))
-            listener.listen(self.own.size)
-            while len(self.others) < self.own.size - 1:
-                listener.settimeout(max(0.1, self.end - time.time()))
-                self._welcome(listener._accept()[0])
-        finally:
-            listener.close()
-
-    def _welcome(self, number):
-        one = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM, 0, number)
-        one.settimeout(_GREETING_S)
-        try:
-            said = _received(one, _GREETING)
-        except OSError:
-            said = b""
-        rank = said[32:].strip()
-        if said[:32] == self._word() and rank.isdigit() and 0 < int(rank) < self.own.size:
-            one.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-            self.others[int(rank)] = one
-        else:
-            one.close()
-
-    def _join(self, host, port):
-        while True:
-            one = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-            one.settimeout(max(0.1, self.end - time.time()))
-            try:
-                one.connect((host, port))
-                break
-            except OSError:
-                one.close()
-                if time.time() > self.end:
-                    raise
-                time.sleep(_PAUSE_S)
-        one.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-        one.send(self._word() + "{:8d}".format(self.own.rank).encode())
-        self.others[0] = one
-
-    def _word(self):
-        return self.token.ljust(32)[:32].encode()
-
-    def wait(self):
-        """Wait until every rank is here."""
-        for rank in sorted(self.others):
-            if self.own.rank:
-                self._with(rank, self._send)
-            if not self._with(rank, self._receive):
-                self.close()
-                raise RanksError("waiting for rank {}: it is gone".format(rank))
-        if self.own.rank == 0:
-            for rank in sorted(self.others):
-                self._with(rank, self._send)
-
-    def _with(self, rank, act):
-        other = self.others[rank]
-        try:
-            other.settimeout(max(0.1, self.end - time.time()))
-            return act(other)
-        except OSError as problem:
-            self.close()
-            raise RanksError("waiting for rank {}: {}".format(rank, problem))
-
-    def _send(self, other):
-        other.send(b".")
-
-    def _receive(self, other):
-        return _received(other, 1)
-
-    def close(self):
-        """End it."""
-        for other in self.others.values():
-            other.close()
-
-
-def _received(one, count):
-    said = b""
-    while len(said) < count:
-        part = one.recv(count - len(said))
-        if not part:
-            return b""
-        said += part
-    return said

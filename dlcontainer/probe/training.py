@@ -16,8 +16,11 @@ named in WAYS. Beside a Trainer's work (`step`, `settle`, `clock`, `losses`, `co
   `wanted.seed + 1 + place.rank`); the batch is that of one rank.
 - `step` averages the gradients of all ranks; `losses` are this rank's own, the session averages.
 - It calls `stamp("import")` when the framework is loaded, `stamp("device")` when its device has
-  data and weights, `stamp("process_group")` when all ranks have found each other. Trainers of one
-  process call the first two.
+  data and weights, `stamp("process_group")` when all ranks have found each other, before or after
+  the device. Trainers of one process call the first two.
+- `wanted.meeting()` gives the ranks' meeting.Meeting, where a trainer has something to exchange.
+- `weights()` gives all weights that are trained, as one flat list of floats. How far they moved is
+  reported by each rank; where ranks differ, nobody averaged, and the session refuses the launch.
 - A device for each rank of a node: that of its `place.local_rank`, counted round.
 - `close()` leaves the group; `transport()` gives what is known of the way between ranks, a dict.
 The frame holds the barrier before the clock starts, on every rank, by means of its own.
@@ -30,17 +33,19 @@ import resource
 import time
 
 import ranks
+from meeting import Meeting
 
 SCHEMA = "dlcontainer/probe/1"
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 # framework -> ways to train on several ranks, the first is the usual one
-WAYS = {"torch": ("ddp",)}
+WAYS = {"torch": ("ddp", "horovod"), "tensorflow": ("tensorflow", "horovod")}
 CLASSES = 10
 # device -> batch, image side, width of the first stage: a step of some 20 ms on either
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
 BATCHES = 8  # made before the clock starts, used in turn
 RATE, MOMENTUM = 0.02, 0.9
 STAMPS = {}
+_SUMS = 8
 
 
 def stamp(name):
@@ -131,6 +136,13 @@ def measure(trainer, wanted, meet=lambda: None):
     return values, steps
 
 
+def movement(before, after):
+    """Say how weights moved: the way's length, and sums of every eighth of its parts."""
+    moved = [new - old for old, new in zip(before, after)]
+    sums = [sum(moved[first::_SUMS]) for first in range(_SUMS)]
+    return {"length": sum(part * part for part in moved) ** 0.5, "sums": sums}
+
+
 def quantile(values, share):
     """Give the smallest value with at least this share at or below it (nearest rank)."""
     ordered = sorted(values)
@@ -151,23 +163,29 @@ def run(arguments, stamps):
 
 
 def _trained(wanted):
-    place = ranks.place()
-    meeting = None
+    place, held = ranks.place(), []
+
+    def meeting():
+        # Begun when it is first needed: without a storm nobody waits before the import.
+        if not held:
+            held.append(Meeting(place))
+        return held[0]
+
     if os.environ.get("DLC_RANKS_START") == "storm":
-        meeting = ranks.Meeting(place)
-        meeting.wait()
+        meeting().wait()
         stamp("barrier")
     name = "_".join(["training", wanted.framework] + [wanted.distributed or ""]).rstrip("_")
-    wanted.place = place
+    wanted.place, wanted.meeting = place, meeting
     trainer = importlib.import_module(name).Trainer(wanted)
-    meeting = meeting or ranks.Meeting(place)
-    values, steps = measure(trainer, wanted, meeting.wait)
+    before = trainer.weights() if wanted.distributed else []
+    values, steps = measure(trainer, wanted, lambda: meeting().wait())
     body = _report(trainer, wanted, values, steps)
     if wanted.distributed:
+        body["moved"] = movement(before, trainer.weights())
         body["transport"] = trainer.transport()
-        meeting.wait()  # nobody leaves while others need the group
+        meeting().wait()  # nobody leaves while others need the group
         trainer.close()
-    meeting.close()
+    meeting().close()
     return body
 
 
@@ -182,7 +200,7 @@ def _report(trainer, wanted, values, steps):
     counts.update(trainer.counts())
     workload = dict(vars(wanted), device=trainer.device, precision="fp32", ranks=wanted.place.size)
     # The stack names the framework with its version; the place is this rank's own.
-    for name in ("framework", "place"):
+    for name in ("framework", "place", "meeting"):
         del workload[name]
     return {
         "schema": SCHEMA,

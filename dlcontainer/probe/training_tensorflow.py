@@ -70,8 +70,11 @@ class Network(object):
         return self.tf.matmul(self.tf.reduce_mean(x, axis=(1, 2)), self.head) + self.bias
 
 
-def stepper(tf, network):
-    """Give one step of training as one graph: loss, gradients, momentum."""
+def stepper(tf, network, averaged=lambda slopes: slopes):
+    """Give one step of training as one graph: loss, gradients, momentum.
+
+    `averaged` makes the gradients of all ranks of one rank's own.
+    """
     speeds = [tf.Variable(tf.zeros_like(weight)) for weight in network.weights]
 
     @tf.function
@@ -79,7 +82,7 @@ def stepper(tf, network):
         with tf.GradientTape() as tape:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, network(images))
             loss = tf.reduce_mean(losses)
-        slopes = tape.gradient(loss, network.weights)
+        slopes = averaged(tape.gradient(loss, network.weights))
         for weight, speed, slope in zip(network.weights, speeds, slopes):
             weight.assign_sub(training.RATE * speed.assign(training.MOMENTUM * speed + slope))
         return loss
@@ -103,6 +106,7 @@ class Trainer(object):
         if wanted.threads:
             tf.config.threading.set_intra_op_parallelism_threads(wanted.threads)
             tf.config.threading.set_inter_op_parallelism_threads(wanted.threads)
+        self._found(wanted)
         training.settle_sizes(wanted, self.device)
         shape = (wanted.batch, wanted.size, wanted.size, 3)
         seeds = [(wanted.seed + 1 + wanted.place.rank, number) for number in range(training.BATCHES)]
@@ -111,10 +115,17 @@ class Trainer(object):
             tf.random.stateless_uniform(shape[:1], seed, 0, training.CLASSES, tf.int32)
             for seed in seeds
         ]
-        self._step = stepper(tf, Network(tf, wanted.width, wanted.seed))
+        self._network = Network(tf, wanted.width, wanted.seed)
+        self._step = self._stepper()
         self._kept = []
         self.settle()
         training.stamp("device")
+
+    def _found(self, wanted):
+        """Find other ranks before any operation has run: ways that need it so override this."""
+
+    def _stepper(self):
+        return stepper(self.framework, self._network)
 
     def step(self, number):
         """Train on one batch; on a CPU the call returns when the graph has run."""
@@ -133,6 +144,10 @@ class Trainer(object):
     def losses(self):
         """Give the losses of all steps, warm-up included."""
         return [float(loss) for loss in self._kept]
+
+    def weights(self):
+        """Give all weights that are trained."""
+        return [value for one in self._network.weights for value in one.numpy().ravel().tolist()]
 
     def counts(self):
         """Give what else was counted."""

@@ -111,6 +111,10 @@ class Trainer(object):
         """Give the losses of all steps, warm-up included."""
         return [float(loss) for loss in self._kept]
 
+    def weights(self):
+        """Give all weights that are trained."""
+        return [value for one in self._model.parameters() for value in one.detach().flatten().tolist()]
+
     def counts(self):
         """Give what else was counted."""
         if self.device == "cpu":

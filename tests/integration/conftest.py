@@ -88,6 +88,18 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_wheel(tmp_path_factory.mktemp("wheels")).parent
 
 
+@pytest.fixture
+def launching(world: World, wheels: Path) -> World:
+    """Give a user who may start more ranks than there are cores, as root too."""
+    if shutil.which("mpirun") is None:
+        missing("openmpi-bin")
+    own = {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    if os.getuid() == 0:
+        own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    found = f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}".strip()
+    return world.having(PIP_FIND_LINKS=found, **own)
+
+
 @pytest.fixture(scope="session")
 def tiny_image(world: World, tiny: Path, wheels: Path) -> Built:
     """Build the tiny recipe, once."""

@@ -141,3 +141,23 @@ def test_bad_arms(
     done = user.run("bench", "import", *options(tiny_image, tiny, output), *more, code=2)
     assert words in done.stderr
     assert not output.exists()
+
+
+def test_a_site_s_accelerators_are_let_into_the_container_alone(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    """No GPU need be here: the engine then says so, and goes on."""
+    site, output = tmp_path / "with-gpus.yaml", tmp_path / "x.jsonl"
+    site.write_text(
+        "schema: 1\nname: with-gpus\nsummary: this machine, as if it had GPUs\nfacts: host\n"
+        "default_recipe: pytorch\njobs: {flags: [--nv], remembered: [flags]}\n"
+    )
+    argv = options(tiny_image, tiny, output, "--pairs", 1, "--controls", 0)
+    argv[argv.index("local")] = str(site)
+    user.run("bench", "import", *argv)
+    series = results.read(output)
+    assert series.complete
+    arms = {name: arm.argv for name, arm in series.session.arms.items()}
+    assert "--nv" in arms["container"]
+    assert arms["container"].index("--nv") < arms["container"].index(str(tiny_image.image))
+    assert "--nv" not in arms["native"]

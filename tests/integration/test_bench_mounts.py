@@ -130,7 +130,8 @@ def test_each_rank_mounts_or_all_join_one(lab: Lab, tiny_image: Built) -> None:
         joined = replace(spec, argv=command(gathering, STAYS))
         run(lab, gathering, lab.engine.join_argv(joined, instance.name), state)
     assert shared.most == per_rank
-    assert not list(gathering.folder.glob("*.exit"))
+    ends = {path.name: path.read_text() for path in gathering.folder.glob("*.exit")}
+    assert ends == {f"rank-{rank:05d}.exit": "0\n" for rank in range(RANKS)}
     assert Count().before == alone.before
 
 

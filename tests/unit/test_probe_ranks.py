@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from dlcontainer.resources import PROBE
 def ranks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(PROBE)
     yield importlib.import_module("ranks")
-    del sys.modules["ranks"]
+    for name in ("ranks", "meeting"):
+        sys.modules.pop(name, None)
 
 
 OMPI = {
@@ -90,20 +92,26 @@ def free() -> int:
 class Meeters:
     """Ranks of a meeting, each in a thread."""
 
-    def __init__(self, ranks: Any, size: int, patience: int = 5) -> None:
+    def __init__(
+        self, ranks: Any, size: int, patience: int = 5, folder: Path = Path("/none")
+    ) -> None:
         self.ranks, self.size = ranks, size
+        self.meeting = importlib.import_module("meeting")
         self.environ = {
             "DLC_RANKS_MEET": f"127.0.0.1:{free()}",
             "DLC_RANKS_TOKEN": "a" * 32,
             "DLC_RANKS_PATIENCE": str(patience),
+            "DLC_RANKS_RESULTS": str(folder),
         }
         self.order: list[str] = []
+        self.said: dict[int, list[str]] = {}
         self.errors: list[str] = []
 
     def rank(self, number: int, waits: int) -> None:
         own = self.ranks.Place(number, self.size, number, self.size, "n")
         try:
-            meeting = self.ranks.Meeting(own, self.environ)
+            meeting = self.meeting.Meeting(own, self.environ)
+            self.said[number] = meeting.exchange(f"it is {number}")
             for _ in range(waits):
                 self.order.append("before")
                 meeting.wait()
@@ -150,6 +158,30 @@ def test_a_rank_that_never_comes_is_not_waited_for_for_ever(ranks: Any) -> None:
     meeters.run(1, 1)
     assert len(meeters.errors) == 2
     assert all("waiting for" in text for text in meeters.errors)
+
+
+@pytest.mark.parametrize("gone", [0, 2])
+def test_a_rank_that_has_ended_is_not_waited_for(ranks: Any, tmp_path: Path, gone: int) -> None:
+    (tmp_path / f"rank-{gone:05d}.exit").write_text("0\n")
+    meeters = Meeters(ranks, 3, patience=60, folder=tmp_path)
+    there = [number for number in range(3) if number != gone]
+    threads = [threading.Thread(target=meeters.rank, args=(number, 1)) for number in there]
+    begin = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert time.monotonic() - begin < 10
+    assert len(meeters.errors) == 2
+    assert any(f"waiting for rank {gone}: it has ended" in text for text in meeters.errors)
+
+
+def test_all_ranks_hear_what_each_says(ranks: Any) -> None:
+    meeters = Meeters(ranks, 3)
+    meeters.run(0, 0, 0)
+    assert meeters.errors == []
+    assert set(map(tuple, meeters.said.values())) == {("it is 0", "it is 1", "it is 2")}
+    assert sorted(meeters.said) == [0, 1, 2]
 
 
 def test_a_stranger_is_not_taken_for_a_rank(ranks: Any) -> None:
@@ -205,7 +237,7 @@ def test_bench_knows_the_ways_that_the_probe_knows(
         for framework, ways in WAYS.items():
             for way in ways:
                 trainer = importlib.import_module(f"training_{framework}_{way}").Trainer
-                assert {"step", "losses", "transport", "close"} <= set(dir(trainer))
+                assert {"step", "losses", "weights", "transport", "close"} <= set(dir(trainer))
         with pytest.raises(SystemExit):
             training.options(["--framework", "mxnet", "--distributed", "ddp"])
     finally:
@@ -226,7 +258,9 @@ def test_a_rank_is_handed_its_variables_as_they_are(tmp_path: Path, shell: str) 
     argv = [*shell.split(), "-c", team.OUTER, "sh", str(tmp_path), "env", "-i", *inner]
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
     assert done.stdout == f"{value!r} None $(b) 'c' True\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["rank-00012.err"]
+    # It ended well, but left no result.
+    assert {path.name for path in tmp_path.iterdir()} == {"rank-00012.err", "rank-00012.exit"}
+    assert (tmp_path / "rank-00012.exit").read_text() == "0\n"
 
 
 @pytest.mark.usefixtures("real_processes")

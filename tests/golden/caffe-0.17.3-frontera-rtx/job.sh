@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 0.17.3 at site frontera-rtx (x86_64)
-# plan: sha256:9b0bdfdd224b16fcf53b8b0276f30d8f5ba5fc7f24a67c2766fe3b0e3c779501
+# plan: sha256:47173609a98cd9a5bf8b74d445ebaf2c7df867d431944edbeec63a3b4df8d8d4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

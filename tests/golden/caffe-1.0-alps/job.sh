@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # caffe 1.0 at site alps (aarch64)
-# plan: sha256:c48450fade34c0f09774df75cc8ba2a67b33414416df77525df65e799113368f
+# plan: sha256:e1e9beee47aa3cb21af106a3a5c45b57a976e05a0873aac6532adc0d27db4ac9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:2ad3b74d491ab38951e573c3000561d9b1400d52ccb148336c22dfe15aa1de96
+# plan: sha256:2f1edef17a37334cef475a46556e7d38dfbf7dcf596819a1ddee9c6d198c3a9f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # caffe 1.0 at site delta-cpu (x86_64)
-# plan: sha256:40f4cca4cba5f37ac64c2ce8c82f37ddd7f2f739ebaff3e0f51799656456095f
+# plan: sha256:f9de284e69397d9361cc932f9b60451fc120bce8daae7f75963213b893238583
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # caffe 1.0 at site example-slurm (x86_64)
-# plan: sha256:2ec7cd44b543134e22d2cfc5342599dccb46cf3fe41b0d4816246ced4bb96b04
+# plan: sha256:d3a25ca6d7ba6f10f45b5ea39c45a13e89e3fa1af6a26f8137dfdb392eefd1b2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

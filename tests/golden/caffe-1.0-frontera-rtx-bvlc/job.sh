@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-rtx (x86_64)
-# plan: sha256:1a6ec730d04c9636f947cb3ec14d82d15539972c55223ff6f9e3eab4b33d2b4e
+# plan: sha256:d10f1408186ad658f515f02c766dff856c793a0f502b30321f6ed91ffaaa9e49
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:8aee5cd7b13bd0588a9bcb9249c45751e7886fb728b18bf8a74ef61db80f44f3
+# plan: sha256:eebaafaa06d5fed22ea060a7dba513913cdd47daaaa3036d4fb7393c61953f13
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

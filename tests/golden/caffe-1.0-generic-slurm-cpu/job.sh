@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:66d9a3d02e9fb1377daa2e6fff8da15234b01d10532ab2a5f76f3e48df938e43
+# plan: sha256:c568a2eb6646ba96d8012452de7e369726c9b1292380838357dbe7059f93a908
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

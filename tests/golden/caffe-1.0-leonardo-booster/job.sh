@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # caffe 1.0 at site leonardo-booster (x86_64)
-# plan: sha256:d8b93272d727c00f9a23d42ce7b0577804e5dd9c07b2e736fb3573e641f6b9af
+# plan: sha256:db1b95226a5758e6546414401e33c958b2cc188ea4bc078c806976415aa5f7e8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

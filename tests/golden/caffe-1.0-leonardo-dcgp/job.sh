@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # caffe 1.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:d44f0fd2c8fb5607e125103c7ed481316c36a98fd2a7c7bf50fd55df6869b3d8
+# plan: sha256:f5ac599b563dc53fa20ef552b0639a2ec7dbb32ea3c6957002f7609b6bbf7c91
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:05b945593c23a2e44cc73bdeb8ee88ff71423ad2684de522dec96a730a3e0ede
+# plan: sha256:2fea581d85b1c92f3361d0515a65575614ca0d1116b043e45b0f20a6a0def3a9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:65be9bdd4a7b36373d28de2b4c5a90c6d4a455f3f47d02a49a6ee05d416059e1
+# plan: sha256:c6300436f5438c881d13c1bf7873754619fe8f724221ff9e41af67212b00764c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:83436c13c75fba9cddf87de2b234626ed69d1bee3ae88c72d71a5ce993678dc0
+# plan: sha256:b54b8163fedbba8a1a3118c9c14198b80a3c41cdd74b1aa405f71c4e49041b66
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

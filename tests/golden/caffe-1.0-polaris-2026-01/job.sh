@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:119629095563d1a430efd29ffbf25afabf441cd75fe2984bef5d1e61a8d84823
+# plan: sha256:bb1fb6e346b0e623b6e75495a45d1885939c00e1082d095e1636b1b9b0b65420
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

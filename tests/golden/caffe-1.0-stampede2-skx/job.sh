@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-skx (x86_64)
-# plan: sha256:6b301a8b50bc1ad0eadb5215b2aac06c43069c5572ed51c2c92e4ae1f77c4be0
+# plan: sha256:a4c8a21f62a9d8fb0210cf4dafd35f8516d69236382168ff0cdd5e57b048646d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2021 (ppc64le)
-# plan: sha256:98f31af3c21b11e1e15ad2706d93b57143f7ff9fc6491885a19509f404ed6f46
+# plan: sha256:e3093b620dabcf501a8ebf346e96be97a82fa86b50913b6b3e7953ca6a6f4b4b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

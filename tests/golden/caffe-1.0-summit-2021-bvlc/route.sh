@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:98f31af3c21b11e1e15ad2706d93b57143f7ff9fc6491885a19509f404ed6f46
+# plan: sha256:e3093b620dabcf501a8ebf346e96be97a82fa86b50913b6b3e7953ca6a6f4b4b
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

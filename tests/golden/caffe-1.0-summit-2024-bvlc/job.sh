@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2024 (ppc64le)
-# plan: sha256:fbf89d7b6c032a11857fa5b332c8ececc47ee12387811379eb056c55c1de5cf4
+# plan: sha256:a5def163e2e97e6ffe91bdeedfe0d350ce71e18a463706bf67b04b03f9955f2d
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gg (aarch64)
-# plan: sha256:4d3ec534dc199a23fdb68ce2b5f13b20a91e359f8179b9873d72d5f263f7ae98
+# plan: sha256:7ecb311326785148cd6599a55e33803cc385430020618d9937eafc8d1abf4d83
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

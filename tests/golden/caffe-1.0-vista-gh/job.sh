@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gh (aarch64)
-# plan: sha256:08380751848ddbfa285fcf8ce78eb89f17e2d80c3beb84474d0287e1d3cb7444
+# plan: sha256:5bd7520364c468d0354842223d5b4efef87cf8d7fe37d92bd9e547dcdd9c3902
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2024 (ppc64le)
-# plan: sha256:0d89f106a5c9ecd9ce9905d4404a1dbc420f7f5e49edad7203f433449f0b663c
+# plan: sha256:71f949a1c348f87b3bfa952ac56cdebc6faee2e21a31092aabab4850e6676415
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

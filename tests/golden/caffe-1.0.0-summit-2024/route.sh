@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2024 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:0d89f106a5c9ecd9ce9905d4404a1dbc420f7f5e49edad7203f433449f0b663c
+# plan: sha256:71f949a1c348f87b3bfa952ac56cdebc6faee2e21a31092aabab4850e6676415
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

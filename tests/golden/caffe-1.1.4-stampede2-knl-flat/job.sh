@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl-flat (x86_64)
-# plan: sha256:f89da2e2a79b65b97c6fcf671d6e9eff5a65521c3efc0d41ef84c49aa2c326b4
+# plan: sha256:2936f186913c9b306969b022cda2a902a88586a61d416acfb89af6ea776bcd57
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

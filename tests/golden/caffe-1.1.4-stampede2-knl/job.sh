@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:e11567dc4af0fe6ff3b129197db4bb6697fa29c8c4afbfff1cb80d91a88e14e2
+# plan: sha256:b835376f1f2922aa6154d84bd20324f59e351de293b9ab3bb84fef2e8bfb8b0a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.22.1 at site summit-2021 (ppc64le)
-# plan: sha256:de6edf8b493b36a74096810123394be8aa308bfbd9ed114afe696d466d15323a
+# plan: sha256:1dcb39bd336f3c7e3ceaafdcae3e40d9c5408c05236bf89dcf2bdbe1961eeea9
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:518794e30f7b9d883346485074b9cfcf6727b7423ac33647b851cf88b3cb7b48
+# plan: sha256:aca069c27054c2323c1b71dc60402db0a2484e18e8b2a75562fefd17d54a8cbe
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # horovod 0.26.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:518794e30f7b9d883346485074b9cfcf6727b7423ac33647b851cf88b3cb7b48
+# plan: sha256:aca069c27054c2323c1b71dc60402db0a2484e18e8b2a75562fefd17d54a8cbe
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

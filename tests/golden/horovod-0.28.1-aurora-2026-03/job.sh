@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:30d047a8939c521742e286e7eb06ea5abd5399a63cb3c1497fe4dec2b6c46e07
+# plan: sha256:964b5d3abcdddc519b44ced6f0fe5b85c3890726df5dd04f7b7e7d4ac20314c3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

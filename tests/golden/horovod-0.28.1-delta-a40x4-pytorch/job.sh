@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a40x4 (x86_64)
-# plan: sha256:b5dc1a74c71d07546e2d688de1f761c462a79fbb084415d08a70735e767dfaae
+# plan: sha256:27dbbb23670db0449335c3fe082825f88714201029107d6169c57b9ae9608319
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

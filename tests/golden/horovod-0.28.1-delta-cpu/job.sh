@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-cpu (x86_64)
-# plan: sha256:019078fcf49f87ef4c605c720a4e6d07436f7d04e364c7ea298d88d0ff196f69
+# plan: sha256:9e93064b731184cf7980cdb4bc5c839052a5a76f30cb20ab6317534705b31f94
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:876464dac7a6fb120640e1e2c7f78d9629bf91532258f0adecaba64bee847cc3
+# plan: sha256:f7f3d76e5c7148eb756cfbb0b16e3a172ece008d9ab77bd4acc697ac8758f393
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:876464dac7a6fb120640e1e2c7f78d9629bf91532258f0adecaba64bee847cc3
+# plan: sha256:f7f3d76e5c7148eb756cfbb0b16e3a172ece008d9ab77bd4acc697ac8758f393
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:1536bc7d234a2ad66b774091770f7ecc481c1fb450f995bd4cc29a6fc3c5d5c9
+# plan: sha256:b2700c38b70cf9fb4c6bbb87f04dd228a6b345216c751aa31f047e8b535396f9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

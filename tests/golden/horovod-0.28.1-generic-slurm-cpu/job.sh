@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:015ec980fff354f9ce2efb28c3c2300d4b4a94d70e2749ca8aedf6195df887a6
+# plan: sha256:cb705e1b46cc63860101795602fd7e63e397de76f9301e3f7b23df7ad7244cb8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:21166f25f9949962b5f7766e6d94b981c2409c0c6e408f04d66adad0a87c5cf3
+# plan: sha256:5e2bf847caa02cbc6c997bc096db7b54024bfc0b3454d3f6b10ef4c00dc20eac
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

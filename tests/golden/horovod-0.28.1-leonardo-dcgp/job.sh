@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # horovod 0.28.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:cc30630fbefff575c76fe53674c2b02538a91ce4918b2e5ea01d95c96199cc41
+# plan: sha256:286fb3daa6e37849d535295f03749c53f690013dec959ea065417cd3d3b42b81
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:1741fa98ae5299d29f4e7a5cc0356783ceba943defb4512d80c37b450fe2c02a
+# plan: sha256:84f38483c608a4448848f3981e8e58338888124f23fa6f7687fa1c761f37d1d5
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:1741fa98ae5299d29f4e7a5cc0356783ceba943defb4512d80c37b450fe2c02a
+# plan: sha256:84f38483c608a4448848f3981e8e58338888124f23fa6f7687fa1c761f37d1d5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

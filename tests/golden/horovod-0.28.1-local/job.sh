@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:d4229c5bd9e04e90bb23f5b875a8295e3c614c37fbf8364a09fac1420fb9b57d
+# plan: sha256:484ea6911ce068240eead8a422cc0b8bcf458a12771cac6233d91a166e045364
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

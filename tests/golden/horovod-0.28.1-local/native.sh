@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:d4229c5bd9e04e90bb23f5b875a8295e3c614c37fbf8364a09fac1420fb9b57d
+# plan: sha256:484ea6911ce068240eead8a422cc0b8bcf458a12771cac6233d91a166e045364
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # horovod 0.28.1 at site lumi (x86_64)
-# plan: sha256:9f712bdf812fffceff79b921f3f513dec497ecc8d2c2548ba4d3ea9c1ed338c2
+# plan: sha256:5e0db994491c6655460ff1f1d8e706134864958aadc13ab26b94df3ce917b602
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:13d50e0333660134253f7049e1b7822e0412f08bbeaf12c90bd7a1479e0fa343
+# plan: sha256:b0242224635c5dae5ac266338605db929af61f329507dac033581c0d5d6ced91
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:288a61ef449b42a52a07db7797dd71e4b8b34eebbfccc29eb2a553e8a2d256f9
+# plan: sha256:7abd3aec17e1a9b2625a854209334a346d8b9458c43f78917f736e4b162093c0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

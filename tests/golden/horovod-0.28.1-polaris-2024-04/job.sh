@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:60213e8ce61806bf7717ef6b8c6b3bec759ed6a5a53d3ca691ac98939e8b21c8
+# plan: sha256:6215d1637f803145dbc286620593531527eddd3bf4e7887ecdda3ed610de48f3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

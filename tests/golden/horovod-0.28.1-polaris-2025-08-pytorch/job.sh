@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:9a6bfe8807aa3ba64f54954c5acec6942621bc4c99b2428591574d4adc9eb730
+# plan: sha256:76d2466009505e70943dfc7cfb54ab8e9682c4e76b8f59952e3acfb20bc3bed7
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:c45202457c8597edd7449ce9d6a1a7405b567f7f80366c54c484554cc66fffb5
+# plan: sha256:feed46a38f5cba8b69537e43adbd568d59ecea3c14ee4541038a75cb37b51e5e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

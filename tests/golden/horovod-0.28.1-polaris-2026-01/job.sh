@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:f50af860228406d8dfd7170e533742b73c6e25ff146d5a8698302b3477fec385
+# plan: sha256:2a1a819d330c0427c45934fac783ec716600033c7b335d808a0283b8ab977a92
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:497c7cd6387aa7678e6d11b1e2f5f51852fb10dd8a1d9cfecbdfe1b602f4b76d
+# plan: sha256:8af3a92ca91299111dad249dbe5421fa323329d1ad5f6cde5919b544ef102963
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:dbf87258da20dd4101eca079830c764b2d333fb89f7a4c082ff464e534e6c6b5
+# plan: sha256:04e4ba2882faac615142ef64d3479d2a9a7cf766a0d6c43fec5d1572642a05e3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-skx (x86_64)
-# plan: sha256:848087f4d8e206345a2cab83f64cf0239895c7be0454a2f3c796869eb1860527
+# plan: sha256:6493a84cfb4a86f58eaf0ca3adc03af8a7d63938955bc6d4b1ada1b71c1d62c1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

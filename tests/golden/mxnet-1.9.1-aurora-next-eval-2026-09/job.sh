@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:6d1ac0aaeb8596a0c141de6521dea42a51d97e581d5076a5532b9d40b47fc764
+# plan: sha256:47071ab2ba396c1b7a66aac3c79c47801baef07eb1c33abb4881f0e2aea5c76d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:95d97bb3366a20a628b638fd0080dee49a0e515a974b563cdac7eda7ed3921e6
+# plan: sha256:895c795fd0e26af3671c731cc004617e66561b740ae87db736101eec5ceb08ac
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

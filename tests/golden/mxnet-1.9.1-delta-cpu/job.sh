@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-cpu (x86_64)
-# plan: sha256:4cc308a53a263a050c8dcc712003744e581501457bd700b56047d61a483f0867
+# plan: sha256:ebfa2d4f54cccd3ef426d9942b06d031b94faea61407a20f49a471ead2e35178
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

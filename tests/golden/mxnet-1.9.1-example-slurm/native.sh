@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:b0084594add0157aad7ba3c5469fd3a921fd2e463f17a8314565db4ed323cff0
+# plan: sha256:d040ee7cb6328a274824e69192b874364399f2634e2416745ef8a678c63c0a70
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

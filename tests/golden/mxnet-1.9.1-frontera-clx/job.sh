@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-clx (x86_64)
-# plan: sha256:ba321819c43689ac530c9a2b2c1bc8fc53a157e4b35b5bb942bb4ddfb91d410a
+# plan: sha256:1246e175933199e769ad88f86c606c7202f18f0f8e7af736a251677134abf0b1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

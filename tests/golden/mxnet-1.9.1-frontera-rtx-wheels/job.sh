@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:aaeb1e0997e0f14adcc6a0c105476f35b7c21e64166743a25e1c30ad1f53c3b8
+# plan: sha256:5c30e0a104f457af08378aa4ba9997f48975934cc0d5bbe486b8ababaa685942
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

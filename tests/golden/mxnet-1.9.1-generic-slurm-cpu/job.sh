@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:d35b171b87beef175a2e71df6cd6a631ff1c868ca00e4e095c3196184010005c
+# plan: sha256:27c7199fd327be388048d41de386059e178a089809303df3a31912a12d3fc337
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

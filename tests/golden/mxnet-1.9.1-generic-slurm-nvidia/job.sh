@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:adda3464b03e2063a4a329f4c7d006177d0994aa746c503848b8a53160b929a5
+# plan: sha256:cfd8b23f60e46b6a6680a6817200fab1fae0489cd7228f44424a8d2e59a1c545
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:5edafeac373fa586887dea4d4f311c7dc72ec6e0efe35184b0c656e072b47c35
+# plan: sha256:7faa766f24f58b53c02c18d31f5ffc5e7eb5ee38675cab97033223fb1e23baf2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

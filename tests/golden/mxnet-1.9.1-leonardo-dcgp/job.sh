@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # mxnet 1.9.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:ef3fe4939cf3eba677074685641fed2ac5555e4ac559cb311919814eafcbc32b
+# plan: sha256:d14ffaaf6c747a4571204ebb89f58cc7139a31d2912615d656232fedd031e596
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # mxnet 1.9.1 at site local (x86_64)
-# plan: sha256:2aece5bb2d5baf6d3b233c0358cb22327764c20b068cde963163d047aa0535f8
+# plan: sha256:895e493bab9febddba6babbb7aed7b37886840cbaddf93727f3e6e976646f8b0
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:2aece5bb2d5baf6d3b233c0358cb22327764c20b068cde963163d047aa0535f8
+# plan: sha256:895e493bab9febddba6babbb7aed7b37886840cbaddf93727f3e6e976646f8b0
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

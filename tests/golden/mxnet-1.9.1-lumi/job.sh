@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:e74ef965ccd09ce7657fc4dafe8612f9d064933a46b9ea301ec15838583b520d
+# plan: sha256:650ad203d6c5656e787f3094335a9390c6b1b475f30fa17e23dc69f09f3c50ae
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:f5ce26d88a35b1ac2b533913533487204e5370f92257b186ce1b1817a933aecc
+# plan: sha256:e62b370626d6e95bc100aba1a2981a9f6faa3753456fbd26343646f11bbd31a3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:e3e42bdfce0164564caa3c68389e44dc4a8a5efd57396c49b1403d713fc60009
+# plan: sha256:170b6cfa25205cebcd274bd862205053f41f1fa0d9f1aacfbefc123283c71f28
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:e797446e900bb0171345c5f3488c5f917b4a1b7d4552352bb1a7d4f97408b6cc
+# plan: sha256:0a43169a505188ba0df688546d5acf2f69f7b62da590cde2868eb53d5665c487
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

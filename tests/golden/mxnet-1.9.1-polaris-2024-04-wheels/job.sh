@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:8f51056039d77ed1b1170bd4648dffb4359859ddedb0dcca38c3099b89500747
+# plan: sha256:8ee725b09e1e3ce4bc97fc2f1df3a429a3f2790bc24b2e9d27f13d70c2e0369f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

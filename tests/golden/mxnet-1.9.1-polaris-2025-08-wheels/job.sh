@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:4431534b4cad6edbe6c2adba49e51ee5fab82cad241852d88abcb73b98fc114a
+# plan: sha256:4be442c5109e090e42625cf946cecf628c0e227a7f398e81fee2cba2043e18d2
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:5211e7a28a4269cf6ebd030f305afcf3bb5c04ec45d4881bad00ff919db47b4c
+# plan: sha256:751c44b1a8f7edd9fa2f78ce16c9f6f2868bdce045a4831ea65494dfc9ada905
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

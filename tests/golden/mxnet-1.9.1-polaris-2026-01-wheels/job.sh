@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:a537e4595f3b97a48866babb716a0ed057c26daa8729242608ca08445a07ebbc
+# plan: sha256:69891009cf12bc8abe970fe11baf54ecbd0649bc612d70a5181c28a8acf92a05
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

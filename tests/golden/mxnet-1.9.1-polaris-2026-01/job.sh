@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:6fb86db8f5ece7d096e8b37482bf878ee16750305f74c42ff764f616e8c85cb3
+# plan: sha256:f7ed8e6435923082b932737df59478647d10e3116be2f9ba7829391541613633
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

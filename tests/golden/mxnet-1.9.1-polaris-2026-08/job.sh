@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:1a4820b6722d07d18e54f201893add5396062ab56cc6d1dad998acdf6f4dc9a2
+# plan: sha256:19253e23f4f868605e4e2994c2f664e1af482e70fa542751a2caccbb67ac316b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-icx (x86_64)
-# plan: sha256:a964f16a3f90d1433836a539718674859f362ad559fec64931436e8f866ec5e3
+# plan: sha256:1deca7354069dcd50adfb36c2726b0e1c515c3e9bc822df39b9f7f409615b34a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

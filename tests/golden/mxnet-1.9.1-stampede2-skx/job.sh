@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-skx (x86_64)
-# plan: sha256:c61d2c57cb1a977327fa2471d64bbae2780c30b961c2bd90ae186c2d2ec8cd54
+# plan: sha256:1a35b9aee8c49bae36db48eabe484ceab67db3a548de92703bcf633d491e54bd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

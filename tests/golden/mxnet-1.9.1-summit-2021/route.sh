@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2021 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:97fd539a20c2423c21728157a047c7ef2ac240b629347facd2776cf1ff955b17
+# plan: sha256:01d0fce65ee48fd24df8cb79b7e88be0c8dc17054c148f60a18566648b28592c
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

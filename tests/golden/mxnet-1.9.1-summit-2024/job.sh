@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:b7d860007ff93067649dcd1526f96aae9798b232e5562ee08d67dd0ce2e7c381
+# plan: sha256:acc1bed84f72c2ba32461bae086f056dfba480e65d3ba46c3f3107e52b744f9b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

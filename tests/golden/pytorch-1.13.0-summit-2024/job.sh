@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:f944c0792eef85c0717cba82ab3633adeee532fbffa653406ba49c2bff3d5f62
+# plan: sha256:51ad942549cfc53cc1e15a3e7a92065402054d680cc1a14db515da403d05f285
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

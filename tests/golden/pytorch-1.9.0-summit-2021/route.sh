@@ -2,7 +2,7 @@
 # pytorch 1.9.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:1f93f4e32429ce8b79e0ce49f07b579b3b027ee3396d316dfb3bd1e32cbb0853
+# plan: sha256:3a61c77cba62931aa9647a70b43246f2583b075bc028c93535352bf168336bb6
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

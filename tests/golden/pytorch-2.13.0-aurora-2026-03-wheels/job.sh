@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:a1ad4145402996d96e3a49c844b7463dde0b0d46d04a753ac1fb4c6711231e0d
+# plan: sha256:e23855934cbaba89d9260df7348a2d8e9631c9b9d3b441b010660318d8e6c735
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

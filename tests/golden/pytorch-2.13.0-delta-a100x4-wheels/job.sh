@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:f943e7b7c31175ea68c997f7c0cfcfea8343cd2f131796aa778d7b9b5ab0ff75
+# plan: sha256:d1abb317dc054f130facb14a4f653c066ace1d4658234cfa372c5a87a9ecf22d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:6595daed6c8e035a4044c50382064cefaf6580ceac213019fcad2e08fcf64b97
+# plan: sha256:ca60a340c7c794c3bb0b5de3948eabf6c93ebfc53f381a7513843308e8fb8b0d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

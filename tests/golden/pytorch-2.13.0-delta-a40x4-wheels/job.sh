@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:b5ecc29d0dc10850f8d8adc73e6cc00c6d807681ab2a5ebed42322557273fcef
+# plan: sha256:2e692effa54891b68b909b5ccfb0c139be294ef592ef1bd487dbf520a8db141c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:55292afc0702bb96f1a94db32cea6d6eec3c4d9d12d01414ddf11edf2ef5c726
+# plan: sha256:9ac7b82efcb3ebad9d9e022e4186eae6e7384902bc9fa68d3043426ae55c3ecc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

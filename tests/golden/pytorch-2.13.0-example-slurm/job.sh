@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:44fbbcbf279f00013a0dab6d05b9c798af7416592aba59cb4d2492cf25d15207
+# plan: sha256:18263bba6b9e517cdb7d03d096244c8790e9b032385c954b0a4becbdab0c4551
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

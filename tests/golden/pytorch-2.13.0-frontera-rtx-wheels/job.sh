@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:6879a2457396c355b867e206de61613b9f8873ea5c082e8192ca05998e0e95f4
+# plan: sha256:066695e92a654353489bbb26182d9097759391e8f63066aabadc939ae04400da
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

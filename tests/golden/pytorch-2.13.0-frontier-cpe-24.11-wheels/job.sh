@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:8b2ae45a559a29100844ae46d1301459de537ce3675677c5860b69b8176ab924
+# plan: sha256:7b503ed6b03f4dc20d34493e3ffcd768b774cd89468f5279aa38af18c48d36e5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:c7857bfc61cd3bed92866f154d08f3b3e0f1ede23f6e67bb7a0075e5d502881b
+# plan: sha256:5d09db7062b266b7e364ae285d3b04d149040e47f6ea34dba7c2ec2dc854772a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:ee66667693b4648f0f2c08459c21f07b53717fcc0e9cee4b0dfad9a4e0bd0a2d
+# plan: sha256:e8bcc0b4a8e02ec8b02804ba6ed09514edd87837e7fce71eb6812cecc7d238db
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:7f14dfc1457368830e94844039fa1754a18295f26be0e823886a7d5643c86897
+# plan: sha256:efba9901df1744ab95abfb8e260e0c066130183f58d748234af719aad324b7ee
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.13.0 at site lumi (x86_64)
-# plan: sha256:3ba38132b06d92dd2dc83eee529828d53a9b6ca00dc89aa38d68f7194a0289fb
+# plan: sha256:c00ea0d0f7983c2d8fd4f71f7f60587e1918e175046740091bf8a622a74613d4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

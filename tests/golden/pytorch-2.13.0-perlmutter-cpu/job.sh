@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:abc1ddd96ef85940ee6b4d5f50bfd1f55dd5854fb3baa62c4864c260a9b05620
+# plan: sha256:e3cecf7f83cc6f4e98d03d8904f17245f41c5a7fa19f49fdf30930415b919a42
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

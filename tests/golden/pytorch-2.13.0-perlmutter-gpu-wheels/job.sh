@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:76ff52162e079e9b92173cc10a2b8ce4af85862c4f69fc51caae3a8921c91624
+# plan: sha256:95ffacb503a0026f79538f28cfad49c5ddc35c8fa94c241ebd99d70be51cc209
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:18f2226798cd5be6619686421385c867fdf87e2f5a75c1159ed79b4f4d4ba51e
+# plan: sha256:7c079cb8156403e1e22277085b0ffdc10c1156f7f8f0ee4a98f97d21a67e2e9b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

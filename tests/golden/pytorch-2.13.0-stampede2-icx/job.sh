@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:0a2c78607a24d2d7b67724632c912b125cb563d54f6961aa28443137bd550aab
+# plan: sha256:db18945ca253051f41a6d628e9066d9060cdaa0950caaef21cb32f8529a6b33b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:4fac13728d115757b1e5ec140da05f637c15aa5d7985bb4fc4e4b6faec3efb62
+# plan: sha256:a9904be713a1097636401da6a28dbb510617c4f2f44875e2c36cd08a18126b42
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

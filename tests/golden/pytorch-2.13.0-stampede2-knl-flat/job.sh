@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:642138ef54a09ba32a1b6c246e39ec6a9ff0d4399728da7615b48dcd02e2b48a
+# plan: sha256:3cf988cff4de282595967cdd60692cfb86baeccb76b415ed7e4aeb650073e00c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

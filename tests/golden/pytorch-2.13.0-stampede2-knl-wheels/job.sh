@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:eb78203253faa4398519c9caa5a5b5ac2de15573dd9483efe23c164c2a9b4b94
+# plan: sha256:3e03ad5750bc7269007263063c77e3b44ed11c46e559f6a43353d602ffb62da0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.3.1 at site lumi (x86_64)
-# plan: sha256:88ae2c71264ae7a7654d87c31e50442b080c0863ad26b3da08179e83f4146cad
+# plan: sha256:82112690b22e92c1c42e60cfc5f7e313d3bd7b5575efe658d1a50e9dc6d1abe6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.6.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:bb07f1bc629cf77047f0205d7a057174cf7493b1f5cbdec90ee1a453c5e192a7
+# plan: sha256:bbb34c32b530b05e2a851296b5bc78ad407adeda3780a406df157e9c230af6fb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

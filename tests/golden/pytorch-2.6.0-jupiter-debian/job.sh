@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:7d57f451b98742306071f390a3f98d9461ac833ce277292561a4ba9fc0b46b5f
+# plan: sha256:994f883c18a4ef6a04dce8b08500574983e897fcdc0ab2706e55cd439f3e694d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

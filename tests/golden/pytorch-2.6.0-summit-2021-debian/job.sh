@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:946008281f2737cfdcad7e02af07d420e4ce23fb9d7adca8e428561f5728f652
+# plan: sha256:1f87f679a869599531fa785a3bb0fd744bfb6b67670990a29f930d43b2375fc4
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2021 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:946008281f2737cfdcad7e02af07d420e4ce23fb9d7adca8e428561f5728f652
+# plan: sha256:1f87f679a869599531fa785a3bb0fd744bfb6b67670990a29f930d43b2375fc4
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:ffb3d3bd74e1492d58e8cb1df6e9d6120d1d7352c482dc659e48c04cee8bbe80
+# plan: sha256:988e54bfe8a16a5d3ad683c91e23b7c25b5098fa6f9321f8c93780186fe5cf3a
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

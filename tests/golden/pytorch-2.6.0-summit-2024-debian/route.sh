@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2024 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:ffb3d3bd74e1492d58e8cb1df6e9d6120d1d7352c482dc659e48c04cee8bbe80
+# plan: sha256:988e54bfe8a16a5d3ad683c91e23b7c25b5098fa6f9321f8c93780186fe5cf3a
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

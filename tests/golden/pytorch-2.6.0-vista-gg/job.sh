@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gg (aarch64)
-# plan: sha256:39d085564e6884f14fc4b2273d9960aea0cc30c9a6f464e161de4e9bb6ce7fb8
+# plan: sha256:04607f93fda5f7455eeb32b18ddd036d74ff8502b89476f28c83d95201a8ce57
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gh (aarch64)
-# plan: sha256:06718e05ed0dd68d42d74843923662f74d1cfd60b9ec0e39538043d69bfb85c7
+# plan: sha256:2a296e3cce3bb0bcf1477f031dd42af0556c19099f830b2c94adbf3a529614bc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:9fb5fcd472047e0a5b6640bfa713f22721c8785dd062f1808bfd91bbf547d9fc
+# plan: sha256:9465de9b3b4398f30c0c94408740c69ddd8f8a2585c46cf31af3a56419f916f7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:0a900d0b31ca632c96bdbd0a38fece420a2fd6863b35798bab17443121fced08
+# plan: sha256:47b8f10081e75c8614fca2040b436f2b613f96eeb415da6f75263650ecc4a029
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:5d1002f1967ead4109767416774cb2413aa2753f1ff160c661799b079b5c693b
+# plan: sha256:e690b79a91ab8fd9669457c5ad674b8605529293744869b32928eb3e950f0399
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.8.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:7c4bcad47f8bf052084217a5eb1ee960e2346e73ff96f3cba6c33a90adf2cd4f
+# plan: sha256:0d8df0fc0630b06b3364b7350f24c628e05da0bc8f091a983e2be5e96b4fce15
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.8.0 at site jupiter (aarch64)
-# plan: sha256:391fc5ac3ee74beefb88545c1de48710e41228fa43ec46cbca8e08a6c46a235a
+# plan: sha256:8aa36e547fca9437143fea0b3b3ea25d2131a133142cb25342486e48e793b07c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

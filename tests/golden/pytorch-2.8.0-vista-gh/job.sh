@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:0ad50681bb63e8e826691e194acd7956c4e37810abb729c4df4e70c4c5881cb4
+# plan: sha256:b57f76a7e1da093a49667be074fafa4144979de5b001aba47bffff57bce48969
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:b754dd3d473709e3bde1704db3047271a71ca4f8365445b01ea5693fa89eaf2f
+# plan: sha256:f4b4d02fa43742c3efa83e7def183983d7bb0ce3edbce0b43261fe3700edf834
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

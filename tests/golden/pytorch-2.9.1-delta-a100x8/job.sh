@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:fbb8fdcc7587c87d3f9c7aa696540fc293f27e4f0ffb58de4823e2b3f994e6e4
+# plan: sha256:a65836956572b85ffed19835f252ca9b2bd93436a81ad31dc5f97c43165163db
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

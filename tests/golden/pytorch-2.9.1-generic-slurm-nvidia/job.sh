@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:962192367a6e6ca17e32d53a8ae9923f28d398999efe4a47c581044d6f59b51c
+# plan: sha256:aef6d68dd798b3e01942b01a838627fdd2c376fc260465ef6cbdf9429ab834c6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

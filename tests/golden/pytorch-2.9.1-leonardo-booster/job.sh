@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:a60b40063bd52e1ef7582bc43290e4a5e0996dcea144a6c87b83107e9ea46b99
+# plan: sha256:d4e97beed0d6fc0af082e96a57bcf19debc48d2ead804c6bd5063b3481a9369a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:1af58ae1354b6d3e9686540b5767cc1358c617bb33778c7aea55303115b0788d
+# plan: sha256:10f800c2d68d99189f07bd19811e9bfd6fd000a4a0d90bd0eecf72fce6e52a18
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:8bcb21548913a4904b31ef96a036584ad945fc11c1f44e8507b59e58dfcc7270
+# plan: sha256:80ef439e1dfcf9b76f86e8009141e3a19b1f74f85335513a89083c50f0ceed46
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

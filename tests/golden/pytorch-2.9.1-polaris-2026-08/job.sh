@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:8a6eb80b997310c483b4255363b62f0d7f71844eb285147ba8fe5c1516d5b622
+# plan: sha256:e94339cb4f38bf5d0045258a32cf469cc2f3794020422b4457ffb78b1e0f1d19
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

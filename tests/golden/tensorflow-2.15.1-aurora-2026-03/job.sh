@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:1f28c85b11938bdc9bec4427d1571035187b0c6241ab06a22551da69bbfa699e
+# plan: sha256:5f37ac3c30bde104670fd7b518180b69c9604a3d07e4ff40caea44df44018d07
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

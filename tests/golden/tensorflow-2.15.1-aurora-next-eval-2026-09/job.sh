@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:2b00daf57d264f65c497d45433a70e8ae0400dc513e44b4c53f620c7f32fc7ae
+# plan: sha256:c48bc280fd7cfe2ab3eb8ea6192f46fa569fa38bc6fdc82340b6891967a495bb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

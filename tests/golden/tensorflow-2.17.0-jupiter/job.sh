@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # tensorflow 2.17.0 at site jupiter (aarch64)
-# plan: sha256:cfd37ac9ec9aebb2e7e9485cf9bbb2b3d82132c36e2081cc8ed5f5f18d4a87e1
+# plan: sha256:57269ef637d4e0871b403bd70d6bebf9998ef61f53992dae57fb58cb23b363b3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.0 at site vista-gh (aarch64)
-# plan: sha256:395a7962e4571ed71d2292b4ffb80edd5faec6b77855765e542ca19550bdaba0
+# plan: sha256:794cbb55cae104a07313c862b8010993db822cadc659bf5a8bde9c8c293b70f8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

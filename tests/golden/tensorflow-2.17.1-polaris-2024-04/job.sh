@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:8d4eeaaa53f9c29ea62b1957c0b4c53460daf3fb8fa2c6255586f0f9204886aa
+# plan: sha256:fb54b6bab8dad235bef35c0aa757c52c4a1e2a818141cfc47970bafeeda06a5c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.18.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:cd8b46027c939a771f691435413aa364b8bee51bbc70012440846618cf856d7d
+# plan: sha256:db8835bfe806b96f0adccf19fda23f1d3fbbc01968f89de21824e1abc1cfe043
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:999942479ea2124a027a26a2a015be0651af1f92621b8d18bd59a77b042939dc
+# plan: sha256:4bd5d5ed12726dd6a4a79dabc14458559e7069e110a4dca3ff30b17adedf1592
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

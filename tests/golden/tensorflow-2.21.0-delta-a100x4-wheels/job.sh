@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x4 (x86_64)
-# plan: sha256:2070bfeea3670ebc2a40fd497ec617b71d5f92a61cd98e20fc5c96663ecf976e
+# plan: sha256:3f74dd5e0057996f3d0b985b96e032237438ddf679e515d9abe890bfedded718
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

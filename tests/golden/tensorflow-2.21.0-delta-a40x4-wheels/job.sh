@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a40x4 (x86_64)
-# plan: sha256:255ba7b7b08995bb38cf40c9dbc232536afe65383260bcdea1220a013c14d82b
+# plan: sha256:519c261e07991f6f154e6289040cef60b49f0051910c27bffcd785352db12aea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-cpu (x86_64)
-# plan: sha256:7563de406aeb2010c60b798e923355367911d711c7c7d019aebf9aa208e33e9c
+# plan: sha256:05092cb0304f6f05be04b48d865cce121556acaf93fc2506b5819c70a95d96cb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # tensorflow 2.21.0 at site example-slurm (x86_64)
-# plan: sha256:6768fb0e74a2a1a4b1d90f1b7731aae3b79d0b1738a951be2e49d0dd5e9aea6d
+# plan: sha256:86bdaee766d36540c5f262c25dbaef1ec8be282d48c79e7a3310a15d2cbe6675
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:6768fb0e74a2a1a4b1d90f1b7731aae3b79d0b1738a951be2e49d0dd5e9aea6d
+# plan: sha256:86bdaee766d36540c5f262c25dbaef1ec8be282d48c79e7a3310a15d2cbe6675
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

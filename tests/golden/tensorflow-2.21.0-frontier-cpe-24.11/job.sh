@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:22a37ace9f32b5b44e8fb78504ac3b0a20555fa675d3a379f9cb8e564a06293c
+# plan: sha256:c66142334768e88af82f3517a99a1fb47176c7a297a9c0096fe0f9057d74243b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:286d8a6b2841fe1c3366e5263a0494ff184b511a0e3cdfbf335fc2199f199711
+# plan: sha256:afc2be22e884e01bc704f177e05edeacb9be8072748561aefa314cb93aa43d2d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:53056286ace513bfccab870d216a1144e21838ed67b61350d1f790fb3165191b
+# plan: sha256:45dd398f11fba069a1660ecc493766697ba282d02f3ad777a6af82e2529cf67e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

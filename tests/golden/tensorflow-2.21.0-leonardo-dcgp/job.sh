@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # tensorflow 2.21.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:4cd98df6ba163555d2204a1fac49f7ff042dce70df0ba226a146c1ffeffa598e
+# plan: sha256:10c52d956f3e3f0fe50b28071e0c56c7b5300bcfe856f0551dc9bae5eeed9cfa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

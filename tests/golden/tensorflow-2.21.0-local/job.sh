@@ -1,6 +1,6 @@
 #!/bin/bash
 # tensorflow 2.21.0 at site local (x86_64)
-# plan: sha256:e71145a39f065166ad709f3c2672ab2b96ac7de8dffeb73b7b3ba2e222cfbb2d
+# plan: sha256:0947432c63464d0757ae0a1af37b32a79a276837afb6352c79ca38b6a630d7e5
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

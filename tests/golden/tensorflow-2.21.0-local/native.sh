@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:e71145a39f065166ad709f3c2672ab2b96ac7de8dffeb73b7b3ba2e222cfbb2d
+# plan: sha256:0947432c63464d0757ae0a1af37b32a79a276837afb6352c79ca38b6a630d7e5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:6ce8031b0d4054a52a3b2923849c02be1fd43a98c660d5c7b87827705b5c0053
+# plan: sha256:5096dd5b9ebfd06fbf5ebafd2b0546240eae3d4917d0c6f7e8033a636cdbcb08
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:53bb3e1bf70b998da7abe235e5216050223fbb5362d4634e24aaac7f567e32ef
+# plan: sha256:48899aa13682c346f6842f808e378807058c4395d1375cb5e96f18c0b8704bd6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

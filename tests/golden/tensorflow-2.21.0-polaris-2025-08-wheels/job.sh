@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:e89c9e2b4d770ea3cfc9fe48167b12a104e8f0600537d6030e0b0084d9149262
+# plan: sha256:fa597a70ebae70eb2ef8cf657169c1c5dafc113cd5f921416f08c6e67677b2c8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-icx (x86_64)
-# plan: sha256:516de5ec66769bbb6a274303c9d572db84af1ea4008aa50d25862943dadcb1bc
+# plan: sha256:6f6a0acee2614a06fd8076b7470fef3e18264d4ae63f80dba7626ec441bb7dd2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

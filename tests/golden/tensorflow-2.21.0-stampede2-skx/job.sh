@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-skx (x86_64)
-# plan: sha256:c07226bf45d73b7f721d83b844466c1c47b03fce417bbb914060a1d7fa820c73
+# plan: sha256:4ec053d3d6c492f01dd58c5eae114e4ac02fdbb572799ca9c0ba3ecc005d37dd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

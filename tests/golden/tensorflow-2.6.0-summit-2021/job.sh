@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:fda9697bcd44a594816b2a4e27578df185a3047308d9fed401221e519a72a16b
+# plan: sha256:653d9e73567fc087ff2e695c122a295509ff50e38eef66da10cf5054f4650229
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # tensorflow 2.6.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:fda9697bcd44a594816b2a4e27578df185a3047308d9fed401221e519a72a16b
+# plan: sha256:653d9e73567fc087ff2e695c122a295509ff50e38eef66da10cf5054f4650229
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
