@@ -164,7 +164,7 @@ def _make(
     routed = shop.route(plan, workshop, work)
     staged = work / "context"
     context.stage(plan, staged)
-    fetched = prefetch.begin(plan, workshop, routed, staged, aside, fresh=wishes.fresh)
+    fetched = prefetch.begin(plan, workshop, routed, (staged, log), aside, fresh=wishes.fresh)
     base = shop.base(plan, workshop, routed, (work, log), progress)
     shop.add_shortcuts(plan, workshop, routed, (work, log), progress)
     todo = _todo(plan, workshop, work, base, wishes.until)

@@ -32,6 +32,9 @@ _VERSIONS = re.compile(r"^ERROR: Could not find a version .* \(from versions: (.
 _SKIPPED = re.compile(r"Skipping link: (?:none of the wheel's tags|No (?:sources|binaries)).*")
 _FILE = re.compile(r"/([^/\s#?]+\.(?:whl|tar\.gz|zip))(?=[\s#?]|$)")
 
+# Everyone on a machine sees command lines, and an index's address may hold a password.
+_UNSEEN = {"--index-url": "PIP_INDEX_URL", "--extra-index-url": "PIP_EXTRA_INDEX_URL"}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pip:
@@ -114,7 +117,8 @@ class Pip:
         }
         env |= {**self.environment, "PIP_CONFIG_FILE": os.devnull, "LC_ALL": "C.UTF-8"}
         env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
-        return self.runner([sys.executable, "-m", "pip", *argv], env=env, on_line=on_line)
+        seen, unseen = _unseen(argv)
+        return self.runner([sys.executable, "-m", "pip", *seen], env=env | unseen, on_line=on_line)
 
     def _lost(self, completed: Completed, packages: Sequence[str]) -> str:
         match = _LOST.search(completed.stdout)
@@ -233,3 +237,16 @@ def _complaints(completed: Completed) -> str:
     lines = [line for line in completed.stdout.splitlines() if line.strip()]
     first = next((n for n, line in enumerate(lines) if line.startswith("ERROR:")), -8)
     return "\n    ".join(["", *lines[first:][:14]])
+
+
+def _unseen(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Part a command line from the addresses in it; these become variables."""
+    seen: list[str] = []
+    unseen: dict[str, list[str]] = {}
+    words = iter(argv)
+    for word in words:
+        if word in _UNSEEN:
+            unseen.setdefault(_UNSEEN[word], []).append(next(words))
+        else:
+            seen.append(word)
+    return seen, {name: " ".join(places) for name, places in unseen.items()}

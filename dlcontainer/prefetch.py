@@ -35,6 +35,8 @@ class Supplies:
 
     folder: Path
     coming: dict[str, Task[None]]
+    said: dict[str, list[str]]
+    log: Path
     on_note: Callable[[str], None]
 
     @contextlib.contextmanager
@@ -60,6 +62,9 @@ class Supplies:
             return False
         if self.coming[name].runs:
             self.on_note(f"the wheels of '{name}' are still on their way")
+        self.coming[name].join()
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write("\n".join([f"wheels of '{name}', fetched before:", *self.said[name], ""]))
         try:
             self.coming[name].result()
         except (CommandFailedError, CommandEndedError, CommandNotFoundError, OSError):
@@ -70,16 +75,30 @@ class Supplies:
 
 
 def begin(
-    plan: Plan, workshop: Workshop, routed: Routed, staged: Path, beside: Beside, *, fresh: bool
+    plan: Plan,
+    workshop: Workshop,
+    routed: Routed,
+    places: tuple[Path, Path],
+    beside: Beside,
+    *,
+    fresh: bool,
 ) -> Supplies:
-    """Begin to fetch the wheels of the steps that will be run; `staged` as in `stepwork.work`."""
-    supplies = Supplies(folder=routed.folder, coming={}, on_note=workshop.progress.note)
+    """Begin to fetch the wheels of the steps that will be run.
+
+    `places` are the folder of staged files, as in `stepwork.work`, and the log, where what pip says
+    is written when its wheels are asked for.
+    """
+    staged, log = places
+    supplies = Supplies(
+        folder=routed.folder, coming={}, said={}, log=log, on_note=workshop.progress.note
+    )
     for step in _wanted(plan, workshop, staged, fresh=fresh):
         folder = routed.folder / _WHEELS / step.name
         folder.mkdir(parents=True)
+        said = supplies.said[step.name] = []
         supplies.coming[step.name] = beside.start(
-            lambda runner, step=step, folder=folder: _fetch(  # type: ignore[misc]
-                plan, workshop, (routed, runner), step, folder
+            lambda runner, step=step, folder=folder, said=said: _fetch(  # type: ignore[misc]
+                plan, workshop, (routed, runner), step, (folder, said)
             )
         )
     return supplies
@@ -110,9 +129,13 @@ def _not_kept(todo: Sequence[StepWork], plan: Plan, workshop: Workshop) -> set[s
 
 
 def _fetch(
-    plan: Plan, workshop: Workshop, way: tuple[Routed, Runner], step: Step, folder: Path
+    plan: Plan,
+    workshop: Workshop,
+    way: tuple[Routed, Runner],
+    step: Step,
+    into: tuple[Path, list[str]],
 ) -> None:
-    routed, runner = way
+    (routed, runner), (folder, said) = way, into
     facts, wanted = plan.recipe.base.facts, step.python_packages
     if wanted is None or facts is None or facts.python is None or facts.glibc is None:
         return
@@ -129,7 +152,7 @@ def _fetch(
         environment=environment,
         host=workshop.host,
         runner=runner,
-        on_line=lambda _: None,
+        on_line=said.append,
     )
     _make_room(kept)
     pip.fetch(wanted.packages, routed.upstreams.get(wanted.upstream or "", ""), folder)

@@ -57,7 +57,9 @@ def begin(plan: Plan, routed: Routed, runner: RecordingRunner, tmp_path: Path) -
         progress=Quiet(),
     )
     work = Beside(runner=runner)
-    supplies = prefetch.begin(plan, workshop, routed, tmp_path / "staged", work, fresh=False)
+    supplies = prefetch.begin(
+        plan, workshop, routed, (tmp_path / "staged", tmp_path / "log"), work, fresh=False
+    )
     work.join()
     return supplies
 
@@ -70,10 +72,9 @@ def test_a_step_finds_its_wheels_and_looks_nowhere_else(
     folder = routed.folder / "wheels/wheels"
     assert call.argv[-2:] == ("a==1.0", "b==2.0")
     assert call.argv[3:6] == ("download", "--dest", str(folder))
-    assert {"--no-deps", "--only-binary=:all:", "3.11", "https://index.example/simple"} <= set(
-        call.argv
-    )
+    assert {"--no-deps", "--only-binary=:all:", "3.11"} <= set(call.argv)
     assert call.env is not None
+    assert call.env["PIP_INDEX_URL"] == "https://index.example/simple"
     assert call.env["PIP_CACHE_DIR"] == str(tmp_path / "cache/pip")
     assert call.env["HTTPS_PROXY"] == call.env["https_proxy"] == "http://proxy.example:1"
     assert call.env["PIP_CERT"] == str(tmp_path / "ca.crt")
@@ -85,6 +86,7 @@ def test_a_step_finds_its_wheels_and_looks_nowhere_else(
         assert "find-links = /mnt/wheels/wheels\n" in config.read_text()
     assert config.read_text() == USUAL
     assert not folder.exists()
+    assert (tmp_path / "log").read_text() == "wheels of 'wheels', fetched before:\n"
 
 
 def test_a_step_whose_wheels_did_not_come_fetches_them_itself(
