@@ -35,7 +35,6 @@ class Supplies:
 
     folder: Path
     coming: dict[str, Task[None]]
-    said: dict[str, list[str]]
     log: Path
     on_note: Callable[[str], None]
 
@@ -62,15 +61,17 @@ class Supplies:
             return False
         if self.coming[name].runs:
             self.on_note(f"the wheels of '{name}' are still on their way")
-        self.coming[name].join()
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write("\n".join([f"wheels of '{name}', fetched before:", *self.said[name], ""]))
+        wheels = self.folder / _WHEELS / name
         try:
             self.coming[name].result()
         except (CommandFailedError, CommandEndedError, CommandNotFoundError, OSError):
             # pip in the step says what is wrong, or finds that it is not any more.
-            shutil.rmtree(self.folder / _WHEELS / name, ignore_errors=True)
+            shutil.rmtree(wheels, ignore_errors=True)
             return False
+        # Names alone: a log is published, and where they came from is the host's business.
+        names = ", ".join(sorted(path.name for path in wheels.iterdir()))
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(f"wheels of '{name}', fetched before: {names}\n")
         return True
 
 
@@ -85,20 +86,16 @@ def begin(
 ) -> Supplies:
     """Begin to fetch the wheels of the steps that will be run.
 
-    `places` are the folder of staged files, as in `stepwork.work`, and the log, where what pip says
-    is written when its wheels are asked for.
+    `places` are the folder of staged files, as in `stepwork.work`, and the log.
     """
     staged, log = places
-    supplies = Supplies(
-        folder=routed.folder, coming={}, said={}, log=log, on_note=workshop.progress.note
-    )
+    supplies = Supplies(folder=routed.folder, coming={}, log=log, on_note=workshop.progress.note)
     for step in _wanted(plan, workshop, staged, fresh=fresh):
         folder = routed.folder / _WHEELS / step.name
         folder.mkdir(parents=True)
-        said = supplies.said[step.name] = []
         supplies.coming[step.name] = beside.start(
-            lambda runner, step=step, folder=folder, said=said: _fetch(  # type: ignore[misc]
-                plan, workshop, (routed, runner), step, (folder, said)
+            lambda runner, step=step, folder=folder: _fetch(  # type: ignore[misc]
+                plan, workshop, (routed, runner), step, folder
             )
         )
     return supplies
@@ -129,13 +126,9 @@ def _not_kept(todo: Sequence[StepWork], plan: Plan, workshop: Workshop) -> set[s
 
 
 def _fetch(
-    plan: Plan,
-    workshop: Workshop,
-    way: tuple[Routed, Runner],
-    step: Step,
-    into: tuple[Path, list[str]],
+    plan: Plan, workshop: Workshop, way: tuple[Routed, Runner], step: Step, folder: Path
 ) -> None:
-    (routed, runner), (folder, said) = way, into
+    routed, runner = way
     facts, wanted = plan.recipe.base.facts, step.python_packages
     if wanted is None or facts is None or facts.python is None or facts.glibc is None:
         return
@@ -152,7 +145,7 @@ def _fetch(
         environment=environment,
         host=workshop.host,
         runner=runner,
-        on_line=said.append,
+        on_line=lambda _: None,
     )
     _make_room(kept)
     pip.fetch(wanted.packages, routed.upstreams.get(wanted.upstream or "", ""), folder)

@@ -86,7 +86,7 @@ def test_a_step_finds_its_wheels_and_looks_nowhere_else(
         assert "find-links = /mnt/wheels/wheels\n" in config.read_text()
     assert config.read_text() == USUAL
     assert not folder.exists()
-    assert (tmp_path / "log").read_text() == "wheels of 'wheels', fetched before:\n"
+    assert (tmp_path / "log").read_text() == "wheels of 'wheels', fetched before: \n"
 
 
 def test_a_step_whose_wheels_did_not_come_fetches_them_itself(
