@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,7 +56,7 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
 
     After `timeout` s the launch and all that came of it is ended. The folder is removed.
     """
-    offset = time.time() - time.monotonic()
+    offset = launch.clock_lead()
     status: Status = "ok"
     try:
         done = runner(started.argv, env=started.environment, timeout=timeout)

@@ -154,7 +154,7 @@ def test_the_cache_can_be_seen_and_emptied(alone: World, stepped: Path, tmp_path
     only = [word for kind in kinds for word in ("--kind", kind)]
     found = listed(alone)
     assert sorted(found["steps"]) == ["first", "second"]
-    assert len(found["bases"]) == 1
+    assert any(name.startswith("debian-bookworm-") for name in found["bases"])
     assert any(name.startswith("trial-") for name in found["notes"])
     assert "inputs" in found["notes"]
     assert pruned(alone, "--max-size", "0", "--kind", "steps") == ["steps", "steps"]
@@ -185,7 +185,7 @@ def test_what_a_running_build_uses_is_not_pruned(
     # The steps are in the tree already: their kept results are not in use any more.
     gone = {entry["kind"] for entry in json.loads(done.stdout)["removed"]}
     assert gone == {"steps"}
-    assert len(listed(alone)["bases"]) == 1
+    assert any(name.startswith("debian-bookworm-") for name in listed(alone)["bases"])
 
 
 @pytest.mark.long

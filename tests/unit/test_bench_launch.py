@@ -1,8 +1,10 @@
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dlcontainer.bench import launch
 from dlcontainer.bench.launch import Launch, inside, perform, stamped
 from dlcontainer.shell import CommandFailedError, CommandNotFoundError, CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
@@ -126,3 +128,20 @@ def test_wrappers_pass_arguments_on_as_they_are() -> None:
     words = ["a b", "'", "$(x)", "line\nbreak"]
     assert stamped(words)[-4:] == words
     assert inside(words)[-4:] == words
+
+
+def test_a_busy_machine_does_not_look_like_a_set_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others ran 50 ms between two looks at clocks, most of the time but not always."""
+    pauses = iter([0.05, 0.0, 0.05, 0.05, 0.05] * 2)
+    moment = 100.0
+
+    def now() -> float:
+        nonlocal moment
+        moment += next(pauses)
+        return moment + 1_800_000_000
+
+    monkeypatch.setattr(launch, "time", SimpleNamespace(monotonic=lambda: moment, time=now))
+    lead = launch.clock_lead()
+    assert not launch.was_set(lead)
+    pauses = iter([0.0] * 5)
+    assert launch.was_set(lead - 0.01)
