@@ -30,17 +30,22 @@ class Capture:
 
 
 class Lines:
-    """Stdout and stderr as one stream of lines."""
+    """Stdout and stderr as one stream of lines.
+
+    What a tool writes over, ended by a carriage return alone (progress bars), is shown but neither
+    logged nor kept.
+    """
 
     merged = True
-    _end = re.compile(r"\r\n|\r|\n")
+    _end = re.compile(r"(\r\n|\r|\n)")
 
     def __init__(self, on_line: Callable[[str], None] | None, log: TextIO | None) -> None:
         self._on_line, self._log = on_line, log
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._rest = ""
-        self._after_return = False
+        # The line before a "\r" that ended a chunk: whether a "\n" follows is not known yet.
+        self._held: str | None = None
 
     def sinks(self) -> list[Sink]:
         """Give what takes the bytes of both."""
@@ -50,30 +55,44 @@ class Lines:
         text = self._decoder.decode(chunk, final)
         if not text:
             return
-        # A "\r" ends its line at once (progress bars); the "\n" of a "\r\n" may come later.
-        skip = 1 if self._after_return and text[0] == "\n" else 0
-        self._after_return = text[-1] == "\r"
-        *whole, rest = self._end.split(self._rest + text[skip:])
-        for line in whole:
-            self._give(line)
+        if self._held is not None and text[0] == "\n":
+            self._keep(self._held)
+            text = text[1:]
+        self._held = None
+        *parts, rest = self._end.split(self._rest + text)
+        for number in range(0, len(parts), 2):
+            line, end = parts[number : number + 2]
+            self._show(line)
+            if end != "\r":
+                self._keep(line)
+            elif number + 2 == len(parts) and not rest:
+                self._held = line
         cut = max(0, len(rest) - 1) // LONGEST_LINE * LONGEST_LINE
         self._rest = rest[cut:]
         if cut:
-            self._give(rest[:cut])
+            self._show(rest[:cut])
+            self._keep(rest[:cut])
 
-    def _give(self, line: str) -> None:
-        for at in range(0, max(1, len(line)), LONGEST_LINE):
-            piece = line[at : at + LONGEST_LINE]
+    def _show(self, line: str) -> None:
+        if self._on_line is not None:
+            for piece in _pieces(line):
+                self._on_line(piece)
+
+    def _keep(self, line: str) -> None:
+        for piece in _pieces(line):
             self._last.append(piece)
             if self._log is not None:
                 self._log.write(piece + "\n")
-            if self._on_line is not None:
-                self._on_line(piece)
 
     def texts(self) -> tuple[str, str]:
         """Take the end of the stream for a line's end; give the last lines, and no stderr."""
         self._feed(b"", final=True)
         if self._rest:
-            self._give(self._rest)
+            self._show(self._rest)
+            self._keep(self._rest)
             self._rest = ""
         return "".join(f"{line}\n" for line in self._last), ""
+
+
+def _pieces(line: str) -> list[str]:
+    return [line[at : at + LONGEST_LINE] for at in range(0, max(1, len(line)), LONGEST_LINE)]

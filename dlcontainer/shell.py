@@ -71,8 +71,9 @@ class ProcessRunner:
         """Run `argv`; when this returns or raises, no process of it is left.
 
         `env` replaces the whole environment. `stdin` is the input's text, else there is none.
-        With `on_line` or `log`, stdout and stderr are one stream, given line by line (a carriage
-        return ends a line too) and appended to `log`; `stdout` then holds the last 200 lines.
+        With `on_line` or `log`, stdout and stderr are one stream, given line by line and
+        appended to `log`; `stdout` then holds the last 200 lines. What a carriage return ends is
+        given, and stands in neither.
         `timeout` is in seconds. Raises CommandNotFoundError, CommandTimeoutError, with `check`
         CommandFailedError; TypeError or ValueError for what no process can be given, OSError for
         a `cwd` or `log` that cannot be opened.

@@ -1,3 +1,5 @@
+import io
+
 import pytest
 
 from dlcontainer import lines
@@ -5,25 +7,30 @@ from dlcontainer import lines
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "shown", "kept"),
     [
-        (b"", []),
-        (b"a\nb", ["a", "b"]),
-        (b"a\r\nb\r\n", ["a", "b"]),
-        (b"1%\r2%\rdone\n\n", ["1%", "2%", "done", ""]),
-        (b"\r\n\r\n", ["", ""]),
-        (b"a\r\r\nb", ["a", "", "b"]),
-        ("ü\u2028\x0b\x85\n".encode(), ["ü\u2028\x0b\x85"]),
-        (b"\xff\n\xc3", ["\ufffd", "\ufffd"]),
+        (b"", [], []),
+        (b"a\nb", ["a", "b"], ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"], ["a", "b"]),
+        (b"1%\r2%\rdone\n\n", ["1%", "2%", "done", ""], ["done", ""]),
+        (b"a\n\r1%\r2%\n", ["a", "", "1%", "2%"], ["a", "2%"]),
+        (b"\r\n\r\n", ["", ""], ["", ""]),
+        (b"a\r\r\nb", ["a", "", "b"], ["", "b"]),
+        (b"a\r", ["a"], []),
+        ("ü\u2028\x0b\x85\n".encode(), ["ü\u2028\x0b\x85"], ["ü\u2028\x0b\x85"]),
+        (b"\xff\n\xc3", ["\ufffd", "\ufffd"], ["\ufffd", "\ufffd"]),
     ],
 )
-def test_line_ends(text: bytes, expected: list[str], size: int) -> None:
+def test_line_ends(text: bytes, shown: list[str], kept: list[str], size: int) -> None:
     seen: list[str] = []
-    stream = lines.Lines(seen.append, None)
+    log = io.StringIO()
+    stream = lines.Lines(seen.append, log)
     for at in range(0, len(text), size):
         stream.sinks()[0](text[at : at + size])
-    assert stream.texts() == ("".join(f"{line}\n" for line in expected), "")
-    assert seen == expected
+    whole = "".join(f"{line}\n" for line in kept)
+    assert stream.texts() == (whole, "")
+    assert seen == shown
+    assert log.getvalue() == whole
 
 
 @pytest.mark.parametrize("size", [1000, 65_536, 10_000_000])
