@@ -9,6 +9,7 @@ from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.metrics import Family, Reading
 from dlcontainer.bench.pairing import Figure
 
+_SYSTEM = "system_library_builds."
 _MEANINGS = {
     "work": "another experiment",
     "bits": "other bits",
@@ -141,12 +142,20 @@ def _mounts(analysis: Analysis) -> Table:
 def _differences(analysis: Analysis) -> Table:
     reference, candidate = analysis.series.session.declared.sides
     lines = ranges(stack.line for stack in analysis.series.stacks)
+    # Dozens of them, none of which says more than all together; each is in the stacks below.
+    system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
+    rows = [
+        (item.name, *item.values, _MEANINGS[item.weight])
+        for item in analysis.differences
+        if item not in system
+    ]
+    if system:
+        count = f"{len(system)} of the distribution's libraries"
+        rows.append((_SYSTEM.rstrip("."), count, "other builds, or none", _MEANINGS["shown"]))
     return Table(
         name="What differs between the sides",
         head=("fact", reference, candidate, "meaning"),
-        rows=tuple(
-            (item.name, *item.values, _MEANINGS[item.weight]) for item in analysis.differences
-        ),
+        rows=tuple(rows),
         note=f"As each side attests from inside its process (lines {lines}). "
         "Rows in bold forbid the comparison.",
         strong=tuple(i for i, item in enumerate(analysis.differences) if item.refuses),

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import atomic, csvfile, ecdf, files, markdown, plain, report, results
+from dlcontainer.bench import (
+    atomic,
+    csvfile,
+    ecdf,
+    files,
+    markdown,
+    plain,
+    report,
+    results,
+    tables,
+)
 from dlcontainer.bench.analysis import analyse
 from dlcontainer.bench.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
@@ -248,3 +258,24 @@ def test_three_arms_are_all_drawn_and_linked(tmp_path: Path) -> None:
     ids = set(re.findall(r' id="([^"]+)"', page))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= ids
     assert 'class="step between"' in page
+
+
+def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
+    ours: dict[str, Json] = {f"lib{n}.so": f"{n:040x}" for n in range(40)}
+    theirs: dict[str, Json] = {f"lib{n}.so": f"{n + 1:040x}" for n in range(40)}
+    planted = Plan(
+        reference={**benchseries.FACTS, "system_library_builds": ours},
+        candidate={**benchseries.INSIDE, "system_library_builds": theirs},
+    )
+    analysis = analyse(results.read(benchseries.write(tmp_path / "a.jsonl", planted)))
+    names = {table.name: table for table in tables.open_tables(analysis)}
+    rows = names["What differs between the sides"].rows
+    assert [row for row in rows if row[0].startswith("system_library_builds")] == [
+        (
+            "system_library_builds",
+            "40 of the distribution's libraries",
+            "other builds, or none",
+            "expected of a container",
+        )
+    ]
+    assert any(row[0] == "system_library_builds.lib7.so" for row in tables.stacks(analysis).rows)
