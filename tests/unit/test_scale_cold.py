@@ -60,11 +60,11 @@ def test_only_mounts_of_images_count(kind: str, is_image: bool) -> None:
 
 def test_mounts_are_read_with_their_place() -> None:
     text = (
-        "36 35 7:0 / /work/mount ro,nodev shared:1 - squashfs /dev/loop0 ro\n"
+        "36 35 7:0 / /srv/mount ro,nodev shared:1 - squashfs /dev/loop0 ro\n"
         "37 35 0:50 / /else rw - fuse.squashfuse_ll squashfuse_ll ro\n"
         "38 35 8:1 / / rw - ext4 /dev/sda1 rw\nodd\n"
     )
-    assert watch.images(text) == {"7:0": Path("/work/mount"), "0:50": Path("/else")}
+    assert watch.images(text) == {"7:0": Path("/srv/mount"), "0:50": Path("/else")}
 
 
 def test_a_watch_of_nothing_counts_nothing(tmp_path: Path) -> None:
