@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from dlcontainer.bench.words import Probe
-from dlcontainer.cli import asking, count, options, output, rankoptions, scale, slowfs, storm
+from dlcontainer.cli import asking, count, labs, options, output, rankoptions, scale, slowfs, storm
 from dlcontainer.cli import benchoptions as own
 from dlcontainer.cli.benchoptions import Chosen
 
@@ -148,40 +148,20 @@ def _measure(
     chosen: tuple[str | None, list[str] | None, "Asked | None"],
     around: "_Around",
 ) -> Path:
-    import tempfile
-
-    from dlcontainer import inuse
-    from dlcontainer.bench import accelerators, launcher, session
-    from dlcontainer.bench.lab import Lab
-    from dlcontainer.engines import apptainer, trial
-    from dlcontainer.workspace import workspace
+    from dlcontainer.bench import launcher, session
 
     world, console = around
     # Site and recipe are read even where --native makes the twin needless: names must be right.
     recipe, settings, asked = chosen
     name = recipe or measured.recipe
     plan = world.plan(name, wanted.site, settings, variant=measured.variant)
-    parent = Path(tempfile.gettempdir())
+    beside = None
     if asked:
         team = launcher.team(asked, plan.site.scheduler, world.environ)
         wanted = replace(wanted, team=team)
         # Every node must see what its ranks read and write: the file's own file system is shared.
-        parent = wanted.output.parent if team.nodes > 1 else parent
-    runner = console.runner(world.environ)
-    engine = apptainer.find(world.environ)
-    tried = trial.require(world.cache, engine, world.host, runner)
-    with inuse.building(world.cache), workspace(parent, runner) as work:
-        lab = Lab(
-            engine=engine,
-            trial=tried,
-            host=world.host,
-            runner=runner,
-            cache=world.cache,
-            templates=tuple(world.resources.template_folders()),
-            progress=console,
-            work=work,
-            accelerators=accelerators.flags(plan.site),
-        )
+        beside = wanted.output.parent if team.nodes > 1 else None
+    with labs.opened(world, console, plan, beside) as lab:
         return session.run(wanted, plan, measured, lab)
 
 

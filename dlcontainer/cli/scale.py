@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import benchoptions as own
-from dlcontainer.cli import options, output, rankoptions
+from dlcontainer.cli import labs, options, output, rankoptions
 
 if TYPE_CHECKING:
     from dlcontainer.bench.scale.ground import Wanted
@@ -96,37 +96,18 @@ def scale(
 def _measure(
     chosen: Chosen, file: Path, matrix: "Matrix", around: "tuple[World, output.Console]"
 ) -> Path:
-    import tempfile
-
-    from dlcontainer import inuse
     from dlcontainer.bench import subject
-    from dlcontainer.bench.lab import Lab
     from dlcontainer.bench.scale import prepare, session
-    from dlcontainer.engines import apptainer, trial
-    from dlcontainer.workspace import workspace
 
     world, console = around
     measured = subject.read(chosen.image.absolute(), world.host.arch)
     wanted = _wanted(chosen, matrix, measured)
     given = _given(chosen, file, measured, world)
-    runner = console.runner(world.environ)
-    engine = apptainer.find(world.environ)
-    tried = trial.require(world.cache, engine, world.host, runner)
     # Ranks of other nodes write beside the session's file: its file system is shared.
     several = max(matrix.factors.nodes) > 1
-    parent = wanted.output.parent if several else Path(tempfile.gettempdir())
-    with inuse.building(world.cache), workspace(parent, runner) as work:
-        lab = Lab(
-            engine=engine,
-            trial=tried,
-            host=world.host,
-            runner=runner,
-            cache=world.cache,
-            templates=tuple(world.resources.template_folders()),
-            progress=console,
-            work=work,
-        )
-        settled = prepare.settle(wanted, given, lab, runner)
+    beside = wanted.output.parent if several else None
+    with labs.opened(world, console, given.plan, beside) as lab:
+        settled = prepare.settle(wanted, given, lab, console.runner(world.environ))
         for gone in settled.expansion.left_out:
             console.note(f"left out: {gone.cell.name}: {gone.why}")
         return session.run(settled.ground, settled.expansion)

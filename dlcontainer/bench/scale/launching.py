@@ -97,7 +97,14 @@ def _instance(arm: Contained, work: Workload, gathering: Gathering, ground: Grou
     lab = ground.lab
     mode = lab.trial.run_mode or "plain"
     binds = team.binds(ground.ranks_folder)
-    spec = RunSpec(image=arm.image, argv=(), mode=mode, binds=binds, together=True)
+    spec = RunSpec(
+        image=arm.image,
+        argv=(),
+        mode=mode,
+        binds=binds,
+        together=True,
+        accelerators=lab.accelerators,
+    )
     launch = replace(arm, instance=Instance(name=name, state=state), mount="joiner").launch(work)
     own = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=state)
     begin, end = lab.engine.start_argv(spec, name), lab.engine.stop_argv(name)
