@@ -42,7 +42,7 @@ from dlcontainer.shell import ProcessRunner
 MEMORY = Path("/dev/shm")
 BASE = "base.sqfs"
 DEFINITION = f"Bootstrap: localimage\nFrom: {BASE}\n"
-ZSTD, GZIP = "zstd level 3", "gzip (the default)"
+ZSTD, GZIP = "zstd, as images are packed", "gzip (the default)"
 SQUASHES = {ZSTD: SQUASH, GZIP: ("-comp", "gzip")}
 SMALL = 100_000  # bytes
 QUIET = ("-noappend", "-quiet", "-no-progress")

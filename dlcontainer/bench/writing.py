@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ class Cut:
     samples: int
 
 
-class ChainedFile:
+class ChainedFile(ABC):
     """Lines that are chained by hashes; each is on disk before the next launch begins.
 
     Refuses a file that is there, unless it is the one that is to go on after its `cut`. Left
@@ -106,9 +107,9 @@ class ChainedFile:
         self._append(self._ended(complete=complete, reason=reason))
         self._closed = True
 
+    @abstractmethod
     def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
         """Give the fields of the last line."""
-        raise NotImplementedError
 
     def __exit__(
         self,
