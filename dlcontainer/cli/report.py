@@ -13,37 +13,42 @@ from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.hints import suggest
 
 
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Sessions (from three allocations on also together), and what `bench count` and "
+        "`bench storm` wrote with -o.",
+    ),
+]
+Target = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE.html",
+        help="Write a page with figures; beside it the same as Markdown, and all raw values as "
+        "CSV. A name in .md or .csv: that alone.",
+    ),
+]
+Formats = Annotated[
+    str, typer.Option("--format", metavar="html,md,csv", help="Which of these -o writes.")
+]
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="VERDICTS",
+        help="Exit with 1 on one of these verdicts, e.g. slower,not-comparable.",
+    ),
+]
+
+
 def report(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Sessions (from three allocations on also together), and what `bench count` and "
-            "`bench storm` wrote with -o.",
-        ),
-    ],
-    target: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE.html",
-            help="Write a page with figures; beside it the same as Markdown, and all raw values as "
-            "CSV. A name in .md or .csv: that alone.",
-        ),
-    ] = None,
-    formats: Annotated[
-        str,
-        typer.Option("--format", metavar="html,md,csv", help="Which of these -o writes."),
-    ] = "",
-    fail_on: Annotated[
-        str,
-        typer.Option(
-            "--fail-on",
-            metavar="VERDICTS",
-            help="Exit with 1 on one of these verdicts, e.g. slower,not-comparable.",
-        ),
-    ] = "",
+    files: Files,
+    target: Target = None,
+    formats: Formats = "",
+    fail_on: FailOn = "",
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
