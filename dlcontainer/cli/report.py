@@ -12,7 +12,6 @@ from dlcontainer.cli import options, output
 from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.hints import suggest
 
-
 Files = Annotated[
     list[Path],
     typer.Argument(
