@@ -6,7 +6,6 @@ and Apptainer with our base maker and our squash settings. A benchmark, not a te
 """
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -29,11 +28,11 @@ from benchmarks.build_anchors import RECIPE, Bench, fair, mode, plain, sizes
 from benchmarks.sampling import (
     Row,
     Samples,
+    as_json,
     command,
     describe,
     machine_facts,
     ratio,
-    row_as_json,
     spread,
     table,
 )
@@ -55,15 +54,8 @@ def main() -> None:
     rows = _rows(samples, packed)
     facts = machine_facts()
     if options.json:
-        body = {
-            "schema": "dlcontainer/benchmark-build/1",
-            "rounds": options.n,
-            "machine": facts,
-            "rows": [row_as_json(row) for row in rows],
-            "samples_s": samples,
-            "sizes_mb": packed,
-        }
-        print(json.dumps(body, indent=1))
+        more = {"rounds": options.n, "samples_s": samples, "sizes_mb": packed}
+        print(as_json("build", facts, rows, **more))
         return
     print(describe(facts))
     print(f"{RECIPE} for this machine, {options.n} rounds; times in s\n")

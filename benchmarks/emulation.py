@@ -7,7 +7,6 @@ A benchmark, not a test.
 
 import argparse
 import filecmp
-import json
 import os
 import random
 import resource
@@ -23,7 +22,7 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 
 from statistics import median
 
-from benchmarks.sampling import Row, Samples, describe, machine_facts, ratio, row_as_json, table
+from benchmarks.sampling import Row, Samples, as_json, describe, machine_facts, ratio, table
 from dlcontainer import rootfs, routing, shortcuts
 from dlcontainer.basemaker import BaseMaker
 from dlcontainer.build import Wishes, build
@@ -70,9 +69,8 @@ def main() -> None:
     rows = [_row(samples, "wall"), _row(samples, "processor")]
     facts = machine_facts()
     if options.json:
-        body = {"schema": "dlcontainer/benchmark-emulation/1", "machine": facts}
         more = {"samples_s": samples, "differing": differing, "plan": plan.digest}
-        print(json.dumps({**body, **more, "rows": [row_as_json(row) for row in rows]}, indent=1))
+        print(as_json("emulation", facts, rows, **more))
         return
     print(describe(facts))
     print(f"{plan.name}, {options.n} rounds; files that differ between both images: {differing}\n")

@@ -5,7 +5,6 @@ Sizes are exact; times are processor time, which waits for nobody. A benchmark, 
 """
 
 import argparse
-import json
 import os
 import resource
 import signal
@@ -24,10 +23,10 @@ from statistics import median
 from benchmarks.sampling import (
     Row,
     Samples,
+    as_json,
     describe,
     machine_facts,
     ratio,
-    row_as_json,
     table,
 )
 from dlcontainer.engines import sif
@@ -56,15 +55,8 @@ def main() -> None:
     rows = [row for other in options.levels for row in _rows(other, samples, sizes)]
     facts = machine_facts()
     if options.json:
-        body = {
-            "schema": "dlcontainer/benchmark-level/1",
-            "rounds": options.n,
-            "machine": facts,
-            "rows": [row_as_json(row) for row in rows],
-            "samples_s": samples,
-            "sizes_mb": sizes,
-        }
-        print(json.dumps(body, indent=1))
+        more = {"rounds": options.n, "samples_s": samples, "sizes_mb": sizes}
+        print(as_json("level", facts, rows, **more))
         return
     print(f"{describe(facts)}; {options.n} rounds, processor time\n")
     print(table(rows, sides=(f"level {LEVEL}", "other")))

@@ -6,7 +6,6 @@ for a parallel file system, where the reads are counted too. A benchmark, not a 
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -25,11 +24,11 @@ from statistics import median
 from benchmarks.sampling import (
     Row,
     Samples,
+    as_json,
     describe,
     interleave,
     machine_facts,
     ratio,
-    row_as_json,
     table,
 )
 from dlcontainer.bench import counting
@@ -125,18 +124,9 @@ def main() -> None:
     rows = _rows(samples, bench.seen, sizes)
     facts = machine_facts() | {"disk": mount_of(options.folder).kind}
     if options.json:
-        body = {
-            "schema": "dlcontainer/benchmark-order/1",
-            "rounds": options.n,
-            "seed": options.seed,
-            "machine": facts,
-            "tree": tree,
-            "read_ms": options.read_ms,
-            "rows": [row_as_json(row) for row in rows],
-            "samples_s": samples,
-            "sizes_mb": sizes,
-        }
-        print(json.dumps(body, indent=1))
+        more = {"rounds": options.n, "seed": options.seed, "samples_s": samples}
+        more |= {"tree": tree, "read_ms": options.read_ms, "sizes_mb": sizes}
+        print(as_json("order", facts, rows, **more))
         return
     print(describe(facts))
     print(

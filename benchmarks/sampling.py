@@ -4,6 +4,7 @@ On shared cores a time says little and a ratio of neighbours much: all commands 
 round, in an order drawn anew for each round, and compared with the others of the same round.
 """
 
+import json
 import math
 import os
 import platform
@@ -122,9 +123,20 @@ def _target(row: Row) -> str:
     return "-" if row.target is None else f"<= {row.target:g}{row.unit}"
 
 
-def row_as_json(row: Row) -> dict[str, object]:
+def _of_row(row: Row) -> dict[str, object]:
     """Give a row as plain data."""
     return {**asdict(row), "met": row.met}
+
+
+def as_json(name: str, facts: Mapping[str, object], rows: Sequence[Row], **more: object) -> str:
+    """Give a benchmark's outcome for programs: machine, rows, and `more` with the raw samples."""
+    body = {
+        "schema": f"dlcontainer/benchmark-{name}/1",
+        "machine": facts,
+        **more,
+        "rows": [_of_row(row) for row in rows],
+    }
+    return json.dumps(body, indent=1)
 
 
 def machine_facts() -> dict[str, object]:

@@ -6,7 +6,6 @@ A benchmark, not a test: a missed target is said plainly, and the exit code stay
 
 import argparse
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -25,12 +24,12 @@ from statistics import median
 from benchmarks.sampling import (
     Row,
     Samples,
+    as_json,
     command,
     describe,
     interleave,
     machine_facts,
     ratio,
-    row_as_json,
     spread,
     table,
 )
@@ -68,15 +67,8 @@ def main() -> None:
     rows = _rows(samples, opened, how)
     facts = machine_facts()
     if options.json:
-        body = {
-            "schema": "dlcontainer/benchmark-startup/1",
-            "rounds": options.n,
-            "seed": options.seed,
-            "machine": facts,
-            "rows": [row_as_json(row) for row in rows],
-            "samples_s": samples,
-        }
-        print(json.dumps(body, indent=1))
+        more = {"rounds": options.n, "seed": options.seed, "samples_s": samples}
+        print(as_json("startup", facts, rows, **more))
         return
     print(describe(facts))
     print(f"{options.n} rounds, seed {options.seed}; medians of ratios within a round, intervals\n")

@@ -5,7 +5,6 @@ The tree is real: small files of this Python's own libraries. A benchmark, not a
 """
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -25,11 +24,11 @@ from statistics import median
 from benchmarks.sampling import (
     Row,
     Samples,
+    as_json,
     describe,
     interleave,
     machine_facts,
     ratio,
-    row_as_json,
     table,
 )
 from dlcontainer.engines import apptainer, trial
@@ -91,17 +90,10 @@ def main() -> None:
     facts |= {"disk": mount_of(options.disk).kind, "memory": mount_of(MEMORY).kind}
     tree = {"files": files, "mb": megabytes}
     if options.json:
-        body = {
-            "schema": "dlcontainer/benchmark-tmpdir/1",
-            "rounds": options.n,
-            "seed": options.seed,
-            "machine": facts,
-            "tree": tree,
-            "rows": [row_as_json(row) for row in (*_places(samples), *_squashes(samples, sizes))],
-            "samples_s": samples,
-            "squashed_mb": sizes,
-        }
-        print(json.dumps(body, indent=1))
+        more = {"rounds": options.n, "seed": options.seed, "samples_s": samples}
+        more |= {"tree": tree, "squashed_mb": sizes}
+        rows = (*_places(samples), *_squashes(samples, sizes))
+        print(as_json("tmpdir", facts, rows, **more))
         return
     print(describe(facts))
     print(f"tree: {files} files, {megabytes:.0f} MB; disk: {facts['disk']}, {options.n} rounds\n")
