@@ -43,11 +43,13 @@ def test_death_by_a_signal(shelf: Shelf, number: int) -> None:
 
 def test_sigterm_is_handed_on(shelf: Shelf, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
+    # Short sleeps, since a signal that comes just before a sleep is handled just after it.
     text = (
         "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(9)))\n"
         "pathlib.Path(sys.argv[1]).touch()\n"
-        "time.sleep(100)\n"
+        "while True:\n"
+        "    time.sleep(0.1)\n"
     )
     with subprocess.Popen(
         [shelf.python, "-c", text, str(ready)],
