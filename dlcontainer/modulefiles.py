@@ -29,6 +29,8 @@ class Release:
     prefix: str
     digest: str
     sha256: str
+    # Where the image's SquashFS begins, bytes.
+    offset: int
 
 
 def lua(value: object) -> str:
@@ -108,10 +110,18 @@ def _help(release: Release, folder: Path, checked: str) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LastResort:
+    """Programs of who publishes, for users on whose PATH there are none."""
+
+    engine: Path
+    squashfuse: Path | None = None
+
+
 def wrappers(
-    release: Release, site: Site, engine: Path, templates: list[Path]
+    release: Release, site: Site, resort: LastResort, templates: list[Path]
 ) -> Mapping[str, str]:
-    """Render a wrapper for each command; `engine` is the last resort where PATH has none."""
+    """Render a wrapper for each command."""
     filesystems = [entry.path for entry in site.filesystems if entry.purpose != "home"]
     values = {
         "name": release.name,
@@ -121,8 +131,13 @@ def wrappers(
         "folders": "\n".join(path for path in filesystems if path not in _ALREADY),
         "passed": _patterns(site.modules.pass_environment),
         "gpu": site.accelerator.vendor if site.accelerator else "",
-        "engine": str(engine),
+        "engine": str(resort.engine),
+        "squashfuse": str(resort.squashfuse or ""),
         "hint": _engine_hint(site),
+        "keep": site.modules.keep_mounted or "",
+        # Of one image: a mount is shared by all wrappers of its module, and no other's.
+        "key": f"{release.name}-{release.version}-{release.sha256[:12]}",
+        "offset": release.offset,
     }
     return {
         command: render_template(templates, "module/wrapper.sh.j2", {**values, "command": command})

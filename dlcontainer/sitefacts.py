@@ -198,6 +198,12 @@ class Modules(Facts):
         default=None, description="owner group of what is published; without it the root's"
     )
     bind_home: bool = Field(default=True, description="wrappers show the user's home")
+    keep_mounted: int | None = Field(
+        default=None,
+        ge=10,
+        le=86_400,
+        description="seconds that wrappers keep an image mounted for a node's ranks and launches",
+    )
     pass_environment: tuple[EnvPattern, ...] = Field(
         default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
     )

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dlcontainer.modulefiles import LastResort
 from dlcontainer.publish import Published, Shop, publish
 from dlcontainer.siteconfig import Site
 from dlcontainer.workspace import PREFIX
 from tests.fakes import RecordingRunner
+from tests.sifs import TREE, write_sif
 from tests.values import TEMPLATES, site_of
 
 SITE = site_of(name="lab").value
@@ -42,7 +44,8 @@ def image_of(folder: Path, data: bytes = b"an image", **changes: Any) -> Path:
     """Make an image's file, its record and its log."""
     folder.mkdir(parents=True, exist_ok=True)
     image = folder / "demo-1.0-lab.sif"
-    image.write_bytes(data)
+    tree = (*TREE[:2], data, TREE[3])
+    data = write_sif(image, [tree]).read_bytes()
     content = {"site": "lab", "recipe": {**RECIPE, **changes}}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     body = {
@@ -58,7 +61,7 @@ def image_of(folder: Path, data: bytes = b"an image", **changes: Any) -> Path:
 
 def shop(*, ok: bool = True, **changes: Any) -> Shop:
     given = Shop(
-        engine=Path("/opt/bin/apptainer"),
+        resort=LastResort(engine=Path("/opt/bin/apptainer")),
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
         progress=Quiet(),

@@ -79,7 +79,6 @@ class _Holder:
 @contextmanager
 def _mounted(prefix: Path, lab: Lab) -> Iterator[Shown]:
     packer, server = (_program(name, lab) for name in _PACKAGES)
-    unmount = helper(lab.host.environ)
     image, point = lab.work / "native.squashfs", lab.work / "native"
     point.mkdir()
     lab.progress.step("pack the native tree into one SquashFS, and mount it")
@@ -88,12 +87,20 @@ def _mounted(prefix: Path, lab: Lab) -> Iterator[Shown]:
     argv = [packer, str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
     run(argv, lab, "the native tree can't be packed")
     options = ["-f", "-o", "auto_unmount"]
-    holder = _Holder(lab, [server, *options, str(image), str(point)])
+    with held([server, *options, str(image), str(point)], point, lab):
+        yield Shown(prefix=point, seconds=time.monotonic() - began, what="packing and mounting")
+
+
+@contextmanager
+def held(argv: list[str], point: Path, lab: Lab) -> Iterator[None]:
+    """Let a FUSE server in the foreground serve a folder; raises BenchDataError where it fails."""
+    unmount = helper(lab.host.environ)
+    holder = _Holder(lab, argv)
     thread = threading.Thread(target=holder.run, name="dlcontainer-squashfuse")
     thread.start()
     try:
         _await(point, holder)
-        yield Shown(prefix=point, seconds=time.monotonic() - began, what="packing and mounting")
+        yield
     finally:
         lab.runner([str(unmount), "-u", "-z", str(point)], check=False)
         thread.join(_END_S)
@@ -104,9 +111,9 @@ def _await(point: Path, holder: _Holder) -> None:
     while not point.is_mount():
         if holder.ended.wait(0.02) or time.monotonic() > until:
             raise BenchDataError(
-                "the packed native tree can't be mounted",
+                "a SquashFS can't be mounted",
                 why=holder.why or f"no mount within {_MOUNT_S:.0f} s",
-                next_step="measure the tree as it is: --native-as tree",
+                next_step="measure without it: --native-as tree, or a matrix without such a cell",
             )
 
 

@@ -30,6 +30,8 @@ def publish(
     from dlcontainer import validate as validating
     from dlcontainer.cli.world import here
     from dlcontainer.engines import apptainer, trial
+    from dlcontainer.machine import find_program
+    from dlcontainer.modulefiles import LastResort
 
     world = here()
     loaded = world.site(site).value
@@ -52,7 +54,10 @@ def publish(
         return [asdict(check) for check in validating.validate(image, loaded, inspector)]
 
     shop = publishing.Shop(
-        engine=program.program,
+        resort=LastResort(
+            engine=program.program,
+            squashfuse=find_program("squashfuse_ll", world.host.environ),
+        ),
         runner=runner,
         templates=tuple(world.resources.template_folders()),
         progress=console,

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import texts
-from dlcontainer.modulefiles import Release, wrappers
+from dlcontainer.modulefiles import LastResort, Release, wrappers
 from dlcontainer.plan import Plan
 from dlcontainer.siteconfig import Site
 from dlcontainer.sitefacts import Runtime
@@ -147,8 +147,11 @@ def check_wrapper(plan: Plan, machine: Machine) -> None:
         prefix="/opt/demo",
         digest="0",
         sha256="0",
+        offset=4096,
     )
-    [script] = wrappers(release, plan.site, Path("/no/such"), [TEMPLATES]).values()
+    [script] = wrappers(
+        release, plan.site, LastResort(engine=Path("/no/such")), [TEMPLATES]
+    ).values()
     # It stops where it finds no image; what comes after is read too.
     run_quietly(machine, "/bin/sh", f"set -n\n{script}")
     [folders] = [part for part in script.split("\n") if part.startswith("dlc_folders=")][:1]

@@ -65,7 +65,7 @@ def test_mounts_are_counted_and_cold_is_shown(
     matrix, output = folder / "m.yaml", folder / "a 'quoted' file.jsonl"
     matrix.write_text(
         MATRIX + "stand_in: {latency_ms: 1}\nfactors:\n  open: [files, engine, squashfuse]\n"
-        "  mount: [rank, node]\n  state: [cold, warm]\n  ranks: [1, 3]\n"
+        "  mount: [rank, node, kept]\n  state: [cold, warm]\n  ranks: [1, 3]\n"
     )
     native = environment_with(folder / "native")
     user.run(*options(tiny_image, tiny, native, matrix), "-o", output)
@@ -90,6 +90,12 @@ def test_mounts_are_counted_and_cold_is_shown(
     per_node = found["image, shared, engine, a mount per node, cold, storm, 3 ranks"]
     assert per_node.mounted["image_mounts"] == 1
     assert per_rank.mounted["image_mounts"] == 3
+    kept = found["image, shared, squashfuse, one mount kept, warm, storm, 3 ranks"]
+    assert (kept.mounted["image_mounts"], kept.mounted["fuse_processes"]) == (1, 1)
+    # What the launch that warmed it has read is not asked for again.
+    assert reached(kept) <= reached(
+        found["image, shared, squashfuse, a mount per node, warm, storm, 3 ranks"]
+    )
     assert str(folder) not in Path("/proc/mounts").read_text()
     said = user.run("report", output, "-o", folder / "page.html").stdout
     assert "Import at scale" in said

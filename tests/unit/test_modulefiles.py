@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dlcontainer import modulefiles
 from dlcontainer.errors import ConfigError
-from dlcontainer.modulefiles import Release, lua, tcl
+from dlcontainer.modulefiles import LastResort, Release, lua, tcl
 from dlcontainer.render import Text
 from tests.values import HOSTILE, TEMPLATES, site_of
 
@@ -23,6 +23,7 @@ RELEASE = Release(
     prefix="/opt/demo",
     digest="d" * 64,
     sha256="e" * 64,
+    offset=4096,
 )
 ENGINE = Path("/opt/an engine/apptainer")
 
@@ -92,7 +93,7 @@ def test_a_wrapper_for_each_command() -> None:
         ],
         modules={"bind_home": False, "pass_environment": ["WANDB_MODE", "LAB_*"]},
     ).value
-    texts = modulefiles.wrappers(RELEASE, site, ENGINE, [TEMPLATES])
+    texts = modulefiles.wrappers(RELEASE, site, LastResort(engine=ENGINE), [TEMPLATES])
     assert list(texts) == ["python", "torchrun"]
     text = texts["torchrun"]
     assert text.startswith("#!/bin/sh\n")

@@ -31,7 +31,8 @@ class Cell:
     @property
     def name(self) -> str:
         """Name it in one line."""
-        mount = "" if self.mount == "none" else f", a mount per {self.mount}"
+        mounts = {"none": "", "kept": ", one mount kept"}
+        mount = mounts.get(self.mount, f", a mount per {self.mount}")
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
         nodes = "" if self.nodes == 1 else f" on each of {self.nodes} nodes"
         return (
@@ -99,9 +100,17 @@ def senseless(cell: Cell, matrix: MatrixFile) -> str:
         return "the engine opens images, and this is a tree of the host's"
     if cell.where == "tmpfs" and cell.state == "cold":
         return "tmpfs is memory: nothing in it is cold"
+    return _of_mounts(cell) or (_of_one_node(cell, matrix) if cell.nodes > 1 else "")
+
+
+def _of_mounts(cell: Cell) -> str:
     if cell.open in PACKED and cell.mount == "rank":
         return "it is mounted before the ranks start, once; the engine mounts for each rank"
-    return _of_one_node(cell, matrix) if cell.nodes > 1 else ""
+    if cell.mount != "kept":
+        return ""
+    if cell.open == "engine":
+        return "the engine's mounts end with a launch; squashfuse_ll's can be kept"
+    return "a mount that is kept is warm" if cell.state == "cold" else ""
 
 
 def _is(cell: Cell, some: Some) -> bool:

@@ -1,11 +1,13 @@
 """The command of a cell's launch: what is mounted once a node is mounted inside its time."""
 
+import tempfile
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench import team
+from dlcontainer.bench import forms, team
 from dlcontainer.bench.arms import Contained, Native, Workload
 from dlcontainer.bench.declare import common
 from dlcontainer.bench.launch import Launch, stamped
@@ -31,9 +33,13 @@ class Ready:
     point: Path | None = None
 
 
-def ready(cell: Cell, path: Path, gathering: Gathering, ground: Ground) -> Ready:
-    """Give the command of a launch on a subject's bytes at `path`."""
+def ready(
+    cell: Cell, path: Path, gathering: Gathering, ground: Ground, kept: Path | None = None
+) -> Ready:
+    """Give the command of a launch on a subject's bytes at `path`, or on a mount that is kept."""
     work = workload(cell, gathering, ground)
+    if kept is not None:
+        return Ready(launch=_arm(cell, kept, ground).launch(work))
     if cell.open in PACKED:
         point = gathering.folder.parent / f"mount-{gathering.folder.name}"
         point.mkdir()
@@ -76,6 +82,26 @@ def mounting(cell: Cell, path: Path, point: Path, ground: Ground) -> tuple[list[
         return [*mount, "--", str(path), str(point)], [_found("umount", ground), "--", str(point)]
     argv = [_found(cell.open, ground), "-o", f"auto_unmount,offset={offset}"]
     return [*argv, str(path), str(point)], [str(helper(environ)), "-u", "-z", "--", str(point)]
+
+
+@contextmanager
+def kept(cell: Cell, path: Path, ground: Ground) -> Iterator[Path | None]:
+    """Mount for a launch and the one that warms it, where a cell keeps its mount."""
+    if cell.mount != "kept":
+        yield None
+        return
+    point = Path(tempfile.mkdtemp(prefix="kept-", dir=ground.lab.work))
+    begin, end = mounting(cell, path, point, ground)
+    try:
+        if cell.open == "kernel":
+            forms.run(begin, ground.lab, "a SquashFS can't be mounted")
+            yield point
+        else:
+            with forms.held([begin[0], "-f", *begin[1:]], point, ground.lab):
+                yield point
+    finally:
+        ground.runner(end, check=False)
+        point.rmdir()
 
 
 def _found(name: str, ground: Ground) -> str:

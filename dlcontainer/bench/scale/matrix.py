@@ -15,7 +15,8 @@ NATIVE, IMAGE = "native", "image"
 Where = Literal["shared", "local", "tmpfs"]
 # How they are opened: as files; the image by its engine; one SquashFS mounted beforehand.
 Opened = Literal["files", "engine", "kernel", "squashfuse", "squashfuse_ll"]
-Mounted = Literal["rank", "node"]
+# Who mounts: each rank; the node in each launch; the node before a launch and the one that warms.
+Mounted = Literal["rank", "node", "kept"]
 State = Literal["cold", "warm"]
 
 ROUNDS = 8

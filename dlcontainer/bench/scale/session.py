@@ -84,16 +84,16 @@ def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Place
     """Launch a cell once; what goes wrong is in the record, not raised."""
     load, started = os.getloadavg()[0], declare.now()
     try:
-        with places.shown(cell) as found:
+        with places.shown(cell) as found, launching.kept(cell, found.path, ground) as kept:
             shown = found
             if cell.state == "warm":
-                warming = _performed(_warming(cell), found, ground)
+                warming = _performed(_warming(cell), found, ground, kept)
                 if warming.status != "ok":
                     return _record(warming, found, (index, number, started, load))
                 shown = replace(found, before=_warm(found))
             before, counted = cold.read_bytes(), _counted(shown)
             with Watch(ground.lab.work) as watch:
-                outcome = _performed(cell, shown, ground)
+                outcome = _performed(cell, shown, ground, kept)
             return replace(
                 _record(outcome, shown, (index, number, started, load)),
                 read_bytes=cold.read_bytes() - before,
@@ -113,10 +113,10 @@ def _warming(cell: Cell) -> Cell:
     return cell if cell.nodes > 1 else replace(cell, ranks=1, start=WARMING)
 
 
-def _performed(cell: Cell, shown: Shown, ground: Ground) -> Outcome:
+def _performed(cell: Cell, shown: Shown, ground: Ground, kept: Path | None) -> Outcome:
     timeout = ground.wanted.timeout_s
     gathering = team.gather(ground.team(cell), ground.ranks_folder, timeout)
-    made = launching.ready(cell, shown.path, gathering, ground)
+    made = launching.ready(cell, shown.path, gathering, ground, kept)
     try:
         return collect.perform(made.launch, gathering, ground.runner, timeout)
     finally:

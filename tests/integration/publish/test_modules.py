@@ -135,6 +135,7 @@ def test_texts_stay_texts(tmp_path: Path, system: tuple[str, str]) -> None:
         prefix="/opt/nasty",
         digest="0" * 64,
         sha256="1" * 64,
+        offset=4096,
     )
     folder = tmp_path / "a (folder); touch CANARY; 'x'"
     texts = modulefiles.modulefiles(release, folder, "]==] today", [TEMPLATES])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer import modulefiles
-from dlcontainer.modulefiles import Release
+from dlcontainer.modulefiles import LastResort, Release
 from tests.integration.publish.tools import Shelf, clean_home
 from tests.values import TEMPLATES, site_of
 
@@ -50,6 +50,7 @@ def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
         prefix="/opt/demo",
         digest="0" * 64,
         sha256="1" * 64,
+        offset=4096,
     )
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -66,7 +67,7 @@ def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
     (shelf.folder / "bin").mkdir(parents=True)
     (shelf.folder / "image.sif").write_text("")
     texts = modulefiles.wrappers(
-        release, site_of(**changes).value, Path("/no/apptainer"), [TEMPLATES]
+        release, site_of(**changes).value, LastResort(engine=Path("/no/apptainer")), [TEMPLATES]
     )
     Path(shelf.python).write_text(texts["python"])
     Path(shelf.python).chmod(0o755)
