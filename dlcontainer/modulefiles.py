@@ -101,6 +101,7 @@ def _help(release: Release, folder: Path, checked: str) -> list[str]:
         f"Commands, each run in the image: {', '.join(release.commands)}",
         "  they see your home, the current folder and the site's file systems;",
         "  DLCONTAINER_BIND=/a/folder shows a further one.",
+        "  DLCONTAINER_KEEP=600 lets a node's ranks and launches share one mount of the image.",
         "",
         "Evidence:",
         f"  plan    sha256:{release.digest}",
