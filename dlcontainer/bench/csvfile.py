@@ -1,5 +1,7 @@
 """All raw values as CSV (RFC 4180): one line a launch, with its file and line there.
 
+Of a matrix (bench scale) one line for each rank of a launch, under columns of its own.
+
 Nested values have a column each, named by their way (`values.counts.max_rss_mb`); a list is JSON in
 its cell. Text that a spreadsheet would take for a formula begins with an apostrophe.
 """
@@ -13,7 +15,10 @@ from functools import lru_cache
 from typing import TextIO
 
 from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.findings import Found
 from dlcontainer.bench.records import Sample, Series
+from dlcontainer.bench.scale import launches
+from dlcontainer.bench.scale.records import Scale
 
 FIRST = ("file", "line", "seal")
 # What spreadsheets begin to compute at, full-width forms included.
@@ -27,17 +32,39 @@ _PLAIN = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 Cell = str | int | float
 
 
-def write(sessions: Sequence[Series], file: TextIO) -> None:
-    """Write all launches of all sessions; the head is the union of what they have."""
+# A launch of a matrix with its line, its cells by their columns.
+_Row = tuple[int, dict[str, Cell]]
+
+
+def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ()) -> None:
+    """Write all launches of all sessions and matrices; the head is the union of what they have."""
     out = csv.writer(file, lineterminator="\r\n")
-    columns = _columns(sessions)
+    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale)]
+    columns = tuple(dict.fromkeys((*_columns(sessions), *_of_matrices(matrices))))
     out.writerow([*FIRST, *map(_text, columns)])
     for series in sessions:
-        place = _text(str(series.path))
         for sample in series.samples:
             cells = dict(_cells(sample))
             row = [cells.get(name, "") for name in columns]
-            out.writerow([place, sample.line, series.seal, *row])
+            out.writerow([_text(str(series.path)), sample.line, series.seal, *row])
+    for one, scale in matrices:
+        for line, cells in _rows(scale):
+            row = [cells.get(name, "") for name in columns]
+            out.writerow([_text(str(one.path)), line, scale.seal, *row])
+
+
+def _rows(scale: Scale) -> Iterator[_Row]:
+    for line, values in launches.raw(scale):
+        yield line, dict(_flat("", values))
+
+
+def _of_matrices(matrices: Sequence[tuple[Found, Scale]]) -> tuple[str, ...]:
+    found = dict.fromkeys(
+        name for _, scale in matrices for _, cells in _rows(scale) for name in cells
+    )
+    # By what they are of, each in its order: ranks do not all have the same.
+    order = list(dict.fromkeys(name.partition(".")[0] for name in found))
+    return tuple(sorted(found, key=lambda name: order.index(name.partition(".")[0])))
 
 
 def _columns(sessions: Sequence[Series]) -> tuple[str, ...]:
@@ -61,10 +88,11 @@ def _cells(sample: Sample) -> Iterator[tuple[str, Cell]]:
 
 def _flat(name: str, values: Mapping[str, object]) -> Iterator[tuple[str, Cell]]:
     for key, value in values.items():
+        way = f"{name}.{key}" if name else key
         if isinstance(value, Mapping):
-            yield from _flat(f"{name}.{key}", value)
+            yield from _flat(way, value)
         else:
-            yield f"{name}.{key}", _cell(value)
+            yield way, _cell(value)
 
 
 def _cell(value: object) -> Cell:

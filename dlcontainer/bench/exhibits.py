@@ -7,9 +7,11 @@ from statistics import mean, median
 from markupsafe import Markup
 
 from dlcontainer.bench import countfigures, counttables, stormfigures
+from dlcontainer.bench.coarse import MOST_LISTED
 from dlcontainer.bench.findings import Counting, Found, Storm, Trial
 from dlcontainer.bench.plates import Plate
 from dlcontainer.bench.scale import analysis as scaling
+from dlcontainer.bench.scale import drawn, launches
 from dlcontainer.bench.scale import exhibit as scaled
 from dlcontainer.bench.scale.records import Scale
 from dlcontainer.bench.tables import Table
@@ -26,6 +28,8 @@ class Exhibit:
     plates: tuple[Plate, ...]
     tables: tuple[Table, ...]
     folded: tuple[Table, ...] = ()
+    # Launches one by one: in the page alone, as the other files have them.
+    raw: tuple[Table, ...] = ()
     # What a terminal shows of the tables.
     lines: tuple[str, ...] = ()
 
@@ -37,28 +41,26 @@ def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
     runs = [(one, one.finding) for one in found if isinstance(one.finding, Counting)]
     tools = dict.fromkeys(run.tool for _, run in runs)
     counted = [_counted([pair for pair in runs if pair[1].tool == tool]) for tool in tools]
-    matrices = [_matrix(one, one.finding) for one in found if isinstance(one.finding, Scale)]
-    return (*matrices, *storms, *trials, *counted)
+    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale)]
+    most = MOST_LISTED // max(len(matrices), 1)
+    mapped = [_matrix(one, scale, listed=len(scale.launches) <= most) for one, scale in matrices]
+    return (*mapped, *storms, *trials, *counted)
 
 
-def _matrix(found: Found, scale: Scale) -> Exhibit:
+def _matrix(found: Found, scale: Scale, *, listed: bool) -> Exhibit:
     rows = scaling.rows(scale)
+    anchor, file = found.anchor, str(found.path)
     return Exhibit(
         anchor=f"scale-{found.sha256[:8]}",
         title="Import at scale",
-        headline=scaled.headline(rows),
+        headline=scaled.headline(scale, rows),
         words=scaled.words(scale, rows),
-        plates=tuple(
-            _plate(
-                found, "Time until ready", scaled.figure(group, found.anchor),
-                "The share of all ranks of all launches that were ready by then. Descriptive.",
-            )
-            for group in scaled.groups(rows)
-        ),
-        tables=scaled.tables(scale, rows, found.anchor),
-        folded=scaled.phase_table(rows),
+        plates=drawn.plates(scale, rows, anchor, file, listed=listed),
+        tables=scaled.tables(scale, rows, anchor),
+        folded=(*scaled.phase_table(rows), *scaled.left_out(scale)),
+        raw=(launches.table(scale, anchor, file),) if listed else (),
         lines=scaled.lines(rows),
-    )  # fmt: skip
+    )
 
 
 def _storm(found: Found, storm: Storm) -> Exhibit:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from dlcontainer.bench import atomic, csvfile, markdown, report
+from dlcontainer.bench.findings import Found
 from dlcontainer.bench.records import Series
 from dlcontainer.bench.report import Page
 from dlcontainer.errors import UsageError
@@ -73,13 +74,17 @@ def _is_ours(target: Target) -> bool:
 
 
 def write(
-    wanted: Sequence[Target], settled: Page, sessions: Sequence[Series], templates: list[Path]
+    wanted: Sequence[Target],
+    settled: Page,
+    sessions: Sequence[Series],
+    templates: list[Path],
+    found: Sequence[Found] = (),
 ) -> None:
     """Write each whole; raises BenchDataError where one can't be."""
     for target in wanted:
         if target.format == "csv":
             with atomic.replacing(target.path) as file:
-                csvfile.write(sessions, file)
+                csvfile.write(sessions, file, found)
         elif target.format == "md":
             atomic.write(markdown.page(settled), target.path)
         else:

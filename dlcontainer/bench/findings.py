@@ -247,6 +247,6 @@ def _unfit(path: Path, why: str) -> BenchDataError:
         "not a file that `report` reads",
         where=str(path),
         why=why,
-        next_step="give sessions (bench import|train) and what `bench count -o` or "
-        "`bench storm -o` wrote",
+        next_step="give sessions (bench import|train) and what `bench scale -o`, "
+        "`bench count -o` or `bench storm -o` wrote",
     )

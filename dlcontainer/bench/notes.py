@@ -7,6 +7,7 @@ from math import ceil
 from dlcontainer.bench import contrasts, cut, tables, wording
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.qualify import Standing
+from dlcontainer.bench.words import counted
 
 
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
@@ -41,7 +42,9 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         found.append(f"Declared metrics. {tables.together(family)}")
     if analysis.failed:
         lines = tables.ranges(sample.line for sample in analysis.failed)
-        found.append(f"{len(analysis.failed)} launches failed (lines {lines}).")
+        found.append(
+            f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
+        )
     return (*found, _standing(standing), *_course(analysis))
 
 
@@ -65,7 +68,8 @@ def _ready(analysis: Analysis) -> Iterator[str]:
 
 def _standing(standing: Standing) -> str:
     name = f"The site {standing.site or 'of this session'} ({standing.node or 'unknown nodes'})"
-    pooled = f"A/A pooled over {standing.sessions} sessions, {standing.pairs} pairs"
+    pooled = f"A/A pooled over {counted(standing.sessions, 'session')}, "
+    pooled += counted(standing.pairs, "pair")
     half = wording.percent(standing.margin / 2)
     if standing.interval is None:
         return f"{name} is not qualified: {pooled}, too few for an interval."

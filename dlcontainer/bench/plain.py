@@ -22,10 +22,11 @@ def _compared(analysis: Analysis) -> str:
         f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm for arm in declared.arms
     )
     pairs = len(analysis.pairs["pair"])
+    times = "once" if pairs == 1 else f"{pairs} times"
     named = declared.image and declared.image not in sides
     image = f" The image is {declared.image}." if named else ""
     return (
-        f"The time of {what} was compared between {sides}: {pairs} times side by side, "
+        f"The time of {what} was compared between {sides}: {times} side by side, "
         f"each time by fresh launches in an order drawn by lot.{image}"
     )
 
@@ -66,8 +67,8 @@ def _outcome(analysis: Analysis) -> str:
     first, last = analysis.series.session.declared.sides
     low, high = verdict.difference.low, verdict.difference.high
     return (
-        f"{said} For each second in {first} it takes {verdict.difference.ratio:.3f} in {last} "
-        f"(likely between {low:.3f} and {high:.3f})."
+        f"{said} What takes 1 s in {first} takes {verdict.difference.ratio:.3f} s in {last} "
+        f"(likely between {low:.3f} and {high:.3f} s)."
     )
 
 

@@ -14,7 +14,7 @@ Shape = Literal["circle", "diamond", "triangle", "ring", "cross", "dot"]
 
 WIDTH = 760.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_DECADES = 20.0  # from here on ticks of a logarithmic axis are powers of ten
+_DECADES = 8.0  # from here on ticks of a logarithmic axis are 1, 2, 5, 10 …
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,14 +132,30 @@ class Drawing:
 
     def whisker(self, scale: Scale, low: float, high: float, y: float, style: str) -> None:
         """Draw an interval, with arrows where it leaves the figure."""
-        x1, x2 = scale.at(low), scale.at(high)
-        self.line(x1, y, x2, y, f"whisker {style}")
-        for x, value, tip in ((x1, low, 5), (x2, high, -5)):
+        self._interval(scale, low, high, y, style, is_upright=False)
+
+    def upright_whisker(self, scale: Scale, low: float, high: float, x: float, style: str) -> None:
+        """Draw an interval on a vertical axis, with arrows where it leaves the figure."""
+        self._interval(scale, low, high, x, style, is_upright=True)
+
+    def _interval(
+        self, scale: Scale, low: float, high: float, at: float, style: str, *, is_upright: bool
+    ) -> None:
+        def stroke(along1: float, across1: float, along2: float, across2: float) -> None:
+            ends = (along1, across1, along2, across2)
+            if is_upright:
+                ends = (across1, along1, across2, along2)
+            self.line(*ends, f"whisker {style}")
+
+        one, other = scale.at(low), scale.at(high)
+        inward = math.copysign(5, other - one)
+        stroke(one, at, other, at)
+        for end, value, tip in ((one, low, inward), (other, high, -inward)):
             if value < scale.low or value > scale.high:
-                self.line(x, y, x + tip, y - 4, f"whisker {style}")
-                self.line(x, y, x + tip, y + 4, f"whisker {style}")
+                stroke(end, at, end + tip, at - 4)
+                stroke(end, at, end + tip, at + 4)
             else:
-                self.line(x, y - 5, x, y + 5, f"whisker {style}")
+                stroke(end, at - 5, end, at + 5)
 
     def svg(self) -> Markup:
         """Give the figure."""
@@ -171,10 +187,19 @@ _PATHS: dict[Shape, str] = {
 
 
 def horizontal_axis(
-    drawing: Drawing, scale: Scale, *, top: float, bottom: float, name: str
+    drawing: Drawing,
+    scale: Scale,
+    *,
+    top: float,
+    bottom: float,
+    name: str,
+    ticks: Sequence[tuple[float, str]] | None = None,
 ) -> None:
-    """Draw ticks with faint lines across the figure, and the axis' name."""
-    for tick, label in scale.ticks():
+    """Draw ticks with faint lines across the figure, and the axis' name.
+
+    `ticks` where round values would not do: a value and its label each.
+    """
+    for tick, label in scale.ticks() if ticks is None else ticks:
         x = scale.at(tick)
         drawing.line(x, top, x, bottom, "grid")
         drawing.text(x, bottom + 16, label, "tick", "middle")

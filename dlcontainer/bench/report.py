@@ -136,7 +136,8 @@ def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
     for analysis in analyses:
         lines = [f"## {tables.title(analysis)}", "", f"**{wording.headline(analysis)}**", ""]
         lines += [wording.sentence(analysis), wording.scope(analysis), ""]
-        lines += [f"- {reason}" for reason in analysis.verdict.reasons]
+        said = lines[4]
+        lines += [f"- {reason}" for reason in analysis.verdict.reasons if reason not in said]
         lines += [f"- {note}" for note in notes(analysis, standings[analysis.series.seal])]
         lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
         lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")

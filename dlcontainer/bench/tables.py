@@ -9,6 +9,8 @@ from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.metrics import Family, Reading
 from dlcontainer.bench.pairing import Figure
 
+# A cell of as many characters is not broken: numbers with their interval, a few words.
+_SHORT = 28
 _SYSTEM = "system_library_builds."
 _MEANINGS = {
     "work": "another experiment",
@@ -32,6 +34,14 @@ class Table:
     numeric: bool = False
     anchor: str = ""
     ids: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Say of each column whether its cells are `short`, and stay on one line, or `long`."""
+        return tuple(
+            "short" if all(len(row[i]) <= _SHORT for row in self.rows) else "long"
+            for i in range(len(self.head))
+        )
 
 
 def title(analysis: Analysis) -> str:
@@ -192,7 +202,8 @@ def _metrics(analysis: Analysis) -> Table:
         name="The declared metrics together",
         head=("metric", "margin", "ratio", "interval", "p (Holm)", "reading"),
         rows=tuple(rows) if len(rows) > 1 else (),
-        note=together(family) if family else "",
+        note="Within its margin: the whole interval is. Different: p, by Holm's correction over "
+        f"all of these metrics, is at most {analysis.alpha:.3g}. The first has the verdict.",
         numeric=True,
     )
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from dlcontainer.bench import power, ranks, stats
 from dlcontainer.bench.stats import Fit, Interval
+from dlcontainer.bench.words import counted
 
 Word = Literal["NOT COMPARABLE", "EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
 
@@ -141,8 +142,8 @@ def _refused(control: Interval | None, side: str) -> tuple[str, ...]:
 
 def _too_few(rules: Rules, fitted: Fit) -> tuple[str, ...]:
     if fitted.n < rules.fewest:
-        unit = "triples" if fitted.third is not None else "pairs"
-        return (f"{fitted.n} {unit}, and a verdict takes at least {rules.fewest}",)
+        unit = "triple" if fitted.third is not None else "pair"
+        return (f"{counted(fitted.n, unit)}, and a verdict takes at least {rules.fewest}",)
     if fitted.df < 1:
         return ("all pairs ran in the same order",)
     return ()

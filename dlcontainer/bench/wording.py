@@ -167,6 +167,8 @@ def scatter(sd: float) -> str:
 
 def bounds(interval: Interval) -> str:
     """Write an interval with its level."""
+    if interval.low <= 0 and interval.high == float("inf"):
+        return f"too few for a {100 * interval.level:.3g} % interval"
     high = "any value" if interval.high == float("inf") else f"{interval.high:.3f}"
     return f"{100 * interval.level:.3g} % interval {interval.low:.3f} to {high}"
 

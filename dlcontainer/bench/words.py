@@ -1,4 +1,4 @@
-"""The closed sets of a benchmark's command line, where importing them costs nothing."""
+"""The closed sets of a benchmark's command line, and numbers of things; cheap to import."""
 
 from typing import Literal, get_args
 
@@ -19,3 +19,12 @@ WAYS: dict[Framework, tuple[str, ...]] = {
 }
 # The one of them that is a package of its own: usual where the recipe has it.
 HOROVOD = "horovod"
+
+
+def counted(count: int, one: str, more: str = "") -> str:
+    """Write a number of things.
+
+    >>> counted(1, "pair"), counted(1200, "pair")
+    ('1 pair', '1,200 pairs')
+    """
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {more or one + 's'}"

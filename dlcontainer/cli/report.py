@@ -16,8 +16,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="Sessions (from three allocations on also together), and what `bench count` and "
-        "`bench storm` wrote with -o.",
+        help="Sessions (from three allocations on also together), and what `bench scale`, "
+        "`bench count` and `bench storm` wrote with -o.",
     ),
 ]
 Target = Annotated[
@@ -73,7 +73,7 @@ def report(
     if target is not None:
         templates = here().resources.template_folders()
         settled = reporting.page(analyses, found)
-        written.write(wanted, settled, [analysis.series for analysis in analyses], templates)
+        written.write(wanted, settled, [a.series for a in analyses], templates, found)
     words = [(str(a.series.path), a.verdict.word) for a in analyses]
     words += [
         (f"across {len(item.members)} allocations", item.word)

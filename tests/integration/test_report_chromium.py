@@ -1,17 +1,21 @@
 """The report in a real browser: nothing on its console, both colour schemes, print."""
 
+import base64
+import json
 import os
 import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlcontainer.bench import findings, report, results
 from dlcontainer.bench.analysis import analyse
 from tests import findings as made
+from tests.unit import test_scale_analysis as matrices
 
 CHECKOUT = Path(__file__).parents[2]
 RECORDINGS = CHECKOUT / "tests" / "recorded" / "bench"
@@ -61,6 +65,15 @@ def browser(tmp_path: Path) -> Browser:
 
 
 @pytest.fixture
+def scale(tmp_path: Path) -> Path:
+    """A matrix's page."""
+    path = tmp_path / "scale.html"
+    found = findings.read(matrices.write(tmp_path / "matrix.jsonl"))
+    path.write_text(report.html([], [CHECKOUT / "templates"], [found]))
+    return path
+
+
+@pytest.fixture
 def page(tmp_path: Path) -> Path:
     analyses = [analyse(results.read(path)) for path in sorted(RECORDINGS.glob("*.jsonl"))]
     path = tmp_path / "a report's <page> & #1.html"
@@ -100,16 +113,69 @@ def test_a_mark_leads_to_its_raw_line_and_unfolds_it(browser: Browser, page: Pat
     assert "<title>true,true,TR</title>" in dom
 
 
-def test_nothing_is_wider_than_the_page(browser: Browser, page: Path) -> None:
-    script = """<script>addEventListener("load", () => {
-      const root = document.documentElement;
-      document.title = "over " + (root.scrollWidth - root.clientWidth);
-    });</script>"""
+# What is wider than the page, the boxes that scroll, the lines of the narrowest cells.
+_WIDTHS = """<script>addEventListener("load", () => {
+  const over = (box) => box.scrollWidth - box.clientWidth;
+  const boxes = [...document.querySelectorAll(".block .scroll, figure .scroll")];
+  const cells = [...document.querySelectorAll(".block td.short")];
+  const broken = cells.filter((cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map((one) => one.top)).size > 1;
+  });
+  const name = (box) => (box.querySelector("caption, svg").textContent || "").slice(0, 40);
+  const scrolling = boxes.filter((box) => over(box) > 0).map(name);
+  const found = [over(document.documentElement), scrolling, broken.map((one) => one.textContent)];
+  document.title = btoa(unescape(encodeURIComponent(JSON.stringify(found))));
+});</script>"""
+
+
+def widths(browser: Browser, page: Path, size: int) -> list[Any]:
+    """Give by how much a page is too wide, its boxes that scroll, its broken short cells."""
     text = page.read_text().replace("default-src 'none'", "default-src 'unsafe-inline'")
-    page.write_text(text.replace("</body>", f"{script}</body>"))
-    for size in ("1100,900", "520,900"):
-        dom, _ = browser.show(page, "--dump-dom", f"--window-size={size}")
-        assert "<title>over 0</title>" in dom
+    own = page.with_name("widths.html")
+    own.write_text(text.replace("</body>", f"{_WIDTHS}</body>"))
+    # A window of Chromium's is at least 500 wide: a frame is not.
+    frame = page.with_name("frame.html")
+    frame.write_text(
+        f'<iframe src="widths.html" style="border:0;width:{size}px;height:900px"></iframe>'
+        "<script>addEventListener('load', () => { document.title = "
+        "document.querySelector('iframe').contentDocument.title; });</script>"
+    )
+    dom, _ = browser.show(
+        frame, "--dump-dom", f"--window-size={size + 100},1000", "--allow-file-access-from-files"
+    )
+    title = dom.partition("<title>")[2].partition("<")[0]
+    found: list[Any] = json.loads(base64.b64decode(title))
+    return found
+
+
+@pytest.mark.parametrize("name", ["page", "scale"])
+def test_nothing_is_wider_than_the_page(
+    browser: Browser, request: pytest.FixtureRequest, name: str
+) -> None:
+    shown: Path = request.getfixturevalue(name)
+    # On a desk no table needs to scroll; on a telephone they do so in boxes of their own.
+    assert widths(browser, shown, 1280) == [0, [], []]
+    over, scrolling, broken = widths(browser, shown, 400)
+    assert (over, broken) == (0, [])
+    assert len(scrolling) > 3
+
+
+def test_a_matrix_has_its_figures_and_a_quiet_console(browser: Browser, scale: Path) -> None:
+    dom, console = browser.show(scale, "--dump-dom")
+    assert console == []
+    for name in ("How much longer, by ranks?", "When are they ready?", "Against the reference cell",
+                 "Cold and mounts", "The words", "All 36 launches"):  # fmt: skip
+        assert name in dom
+    assert dom.count("<figure>") == dom.count("</svg>") == 3
+
+
+def test_a_round_leads_to_its_launch(browser: Browser, scale: Path) -> None:
+    text = scale.read_text().replace("default-src 'none'", "default-src 'unsafe-inline'")
+    scale.write_text(text.replace("</body>", f"{_CLICK}</body>"))
+    dom, _ = browser.show(scale, "--dump-dom", "--virtual-time-budget=3000")
+    assert "<title>true,true,TR</title>" in dom
 
 
 @pytest.mark.parametrize(

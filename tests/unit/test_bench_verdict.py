@@ -89,7 +89,7 @@ def test_fewer_than_eight_pairs_never_decide(n: int) -> None:
     for mean in (0.0, 1.0, -1.0):
         verdict = judge(TRAIN, Evidence(pairs=fit([mean] * n)))
         assert verdict.word == "INCONCLUSIVE"
-        assert f"{n} pairs" in verdict.reasons[0]
+        assert f"{n} pair{'' if n == 1 else 's'}," in verdict.reasons[0]
         assert (verdict.more_pairs or 0) >= 8 - n
 
 

@@ -88,8 +88,9 @@ def write(path: Path, rounds: int = 6, **odd: Launched) -> Path:
 
 def test_words_follow_the_whole_interval_and_holm(tmp_path: Path) -> None:
     rows = analysis.rows(file.read(write(tmp_path / "m.jsonl")))
+    rest = "not shown either way"
     words = [row.contrast.word if row.contrast else None for row in rows]
-    assert words == [None, "FASTER", "neither shown", None, "SLOWER", "neither shown"]
+    assert words == [None, "FASTER", rest, None, "SLOWER", rest]
     faster = rows[1].contrast
     assert faster is not None
     assert faster.reference == 0
@@ -138,10 +139,17 @@ def test_the_section_names_everything_and_escapes_it(tmp_path: Path) -> None:
     found = findings.read(write(tmp_path / "a <m>.jsonl", odd=bad))
     (section,) = exhibits.exhibits([found])
     names = [table.name for table in section.tables]
-    assert names == ["Cells", "Against the reference cell", "Not measured"]
+    assert names == [
+        "Against the reference cell",
+        "Cells",
+        "Cold and mounts",
+        "Failed",
+        "The words",
+    ]
     assert "1 faster, 1 slower" in section.headline
-    assert any("proved: drop_caches; 0.0% in memory" in cell for cell in section.tables[0].rows[0])
-    assert ("image, tmpfs", "no <tmpfs>") in section.tables[2].rows
+    assert section.tables[2].rows[0][1:3] == ("proved: drop_caches; 0.0 % in memory", "0.00 MB")
+    assert section.tables[3].rows == ((CELLS[2].name, "<script>"),)
+    assert ("image, tmpfs", "no <tmpfs>") in section.folded[1].rows
     assert all("<script>" not in plate.svg and "<b>" not in plate.svg for plate in section.plates)
     assert "FASTER" in report.markdown([], [found])
 
@@ -163,9 +171,9 @@ def test_cold_is_called_unproved_where_it_is(tmp_path: Path) -> None:
         writer.write(launched(0, 0, 1.0, before=replace(COLD, names=False)))
     found = findings.read(path)
     (section,) = exhibits.exhibits([found])
-    assert "Cold is proved in 0 of 1 cells" in section.words
+    assert "Cold is proved in 0 of 1 cold cell." in section.words
     assert "left before its end" in section.words
-    assert any(cell.startswith("unproved") for cell in section.tables[0].rows[0])
+    assert any(cell.startswith("unproved") for cell in section.tables[1].rows[0])
 
 
 def test_an_edited_file_is_refused(tmp_path: Path) -> None:

@@ -185,5 +185,5 @@ def _word(interval: Interval, rounds: int, p: float) -> str:
     if rounds < FEWEST:
         return f"no word: fewer than {FEWEST} rounds"
     if p > 1 - LEVEL or not interval.excludes_one():
-        return "neither shown"
+        return "not shown either way"
     return "FASTER" if interval.high < 1 else "SLOWER"

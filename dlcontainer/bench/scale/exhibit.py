@@ -1,102 +1,133 @@
-"""A matrix as a section of a report: a table of cells, contrasts, ready times as distributions."""
+"""A matrix as a section of a report: its words and tables."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
-from markupsafe import Markup
-
+from dlcontainer.bench import stats
 from dlcontainer.bench.ecdf import Ready
-from dlcontainer.bench.plot import (
-    WIDTH,
-    Drawing,
-    Scale,
-    Shape,
-    horizontal_axis,
-    legend,
-    spanning,
-    vertical_axis,
-)
-from dlcontainer.bench.scale.analysis import Row, phases, ready
+from dlcontainer.bench.scale import glossary, ratios
+from dlcontainer.bench.scale.analysis import FEWEST, Contrast, Median, Row, phases
 from dlcontainer.bench.scale.records import Launched
 from dlcontainer.bench.scale.records import Scale as Measured
 from dlcontainer.bench.tables import Table
-
-# As many lines can be told apart in one figure; the first is the reference's.
-_LOOKS: tuple[tuple[Shape, str], ...] = (
-    ("circle", "reference"),
-    ("diamond", "pair"),
-    ("triangle", "joiner"),
-    ("circle", "between"),
-)
+from dlcontainer.bench.words import counted
 
 
-def headline(rows: Sequence[Row]) -> str:
+def headline(scale: Measured, rows: Sequence[Row]) -> str:
     """Say the most important in a line."""
     said = [row.contrast.word for row in rows if row.contrast]
-    measured = sum(bool(row.launches) for row in rows)
     faster, slower = said.count("FASTER"), said.count("SLOWER")
-    return (
-        f"{measured} cells measured; against their reference cells {faster} faster, {slower} "
-        f"slower, {len(said) - faster - slower} not shown either way"
-    )
+    parts = ((faster, "faster"), (slower, "slower"))
+    told = [f"{count} {word}" for count, word in parts if count]
+    if rest := len(said) - faster - slower:
+        told.append(f"{rest} not shown either way")
+    if not told:
+        measured = sum(bool(row.launches) for row in rows)
+        return f"{counted(measured, 'cell')} measured, none against another"
+    return f"Of {counted(len(said), 'cell')} against {ratios.reference(scale)}: {', '.join(told)}"
 
 
 def words(scale: Measured, rows: Sequence[Row]) -> str:
     """Say what was measured, and how far cold was shown."""
     declared, machine = scale.header.declared, scale.header.machine
-    cold = [row for row in rows if row.cell.state == "cold" and row.launches]
-    unproved = [row for row in cold if not all(one.before.is_proved for one in row.launches)]
-    rounds = "1 round" if declared.rounds == 1 else f"{declared.rounds} rounds"
+    measured = sum(bool(row.launches) for row in rows)
     opening = (
-        f"Time until the last of the ranks has imported {declared.module}, from the launch's "
-        f"first instruction; {rounds} on {machine.get('node')} ({machine.get('cores')} cores), "
-        f"order drawn by seed {declared.seed}."
+        "Time from the launch's first instruction until the last of its ranks has imported "
+        f"{declared.module}. Measured: {counted(measured, 'cell')} (each one combination of the "
+        f"words below), {counted(declared.rounds, 'round')} of them, on "
+        f"{machine.get('node')} ({machine.get('cores')} cores), in an order drawn by "
+        f"seed {declared.seed}."
     )
-    texts = [opening, "A launch is the unit; percentiles over ranks are descriptive."]
-    layer = declared.matrix.get("stand_in")
-    if isinstance(layer, dict):
-        texts.append(
-            f"What is `shared` lies behind the stand-in: profile {layer.get('profile')}, "
-            f"{layer.get('latency_ms')} ms a metadata operation, {layer.get('read_latency_ms')} ms "
-            "a read. Its server's own caches are warm."
-        )
-    if cold:
-        texts.append(f"Cold is proved in {len(cold) - len(unproved)} of {len(cold)} cells.")
-    if unproved:
-        texts.append("In the others names or bytes may have been in memory: cold is unproved.")
+    texts = [
+        opening,
+        "What is compared are launches: the ranks of one launch are no replicates.",
+        *_layer(declared.matrix.get("stand_in")),
+        *_loads(scale),
+        *_proofs(rows),
+    ]
     if scale.end is None or not scale.end.complete:
         why = scale.end.reason if scale.end else "it was cut"
         texts.append(f"The matrix is not whole: {why}.")
     return " ".join(texts)
 
 
+def _layer(layer: object) -> Iterator[str]:
+    if isinstance(layer, Mapping):
+        yield (
+            "What is shared lies behind a stand-in for a slow file system, whose clients cache as "
+            f"{layer.get('profile')}'s do, with {layer.get('latency_ms'):g} ms for a metadata "
+            f"operation and {layer.get('read_latency_ms'):g} ms for a read. The caches of its "
+            "server are warm."
+        )
+
+
+def _loads(scale: Measured) -> Iterator[str]:
+    loads = sorted(one.load_1min for one in scale.launches)
+    if loads:
+        yield (
+            f"The machine's load before a launch was {loads[0]:.1f} to {loads[-1]:.1f}, in the "
+            f"median {stats.median(loads):.1f}; the launches before are in it."
+        )
+
+
+def _proofs(rows: Sequence[Row]) -> Iterator[str]:
+    cold = [row for row in rows if row.cell.state == "cold" and row.launches]
+    unproved = [row for row in cold if not all(one.before.is_proved for one in row.launches)]
+    if cold:
+        yield f"Cold is proved in {len(cold) - len(unproved)} of {counted(len(cold), 'cold cell')}."
+    if unproved:
+        yield "In the others names or bytes may have been in memory: cold is unproved."
+
+
 def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ...]:
-    """Give the cells, the contrasts, and what was left out."""
-    found = [
+    """Give the cells, the contrasts, what was cold and mounted, what failed, and the words."""
+    found = (
+        Table(
+            name="Against the reference cell",
+            head=("cell", "ratio", "interval", "rounds", "p (Holm)", "reading"),
+            rows=tuple(_contrast(row) for row in rows if row.contrast),
+            note=f"Reference: {ratios.reference(scale)}, all else as in the cell. Ratio of times "
+            "within a round, with a 95 % t interval over rounds. FASTER or SLOWER only where the "
+            "whole interval lies on one side of 1 and p, by Holm over all cells, is at most 0.05.",
+            numeric=True,
+        ),
         Table(
             name="Cells",
-            head=("cell", "last rank ready, s", "interval", "launches", "p50, s", "p95, s",
-                  "max, s", "mounts", "FUSE processes", "cold", "bytes ready in, s"),
+            head=("cell", "last rank ready, s", "between, s", "launches", "p50, s", "p95, s",
+                  "max, s"),
             rows=tuple(_cell(row) for row in rows),
-            note="The median of launches, between two of them (order statistics; the share that "
-            "these cover is theirs). p50, p95, max over all ranks. Mounts and FUSE processes: the "
-            "most at a time on this node. Bringing the bytes there is in no launch's time.",
+            note="Last rank ready: the median over launches; it lies between the two that follow "
+            "with the probability in brackets (order statistics). p50, p95 and max are over all "
+            "ranks of all launches, and descriptive.",
             numeric=True,
             anchor=anchor,
             ids=tuple(f"{anchor}-{row.number}" for row in rows),
         ),
         Table(
-            name="Against the reference cell",
-            head=("cell", "reference", "ratio", "interval", "rounds", "p (Holm)", "reading"),
-            rows=tuple(_contrast(row, rows) for row in rows if row.contrast),
-            note="Ratio of times within a round, 95 % t interval over rounds. FASTER or SLOWER "
-            "only where the whole interval lies on one side of 1 and Holm's p over cells agrees.",
+            name="Cold and mounts",
+            head=("cell", "before a launch", "read in a launch", "mounts", "FUSE processes",
+                  "brought in, s"),
+            rows=tuple(_ground(row) for row in rows if row.launches),
+            note="Read: the most from a device, or through the stand-in. Mounts and FUSE "
+            "processes of the image: the most at a time on this node. Brought in: the seconds "
+            "until the bytes were there (copied, packed or unpacked), in no launch's time.",
             numeric=True,
         ),
-    ]  # fmt: skip
-    gone = [(item.cell, item.why) for item in scale.header.left_out]
-    gone += [(row.cell.name, f"failed: {row.failed}") for row in rows if row.failed]
-    found.append(Table(name="Not measured", head=("cell", "why"), rows=tuple(gone)))
+        Table(
+            name="Failed",
+            head=("cell", "why"),
+            rows=tuple((row.cell.name, row.failed) for row in rows if row.failed),
+        ),
+        glossary.table(scale),
+    )  # fmt: skip
     return tuple(table for table in found if table.rows)
+
+
+def left_out(scale: Measured) -> tuple[Table, ...]:
+    """Give the combinations that were not to be measured, or can't be."""
+    gone = tuple((item.cell, item.why) for item in scale.header.left_out)
+    name = f"Not measured: {len(gone)} combinations"
+    return (Table(name=name, head=("combination", "why"), rows=gone),) if gone else ()
 
 
 def phase_table(rows: Sequence[Row]) -> tuple[Table, ...]:
@@ -120,18 +151,31 @@ def phase_table(rows: Sequence[Row]) -> tuple[Table, ...]:
 
 def _cell(row: Row) -> tuple[str, ...]:
     if row.last is None:
-        return (row.cell.name, *[""] * 10)
+        return (row.cell.name, *[""] * 6)
     ranks = Ready(name=row.cell.name, unit="ranks", points=tuple((t, 0) for t in row.ranks))
     shares = [f"{ranks.quantile(s):.3f}" for s in (0.5, 0.95, 1.0)] if row.ranks else [""] * 3
     return (
         row.cell.name,
         f"{row.last.middle:.3f}",
-        f"{row.last.low:.3f} to {row.last.high:.3f} ({row.last.level:.0%})",
+        _between(row.last),
         str(len(row.launches)),
         *shares,
+    )
+
+
+def _between(last: Median) -> str:
+    if last.level <= 0:
+        return "one launch"
+    return f"{last.low:.3f} to {last.high:.3f} ({100 * last.level:.0f} %)"
+
+
+def _ground(row: Row) -> tuple[str, ...]:
+    return (
+        row.cell.name,
+        _coldness(row.launches) if row.cell.state == "cold" else "warm",
+        _read(row.launches),
         _most(row, "image_mounts"),
         _most(row, "fuse_processes"),
-        _coldness(row.launches) if row.cell.state == "cold" else "warm",
         f"{max(one.ready_s for one in row.launches):.3g}",
     )
 
@@ -142,28 +186,40 @@ def _most(row: Row, name: str) -> str:
     return str(max(known)) if known else ""
 
 
-def _coldness(launches: Sequence[Launched]) -> str:
+def _coldness(measured: Sequence[Launched]) -> str:
     """Say how cold it was, and whether that was shown."""
-    proved = all(one.before.is_proved for one in launches)
-    methods = " / ".join(dict.fromkeys(one.before.method for one in launches))
-    shares = [one.before.resident for one in launches if one.before.resident is not None]
-    read = max((one.read_bytes or 0 for one in launches), default=0) / 1e6
-    held = f"{max(shares):.1%} in memory before" if shares else "memory unknown"
-    return f"{'proved' if proved else 'unproved'}: {methods}; {held}; {read:.1f} MB read"
+    proved = all(one.before.is_proved for one in measured)
+    methods = " / ".join(dict.fromkeys(one.before.method for one in measured))
+    shares = [one.before.resident for one in measured if one.before.resident is not None]
+    held = f"{100 * max(shares):.1f} % in memory" if shares else "memory unknown"
+    return f"{'proved' if proved else 'unproved'}: {methods}; {held}"
 
 
-def _contrast(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
+def _read(measured: Sequence[Launched]) -> str:
+    """Say the most that a launch read; what went through the stand-in comes from no device."""
+    through = [(one.stand_in or {}).get("bytes") for one in measured]
+    layered = [count for count in through if isinstance(count, int)]
+    most = max(layered or [one.read_bytes or 0 for one in measured], default=0)
+    return f"{most / 1e6:.2f} MB"
+
+
+def _contrast(row: Row) -> tuple[str, ...]:
     own = row.contrast
     assert own is not None  # noqa: S101 - asked by who calls
+    few = own.rounds < FEWEST
     return (
         row.cell.name,
-        rows[own.reference].cell.name,
         f"{own.interval.ratio:.3f}",
-        f"{own.interval.low:.3f} to {own.interval.high:.3f}",
+        _bounds(own),
         str(own.rounds),
-        f"{own.p_holm:.2g}",
+        "" if few else f"{own.p_holm:.2g}",
         own.word,
     )
+
+
+def _bounds(own: Contrast) -> str:
+    low, high = own.interval.low, own.interval.high
+    return "none: one round" if math.isinf(high) else f"{low:.3f} to {high:.3f}"
 
 
 def lines(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -174,49 +230,11 @@ def lines(rows: Sequence[Row]) -> tuple[str, ...]:
 def _line(row: Row, rows: Sequence[Row]) -> str:
     if row.last is None:
         return f"{row.cell.name}: not measured: {row.failed}"
-    text = f"{row.cell.name}: {row.last.middle:.3f} s ({row.last.low:.3f} to {row.last.high:.3f}, "
-    text += f"{row.last.level:.0%})"
+    text = f"{row.cell.name}: {row.last.middle:.3f} s ({_between(row.last)})"
     if row.failed:
         text += f", failed later: {row.failed}"
     if row.contrast is not None:
         interval, other = row.contrast.interval, rows[row.contrast.reference]
-        text += f"; {interval.ratio:.3f} ({interval.low:.3f} to {interval.high:.3f}) of "
+        text += f"; {interval.ratio:.3f} ({_bounds(row.contrast)}) of "
         text += f"[{other.cell.name}]: {row.contrast.word}"
     return text
-
-
-def groups(rows: Sequence[Row]) -> list[list[Row]]:
-    """Give the cells of each figure: a reference cell and some that are held against it."""
-    found: list[list[Row]] = []
-    references = dict.fromkeys(row.contrast.reference for row in rows if row.contrast)
-    most = len(_LOOKS) - 1
-    for number in references:
-        own = [row for row in rows if row.contrast and row.contrast.reference == number]
-        found += [[rows[number], *own[at : at + most]] for at in range(0, len(own), most)]
-    return found or [list(rows[: most + 1])]
-
-
-def figure(group: Sequence[Row], link: str) -> Markup:
-    """Draw the share of ranks that are ready over time, a step line a cell."""
-    top, left, right = 24.0 + 17 * len(group), 64.0, WIDTH - 20
-    bottom = top + 216
-    drawing = Drawing(title="Share of ranks that are ready, over time", height=bottom + 44)
-    shown = [(row, sorted(t for x in row.launches for t in ready(x))) for row in group]
-    across = spanning([time for _, times in shown for time in times], left, right)
-    up = Scale(low=0.0, high=1.0, start=bottom, end=top)
-    horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
-    vertical_axis(drawing, up, left=left, right=right, name="share of ranks")
-    for (row, times), (shape, style) in zip(shown, _LOOKS, strict=False):
-        corners = [(left, up.at(0))]
-        for number, time in enumerate(times, start=1):
-            corners += [
-                (across.at(time), corners[-1][1]),
-                (across.at(time), up.at(number / len(times))),
-            ]
-        drawing.path([*corners, (right, up.at(1))], f"step {style}")
-        if times:
-            hint = f"{row.cell.name}: the last of {len(times)} at {times[-1]:.4g} s"
-            drawing.mark(across.at(times[-1]), up.at(1), shape, style, hint, f"{link}-{row.number}")
-    for at, (row, (shape, style)) in enumerate(zip(group, _LOOKS, strict=False)):
-        legend(drawing, left + 6, 12.0 + 17 * at, [(shape, style, row.cell.name)])
-    return drawing.svg()

@@ -1,0 +1,49 @@
+"""The figures of a matrix, each with its caption and the lines behind it."""
+
+from collections.abc import Sequence
+
+from dlcontainer.bench.plates import Plate
+from dlcontainer.bench.scale import distribution, launches, ratios
+from dlcontainer.bench.scale.analysis import Row
+from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.tables import ranges
+
+
+def plates(
+    scale: Scale, rows: Sequence[Row], anchor: str, file: str, *, listed: bool
+) -> tuple[Plate, ...]:
+    """Draw a matrix; `listed` launches are in the page, and marks lead to them."""
+    held = ratios.reference(scale)
+    words = (
+        f"The time until the last rank is ready over that of the reference ({held}), on a "
+        "logarithmic axis, with 95 % t intervals over rounds; the faint dots are single rounds. "
+        "The same in figures: the table Against the reference cell."
+    )
+    drawn = [
+        (
+            _named("How much longer, by ranks?", panel.name),
+            words,
+            ratios.figure(panel, rows, held, anchor, listed=listed),
+            ratios.lines(panel, rows),
+        )
+        for panel in ratios.panels(rows)
+    ]
+    words = "The share of all ranks of all launches that were ready by then. Descriptive."
+    drawn += [
+        (
+            _named("When are they ready?", distribution.shared(group)),
+            words,
+            distribution.figure(group, anchor, listed=listed),
+            (one.line for row in group for one in row.launches),
+        )
+        for group in distribution.groups(rows)
+    ]
+    raw = launches.table_place(anchor) if listed else ""
+    return tuple(
+        Plate(name=name, caption=caption, lines=f"lines {ranges(own)}", svg=svg, raw=raw, file=file)
+        for name, caption, svg, own in drawn
+    )
+
+
+def _named(question: str, what: str) -> str:
+    return f"{question} ({what})" if what else question
