@@ -58,7 +58,7 @@ def run_order(analysis: Analysis) -> Markup:
     timed = [*strokes["reference"], *strokes["between"], *strokes["pair"]]
     scale = spanning([value for _, *values in timed for value in values], bottom, top)
     across = Scale(low=0, high=len(series.samples), start=left + 10, end=right - 10)
-    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, s")
+    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
     for style in ("reference", "between", "pair"):
         _strokes(drawing, strokes[style], (across, scale), style)
     for index, *_ in strokes["failed"]:

@@ -22,6 +22,7 @@ from dlcontainer.bench.plot import (
 )
 from dlcontainer.bench.records import Sample
 from dlcontainer.bench.tables import Table
+from dlcontainer.bench.words import counted
 
 # A step line of more points than this looks the same.
 _MOST_STEPS = 400
@@ -132,7 +133,7 @@ def _steps(arm: Ready) -> list[tuple[float, float, int]]:
 def table(arms: Sequence[Ready]) -> Table:
     """Give median, p95 and the last of each arm."""
     rows = tuple(
-        (arm.name, f"{len(arm.points):,} {arm.unit}",
+        (arm.name, counted(len(arm.points), arm.unit[:-1], arm.unit),
          *(f"{arm.quantile(share):.3f}" for share in (0.5, 0.95, 1.0)))
         for arm in arms
     )  # fmt: skip

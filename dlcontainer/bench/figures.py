@@ -79,6 +79,8 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
         drawing.mark(scale.at(interval.ratio), y, _SHAPES[role], role)
         drawing.text(WIDTH, y - 2, f"{interval.ratio:.3f}", "row", "end")
         bounds = f"{interval.low:.3f} to {_high(interval.high)}"
+        if interval.low <= 0:
+            bounds = "too few pairs"
         drawing.text(WIDTH, y + 13, bounds, "tick", "end")
     return drawing.svg()
 
@@ -164,7 +166,7 @@ def run_order(analysis: Analysis) -> Markup:
     scale = spanning(list(times.values()), bottom, top)
     last = max(s.index for s in series.samples) or 1
     across = Scale(low=0, high=last, start=left + 10, end=right - 10)
-    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, s")
+    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
     for role, one, other in runorder.joined(analysis):
         drawing.line(
             across.at(one.index), scale.at(times[one.index]),

@@ -135,7 +135,7 @@ def _score(claim: Claim, analyses: Sequence[Analysis], found: Sequence[Found]) -
         return Score(claim=claim, standing="not testable here", value="-", why=why)
     readings = _readings(rule, analyses, found)
     if not readings:
-        why = f"nothing given that could tell: {_asked(rule)}"
+        why = f"not among the files given: {_asked(rule)}"
         return Score(claim=claim, standing="not testable here", value="-", why=why)
     value = "; ".join(reading.value for reading in readings)
     decided = {reading.holds for reading in readings if reading.holds is not None}
@@ -240,7 +240,7 @@ def _asked(rule: ByVerdict | ByRatio | ByCount | ByStorm) -> str:
 
 def _rule(rule: ByVerdict | ByRatio | ByCount | ByStorm) -> str:
     if isinstance(rule, ByVerdict):
-        return f"supported by {' or '.join(rule.supported)}"
+        return f"supported if the verdict is {' or '.join(rule.supported)}"
     bound = (
         f"at least {rule.at_least:g}" if rule.at_least is not None else f"at most {rule.at_most:g}"
     )
