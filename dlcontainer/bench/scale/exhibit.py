@@ -230,11 +230,11 @@ def lines(rows: Sequence[Row]) -> tuple[str, ...]:
 def _line(row: Row, rows: Sequence[Row]) -> str:
     if row.last is None:
         return f"{row.cell.name}: not measured: {row.failed}"
-    text = f"{row.cell.name}: {row.last.middle:.3f} s ({_between(row.last)})"
+    text = f"{row.cell.name}: {row.last.middle:.3f} s [{_between(row.last)}]"
     if row.failed:
         text += f", failed later: {row.failed}"
     if row.contrast is not None:
         interval, other = row.contrast.interval, rows[row.contrast.reference]
-        text += f"; {interval.ratio:.3f} ({_bounds(row.contrast)}) of "
-        text += f"[{other.cell.name}]: {row.contrast.word}"
+        text += f"; {interval.ratio:.3f} [{_bounds(row.contrast)}] of "
+        text += f"({other.cell.name}): {row.contrast.word}"
     return text

@@ -112,7 +112,7 @@ def figure(panel: Panel, rows: Sequence[Row], held: str, anchor: str, *, listed:
 
     `listed` launches are there as faint dots, a round each, that lead to their lines.
     """
-    top, left, right = 24.0 + 17 * len(panel.ways), 64.0, WIDTH - 20
+    top, left, right = 24.0 + 17 * len(panel.ways), 64.0, WIDTH - 56
     bottom = top + 240
     drawing = Drawing(title=_told(panel, held), height=bottom + 44)
     counts = sorted({_ranks(row) for row, _ in _points(panel)})
@@ -125,8 +125,8 @@ def figure(panel: Panel, rows: Sequence[Row], held: str, anchor: str, *, listed:
     vertical_axis(drawing, up, left=left, right=right, name="ratio of times")
     one = up.at(1)
     drawing.line(left, one, right, one, "one")
-    drawing.text(right, one - 5, "slower ↑", "tick", "end")
-    drawing.text(right, one + 13, "faster ↓", "tick", "end")
+    drawing.text(right + 6, one - 5, "slower ↑", "tick")
+    drawing.text(right + 6, one + 13, "faster ↓", "tick")
     link = anchor if listed else ""
     for at, (way, look) in enumerate(zip(panel.ways, _LOOKS, strict=False)):
         aside = (at - (len(panel.ways) - 1) / 2) * _APART
