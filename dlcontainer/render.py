@@ -1,5 +1,6 @@
 """The Jinja environments: undefined names are errors with their line, values are quoted."""
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,6 +23,7 @@ _WRONG = (
     LookupError,
     RecursionError,
 )
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|MB|GB)(?![\w-]))")
 
 
 class Text(str):
@@ -44,7 +46,7 @@ def _sandbox(
     escaping: bool = False,
     folders: tuple[Path, ...] = (),
 ) -> ImmutableSandboxedEnvironment:
-    return ImmutableSandboxedEnvironment(
+    environment = ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         finalize=finalize,
@@ -53,6 +55,9 @@ def _sandbox(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    if escaping:
+        environment.filters["tied"] = tied
+    return environment
 
 
 def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell: bool) -> str:
@@ -101,6 +106,11 @@ def render_page(folders: list[Path], name: str, values: Mapping[str, object]) ->
     """
     environment = _sandbox(escaping=True, folders=tuple(folders))
     return str(_guarded(lambda: environment.get_template(name).render(values), name))
+
+
+def tied(text: str) -> str:
+    """Keep a number and its unit on one line of a page."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _guarded(action: Any, where: Mark | str, *, lines: bool = True) -> Any:

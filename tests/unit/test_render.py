@@ -161,3 +161,15 @@ def test_the_users_template_comes_first_and_its_values_are_quoted(tmp_path: Path
     folders = [tmp_path / "user's", tmp_path / "shipped"]
     text = render.render_template(folders, "a.j2", {"v": "a b", "t": Text("c d")})
     assert text == "user's 'a b' c d\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("95 % in 2 s", "95_% in 2_s"),
+        ("40-80 % of 327.5 MB", "40-80_% of 327.5_MB"),
+        ("2 sessions, 4 s-units, a % b", "2 sessions, 4 s-units, a % b"),
+    ],
+)
+def test_a_number_and_its_unit_are_not_parted(text: str, wanted: str) -> None:
+    assert render.tied(text) == wanted.replace("_", "\N{NO-BREAK SPACE}")

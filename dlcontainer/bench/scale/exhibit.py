@@ -81,46 +81,58 @@ def _proofs(rows: Sequence[Row]) -> Iterator[str]:
 
 def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ...]:
     """Give the cells, the contrasts, what was cold and mounted, what failed, and the words."""
+    failed = Table(
+        name="Failed",
+        head=("cell", "why"),
+        rows=tuple((row.cell.name, row.failed) for row in rows if row.failed),
+    )
     found = (
-        Table(
-            name="Against the reference cell",
-            head=("cell", "ratio", "interval", "rounds", "p (Holm)", "reading"),
-            rows=tuple(_contrast(row) for row in rows if row.contrast),
-            note=f"Reference: {ratios.reference(scale)}, all else as in the cell. Ratio of times "
-            "within a round, with a 95 % t interval over rounds. FASTER or SLOWER only where the "
-            "whole interval lies on one side of 1 and p, by Holm over all cells, is at most 0.05.",
-            numeric=True,
-        ),
-        Table(
-            name="Cells",
-            head=("cell", "last rank ready, s", "between, s", "launches", "p50, s", "p95, s",
-                  "max, s"),
-            rows=tuple(_cell(row) for row in rows),
-            note="Last rank ready: the median over launches; it lies between the two that follow "
-            "with the probability in brackets (order statistics). p50, p95 and max are over all "
-            "ranks of all launches, and descriptive.",
-            numeric=True,
-            anchor=anchor,
-            ids=tuple(f"{anchor}-{row.number}" for row in rows),
-        ),
-        Table(
-            name="Cold and mounts",
-            head=("cell", "before a launch", "read in a launch", "mounts", "FUSE processes",
-                  "brought in, s"),
-            rows=tuple(_ground(row) for row in rows if row.launches),
-            note="Read: the most from a device, or through the stand-in. Mounts and FUSE "
-            "processes of the image: the most at a time on this node. Brought in: the seconds "
-            "until the bytes were there (copied, packed or unpacked), in no launch's time.",
-            numeric=True,
-        ),
-        Table(
-            name="Failed",
-            head=("cell", "why"),
-            rows=tuple((row.cell.name, row.failed) for row in rows if row.failed),
-        ),
+        _contrasts(scale, rows),
+        _cells(rows, anchor),
+        _grounds(rows),
+        failed,
         glossary.table(scale),
-    )  # fmt: skip
+    )
     return tuple(table for table in found if table.rows)
+
+
+def _contrasts(scale: Measured, rows: Sequence[Row]) -> Table:
+    return Table(
+        name="Against the reference cell",
+        head=("cell", "ratio", "interval", "rounds", "p (Holm)", "reading"),
+        rows=tuple(_contrast(row) for row in rows if row.contrast),
+        note=f"Reference: {ratios.reference(scale)}, all else as in the cell. Ratio of times "
+        "within a round, with a 95 % t interval over rounds. FASTER or SLOWER only where the "
+        "whole interval lies on one side of 1 and p, by Holm over all cells, is at most 0.05.",
+        numeric=True,
+    )
+
+
+def _cells(rows: Sequence[Row], anchor: str) -> Table:
+    return Table(
+        name="Cells",
+        head=("cell", "last rank ready, s", "between, s", "launches", "p50, s", "p95, s", "max, s"),
+        rows=tuple(_cell(row) for row in rows),
+        note="Last rank ready: the median over launches; it lies between the two that follow "
+        "with the probability in brackets (order statistics). p50, p95 and max are over all "
+        "ranks of all launches, and descriptive.",
+        numeric=True,
+        anchor=anchor,
+        ids=tuple(f"{anchor}-{row.number}" for row in rows),
+    )
+
+
+def _grounds(rows: Sequence[Row]) -> Table:
+    return Table(
+        name="Cold and mounts",
+        head=("cell", "before a launch", "read in a launch", "mounts", "FUSE processes",
+              "brought in, s"),
+        rows=tuple(_ground(row) for row in rows if row.launches),
+        note="Read: the most from a device, or through the stand-in. Mounts and FUSE "
+        "processes of the image: the most at a time on this node. Brought in: the seconds "
+        "until the bytes were there (copied, packed or unpacked), in no launch's time.",
+        numeric=True,
+    )  # fmt: skip
 
 
 def left_out(scale: Measured) -> tuple[Table, ...]:
