@@ -7,14 +7,16 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from dlcontainer.bench import csvfile, exhibits, files, findings, markdown, report
 from dlcontainer.bench.findings import Found
 from dlcontainer.bench.plot import Drawing, Scale
-from dlcontainer.bench.scale import analysis, file, ratios
+from dlcontainer.bench.scale import analysis, file, glossary, matrix, ratios
 from dlcontainer.bench.tables import Table
+from dlcontainer.bench.words import Start
 from tests.unit.test_bench_analysis import recorded
 from tests.unit.test_bench_report import TEMPLATES
 from tests.unit.test_scale_analysis import CELLS, header, launched, seconds, write
@@ -160,3 +162,21 @@ def test_columns_that_stay_on_one_line() -> None:
     rows = (("a", "1.0 to 2.0", "/a/very/long/path/of/many/folders"), ("b", "", "short"))
     table = Table(name="t", head=("x", "y", "z"), rows=rows)
     assert table.kinds == ("short", "short", "long")
+
+
+def test_every_word_of_a_matrix_is_explained(tmp_path: Path) -> None:
+    kinds: dict[str, Any] = {
+        "where": matrix.Where, "open": matrix.Opened, "mount": matrix.Mounted,
+        "state": matrix.State, "start": Start,
+    }  # fmt: skip
+    words = [
+        replace(CELLS[0], **{name: value}) for name in kinds for value in get_args(kinds[name])
+    ]
+    scale = file.read(write(tmp_path / "m.jsonl"))
+    declared = replace(scale.header.declared, cells=tuple(words))
+    table = glossary.table(replace(scale, header=replace(scale.header, declared=declared)))
+    explained = {row[0] for row in table.rows}
+    assert {"shared", "tmpfs", "squashfuse_ll", "one mount kept", "warm", "natural"} <= explained
+    for cell in words:
+        parts = (cell.where, cell.open, cell.mount_words, cell.state, cell.start)
+        assert {part for part in parts if part} <= explained

@@ -1,7 +1,7 @@
 """From a matrix to its cells: what makes no sense is left out, with the reason. Pure."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -11,6 +11,11 @@ from dlcontainer.bench.words import Start
 
 # Files need no mount.
 Mounts = Mounted | Literal["none"]
+MOUNT_WORDS: Mapping[str, str] = {
+    "rank": "a mount per rank",
+    "node": "a mount per node",
+    "kept": "one mount kept",
+}
 # One SquashFS that is mounted before the ranks start.
 PACKED: tuple[Opened, ...] = ("kernel", "squashfuse", "squashfuse_ll")
 
@@ -31,14 +36,18 @@ class Cell:
     @property
     def name(self) -> str:
         """Name it in one line."""
-        mounts = {"none": "", "kept": ", one mount kept"}
-        mount = mounts.get(self.mount, f", a mount per {self.mount}")
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
         nodes = "" if self.nodes == 1 else f" on each of {self.nodes} nodes"
+        mount = f"{self.mount_words}, " if self.mount_words else ""
         return (
-            f"{self.subject}, {self.where}, {self.open}{mount}, {self.state}, {self.start}, "
+            f"{self.subject}, {self.where}, {self.open}, {mount}{self.state}, {self.start}, "
             f"{ranks}{nodes}"
         )
+
+    @property
+    def mount_words(self) -> str:
+        """Say who mounts; empty where nobody does."""
+        return MOUNT_WORDS.get(self.mount, "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

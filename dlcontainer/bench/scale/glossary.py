@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from dlcontainer.bench.scale.cells import MOUNT_WORDS
 from dlcontainer.bench.scale.records import Scale
 from dlcontainer.bench.tables import Table
 
@@ -21,6 +22,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     "mount": {
         "rank": "each rank mounts the image for itself",
         "node": "all ranks of a node share one; making it is in the time",
+        "kept": "all ranks of a node share one that was made before the launch",
     },
     "state": {
         "cold": "not in this node's memory before the launch",
@@ -44,8 +46,11 @@ def table(scale: Scale) -> Table:
     ]
     for factor, words in _WORDS.items():
         used = {getattr(cell, factor) for cell in scale.cells}
-        before = "a mount per " if factor == "mount" else ""
-        rows += [(before + name, meaning) for name, meaning in words.items() if name in used]
+        rows += [
+            (MOUNT_WORDS[name] if factor == "mount" else name, meaning)
+            for name, meaning in words.items()
+            if name in used
+        ]
     meanings = dict(rows)
     if declared.matrix.get("stand_in") is not None and "shared" in meanings:
         meanings["shared"] = _LAYERED

@@ -18,7 +18,7 @@ from dlcontainer.bench.plot import (
 from dlcontainer.bench.plot import Scale as Axis
 from dlcontainer.bench.scale import launches
 from dlcontainer.bench.scale.analysis import Contrast, Row
-from dlcontainer.bench.scale.cells import Cell
+from dlcontainer.bench.scale.cells import MOUNT_WORDS, Cell
 from dlcontainer.bench.scale.matrix import FACTORS, Some
 from dlcontainer.bench.scale.records import Scale
 
@@ -59,7 +59,7 @@ def reference(scale: Scale) -> str:
 
 def _word(factor: str, value: object) -> str:
     if factor == "mount":
-        return f"a mount per {value}"
+        return MOUNT_WORDS[str(value)]
     if factor in ("ranks", "nodes"):
         return f"{value} {factor[:-1] if value == 1 else factor}"
     return str(value)
@@ -97,8 +97,7 @@ def _parts(ways: dict[tuple[str, int], list[Row]]) -> Iterator[tuple[Way, ...]]:
 
 
 def _way(cell: Cell) -> str:
-    mount = "" if cell.mount == "none" else f", a mount per {cell.mount}"
-    return f"{cell.subject}, {cell.open}{mount}"
+    return ", ".join(filter(None, (cell.subject, cell.open, cell.mount_words)))
 
 
 def lines(panel: Panel, rows: Sequence[Row]) -> Iterator[int]:
