@@ -1,14 +1,15 @@
 """From a session's raw samples to its verdict: pairs, gates, figures. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from dlcontainer.bench import contrasts, looks, metrics, pairing
 from dlcontainer.bench.comparable import FactDifference, LossCheck
 from dlcontainer.bench.contrasts import Contrast
+from dlcontainer.bench.launches import Selection
 from dlcontainer.bench.metrics import Family
-from dlcontainer.bench.pairing import Figure, Pair
-from dlcontainer.bench.records import Role, Sample, Series
+from dlcontainer.bench.pairing import Figure, Pairs
+from dlcontainer.bench.records import Role, Series
 from dlcontainer.bench.verdict import Verdict
 from dlcontainer.errors import BenchDataError
 
@@ -19,8 +20,8 @@ class Analysis:
 
     series: Series
     alpha: float
-    pairs: dict[Role, tuple[Pair, ...]]
-    failed: tuple[Sample, ...]
+    pairs: dict[Role, Pairs]
+    failed: Selection
     main: Figure | None
     control: Figure | None
     candidate_control: Figure | None
@@ -36,7 +37,7 @@ class Analysis:
 def analyse(series: Series) -> Analysis:
     """Judge one session; raises BenchDataError where it has no samples or no order in them."""
     declared = series.session.declared
-    if not series.samples:
+    if not series.launches:
         raise BenchDataError(
             "no samples",
             where=str(series.path),
@@ -56,7 +57,7 @@ def analyse(series: Series) -> Analysis:
         series=series,
         alpha=rules.alpha,
         pairs=pairs,
-        failed=tuple(sample for sample in series.samples if not sample.ok),
+        failed=series.launches.at(series.launches.where(lambda kind: not kind.ok)),
         main=main,
         control=figures["control"],
         candidate_control=figures["candidate_control"],
@@ -70,12 +71,11 @@ def analyse(series: Series) -> Analysis:
     )
 
 
-def _secondary(series: Series, pairs: Sequence[Pair], alpha: float) -> tuple[Figure, ...]:
+def _secondary(series: Series, pairs: Pairs, alpha: float) -> tuple[Figure, ...]:
     declared = series.session.declared
-    shapes = dict.fromkeys(
-        tuple(sample.values) for pair in pairs for sample in (pair.reference, pair.candidate)
-    )
-    found = [*declared.secondary, *(name for shape in shapes for name in shape), "wall_s"]
+    launched = chain.from_iterable(zip(pairs.reference, pairs.candidate, strict=True))
+    kinds = series.launches.kinds_of(launched)
+    found = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
     names = dict.fromkeys(found if pairs else ())
     names.pop(declared.metric, None)
     figures = (pairing.figure(name, "pair", pairs, alpha) for name in names)

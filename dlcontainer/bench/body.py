@@ -84,7 +84,7 @@ def session(analysis: Analysis) -> dict[str, object]:
         "differences": [asdict(item) for item in analysis.differences],
         "losses": asdict(analysis.losses) if analysis.losses else None,
         "resumed_lines": [resume.line for resume in series.resumes],
-        "failed_lines": [sample.line for sample in analysis.failed],
+        "failed_lines": analysis.failed.lines(),
     }
 
 

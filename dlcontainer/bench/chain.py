@@ -8,14 +8,17 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from dlcontainer.errors import BenchDataError
 
 KEY = "chain"
 _NEXT = "restore the file from where it was measured, or measure again"
 _SUFFIX = f',"{KEY}":"'.encode()
-_LENGTH = len(_SUFFIX) + 64 + len(b'"}\n')
+_HASH, _END = 64, b'"}\n'
+_LENGTH = len(_SUFFIX) + _HASH + len(_END)
+# What a line has beyond its text: the chain's key and value, and the line feed.
+BEYOND = _LENGTH - len("}")
 
 
 class Line(NamedTuple):
@@ -57,19 +60,21 @@ def encode(fields: Mapping[str, object], previous: str) -> tuple[str, str]:
     return f'{text[:-1]},"{KEY}":"{chain}"}}\n', chain
 
 
-def decode(lines: Iterable[bytes], where: str) -> Iterator[Line]:
+def decode(
+    lines: Iterable[bytes], where: str, *, start: int = 1, previous: bytes = b""
+) -> Iterator[Line]:
     """Give the lines of a file, each verified against the one before; one is held at a time.
 
-    A last line without line feed was cut while it was written: it is left out. Raises
-    BenchDataError with the line's number for everything else that isn't as it was written.
+    They begin at line `start`, behind one whose chain is `previous`. A last line without line feed
+    was cut while it was written: it is left out. Raises BenchDataError with the line's number for
+    everything else that isn't as it was written.
     """
-    previous = b""
-    for number, raw in enumerate(lines, start=1):
+    for number, raw in enumerate(lines, start=start):
         if not raw.endswith(b"\n"):
             return
         # A place is worded only for a mistake: there may be a million lines without one.
         begin = len(raw) - _LENGTH
-        if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(b'"}\n'):
+        if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(_END):
             raise _no_record(f"{where}:{number}")
         text, stated = raw[:begin] + b"}", raw[begin + len(_SUFFIX) : -3]
         # The bytes are hashed as they stand: what they mean is not asked before they are known
@@ -84,6 +89,16 @@ def decode(lines: Iterable[bytes], where: str) -> Iterator[Line]:
             )
         previous = chain
         yield Line(number, text, chain.decode())
+
+
+def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:
+    """Give the line of this number, verified, that begins at this byte behind another line.
+
+    None where no whole line is there; raises BenchDataError as `decode`.
+    """
+    file.seek(offset - _HASH - len(_END))
+    previous = file.read(_HASH + len(_END))[:_HASH]
+    return next(decode(file, where, start=number, previous=previous), None)
 
 
 def parse(line: Line, where: str) -> dict[str, object]:

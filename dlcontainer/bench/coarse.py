@@ -1,15 +1,19 @@
 """Drawings of sessions with more launches than a page can hold: stretches instead of points."""
 
-from collections.abc import Sequence
-from math import exp
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from math import exp, isnan
 from statistics import median
 
 from markupsafe import Markup
 
 from dlcontainer.bench import pairing
 from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.launches import Kind
 from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.plot import WIDTH, Drawing, Scale, spanning, vertical_axis
+from dlcontainer.bench.words import ArmName
 
 # Launches of all sessions of a page that are drawn and listed one by one: each takes up to 1.5 kB.
 MOST_LISTED = 1500
@@ -24,14 +28,14 @@ _NAMES = {
 
 def is_listed(analysis: Analysis, sessions: int) -> bool:
     """Tell whether a session's launches are few enough for a page of so many sessions."""
-    return len(analysis.series.samples) <= MOST_LISTED // max(sessions, 1)
+    return len(analysis.series.launches) <= MOST_LISTED // max(sessions, 1)
 
 
 def note(analysis: Analysis) -> str:
     """Say what stands for the points, and where they are."""
     series = analysis.series
     return (
-        f"{len(series.samples):,} launches are too many to draw one by one: each stroke is a "
+        f"{len(series.launches):,} launches are too many to draw one by one: each stroke is a "
         f"stretch of them, from the least to the most, its mark the median. Every launch is in "
         f"{series.path}, and in the CSV beside this page."
     )
@@ -42,29 +46,31 @@ def run_order(analysis: Analysis) -> Markup:
     series = analysis.series
     declared = series.session.declared
     metric, (reference, candidate) = declared.metric, declared.sides
-    sides: dict[str, list[tuple[float, float]]] = {
-        style: [] for style in ("reference", "between", "pair", "failed")
-    }
-    for sample in series.samples:
-        time = sample.figure(metric)
-        if time is None:
-            sides["failed"].append((sample.index, 0.0))
-        elif sample.role != "warmup":
-            style = {reference: "reference", candidate: "pair"}.get(sample.arm, "between")
-            sides[style].append((sample.index, time))
+    launches, count = series.launches, len(series.launches)
+    time, looks = launches.figures(metric), {reference: "reference", candidate: "pair"}
+    strokes = {}
+    # In the order in which they cover each other.
+    for arm in (reference, *declared.arms[1:-1], candidate):
+        own = launches.where(_measured(arm))
+        timed = ((i, time(i)) for i in own if not isnan(time(i)))
+        strokes[looks.get(arm, "between")] = _stretches(timed, count)
+    failed = _stretches(((i, 0.0) for i in range(count) if isnan(time(i))), count)
     top, bottom, left, right = 20.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Times over the session, by stretches of launches", height=bottom + 44)
-    strokes = {name: _stretches(points, len(series.samples)) for name, points in sides.items()}
-    timed = [*strokes["reference"], *strokes["between"], *strokes["pair"]]
-    scale = spanning([value for _, *values in timed for value in values], bottom, top)
-    across = Scale(low=0, high=len(series.samples), start=left + 10, end=right - 10)
+    every = [stroke for drawn in strokes.values() for stroke in drawn]
+    scale = spanning([value for _, *values in every for value in values], bottom, top)
+    across = Scale(low=0, high=count, start=left + 10, end=right - 10)
     vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
-    for style in ("reference", "between", "pair"):
-        _strokes(drawing, strokes[style], (across, scale), style)
-    for index, *_ in strokes["failed"]:
+    for style, drawn in strokes.items():
+        _strokes(drawing, drawn, (across, scale), style)
+    for index, *_ in failed:
         drawing.mark(across.at(index), bottom, "cross", "failed")
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
     return drawing.svg()
+
+
+def _measured(arm: ArmName) -> Callable[[Kind], bool]:
+    return lambda kind: kind.arm == arm and kind.role != "warmup"
 
 
 def pair_ratios(analysis: Analysis) -> Markup:
@@ -94,15 +100,15 @@ _Stroke = tuple[float, float, float, float]
 
 def _of_pairs(analysis: Analysis, figure: Figure) -> list[_Stroke]:
     pairs = analysis.pairs[figure.role]
-    ratios = [exp(item.d) for item in pairing.differences(figure.metric, pairs)]
-    return _stretches(list(enumerate(ratios)), len(pairs))
+    ratios = (exp(item.d) for item in pairing.differences(figure.metric, pairs))
+    return _stretches(enumerate(ratios), len(pairs))
 
 
-def _stretches(points: Sequence[tuple[float, float]], count: int) -> list[_Stroke]:
+def _stretches(points: Iterable[tuple[float, float]], count: int) -> list[_Stroke]:
     """Give place, least, median and most of each stretch that has points."""
-    groups: dict[int, list[float]] = {}
+    groups: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
     for place, value in points:
-        groups.setdefault(int(place * _STRETCHES // max(count, 1)), []).append(value)
+        groups[int(place * _STRETCHES // max(count, 1))].append(value)
     return [
         ((number + 0.5) * count / _STRETCHES, min(values), median(values), max(values))
         for number, values in sorted(groups.items())

@@ -1,7 +1,7 @@
 """May two sides be compared? What they attest of themselves, and what they have computed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,6 +66,8 @@ SHOWN = frozenset(
 # an image that was built earlier says nothing of builds of libraries.
 UNREADABLE_IS_NO_DIFFERENCE = ("cgroup", "library_builds", "numpy_blas")
 ABSENT = "not stated"
+# Of losses, relative, where none was declared.
+LOSS_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,20 +172,39 @@ def _refusal(item: FactDifference, arms: tuple[str, str]) -> str:
     return f"{item.name} differs{between}: {one} {item.values[0]}, {other} {item.values[1]}"
 
 
-def check_losses(samples: Sequence[Sample], tolerance: float) -> LossCheck:
-    """Compare every launch's loss curve with the first one's, step by step.
+class LossCurves:
+    """Compares every launch's loss curve with the first one's, step by step; holds that one alone.
 
     The difference is relative to the larger of the two losses; `tolerance` is its bound.
     """
-    reference: Sequence[float] | None = None
-    first, largest = 0, 0.0
-    for sample in samples:
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._reference: Sequence[float] | None = None
+        self._first, self._largest = 0, 0.0
+        self._failed: LossCheck | None = None
+
+    @property
+    def check(self) -> LossCheck:
+        """What they show so far."""
+        steps = len(self._reference or ())
+        return self._failed or LossCheck(steps=steps, largest=self._largest)
+
+    def take(self, sample: Sample) -> None:
+        """Compare one more launch; after the first that does not agree none is looked at."""
+        if self._failed is None:
+            self._failed = self._compared(sample)
+
+    def _compared(self, sample: Sample) -> LossCheck | None:
         curve = _curve(sample)
         if curve is None:
             problem = f"the launch at line {sample.line} ({sample.arm}) has no finite loss curve"
             return LossCheck(problem=problem)
-        if reference is None:
-            reference, first = curve, sample.line
+        if self._reference is None:
+            self._reference, self._first = curve, sample.line
+        reference, first = self._reference, self._first
+        if curve == reference:
+            return None
         if len(curve) != len(reference):
             problem = (
                 f"loss curves of {len(reference)} steps (line {first}) and {len(curve)} steps "
@@ -192,19 +213,27 @@ def check_losses(samples: Sequence[Sample], tolerance: float) -> LossCheck:
             return LossCheck(problem=problem)
         for step, (one, other) in enumerate(zip(reference, curve, strict=True)):
             apart = abs(one - other) / (max(abs(one), abs(other)) or 1.0)
-            largest = max(largest, apart)
-            if apart > tolerance:
+            self._largest = max(self._largest, apart)
+            if apart > self._tolerance:
                 problem = (
                     f"the losses differ at step {step}: {one:.6g} (line {first}) and {other:.6g} "
-                    f"(line {sample.line}, {sample.arm}), more than {tolerance:.2g} apart"
+                    f"(line {sample.line}, {sample.arm}), more than {self._tolerance:.2g} apart"
                 )
                 return LossCheck(steps=len(reference), largest=apart, problem=problem)
-    return LossCheck(steps=len(reference or ()), largest=largest)
+        return None
+
+
+def check_losses(samples: Iterable[Sample], tolerance: float) -> LossCheck:
+    """Compare every launch's loss curve with the first one's."""
+    curves = LossCurves(tolerance)
+    for sample in samples:
+        curves.take(sample)
+    return curves.check
 
 
 def _curve(sample: Sample) -> list[float] | None:
     values = sample.values.get("loss")
     if not isinstance(values, list) or not values:
         return None
-    curve = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    curve = [float(v) for v in values if type(v) is float or type(v) is int]  # a bool is no loss
     return curve if len(curve) == len(values) else None

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlcontainer.bench import looks, pairing, stats
-from dlcontainer.bench.looks import Pairs
-from dlcontainer.bench.pairing import Figure, Pair
+from dlcontainer.bench.looks import ByRole
+from dlcontainer.bench.pairing import Figure, Pairs
 from dlcontainer.bench.records import Series
 from dlcontainer.bench.verdict import Verdict
 from dlcontainer.bench.words import ArmName
@@ -27,7 +27,7 @@ class Contrast:
 
     sides: tuple[ArmName, ArmName]
     meaning: str
-    pairs: tuple[Pair, ...]
+    pairs: Pairs
     figure: Figure
     verdict: Verdict
     p_holm: float
@@ -39,17 +39,17 @@ class Contrast:
         return " \u2192 ".join(self.sides)
 
 
-def of(series: Series, pairs: Pairs, main_refusals: tuple[str, ...]) -> tuple[Contrast, ...]:
+def of(series: Series, pairs: ByRole, main_refusals: tuple[str, ...]) -> tuple[Contrast, ...]:
     """Give the three contrasts of triples, the main one first; none of pairs."""
     declared = series.session.declared
-    triples = pairing.triples(series) if declared.is_triple else ()
-    if not triples:
+    triples = pairing.triples(series) if declared.is_triple else None
+    if triples is None or not triples.numbers:
         return ()
     rules = looks.rules(series)
     holds = looks.holds(series, pairs, main_refusals)
     read = []
     for sides, meaning in MEANINGS.items():
-        own = pairing.contrast(triples, *sides)
+        own = triples.pairs(*sides)
         figure = pairing.figure(declared.metric, "pair", own, rules.alpha)
         if figure is None:
             return ()

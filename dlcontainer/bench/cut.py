@@ -1,12 +1,13 @@
 """A session that was cut: may it go on here, and where. Pure but for reading its file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dlcontainer.bench import chain, comparable, results
 from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.launches import Launch
 from dlcontainer.bench.order import Group
-from dlcontainer.bench.records import VERSION, Declared, Json, Sample, Series
+from dlcontainer.bench.records import VERSION, Declared, Json, Series
 from dlcontainer.errors import BenchDataError
 
 # Of the machine's facts, those that are not the machine.
@@ -27,12 +28,12 @@ def read(path: Path) -> Series:
         )
     if not {s.arm for s in series.stacks} >= set(series.session.declared.arms):
         raise _refused(path, "nothing was measured yet", "not all throw-away launches were done")
-    lost = [s for s in series.samples if s.role != "warmup" and not s.ok]
-    if lost:
+    for index in series.launches.where(lambda kind: kind.role != "warmup" and not kind.ok):
+        lost = series.samples[index]
         raise _refused(
             path,
             "the session lost a launch",
-            f"line {lost[0].line}: {lost[0].error}; with it no verdict is possible any more",
+            f"line {lost.line}: {lost.error}; with it no verdict is possible any more",
         )
     return series
 
@@ -61,7 +62,7 @@ def check(series: Series, declared: Declared, machine: Mapping[str, Json]) -> No
 
 def unfinished(series: Series) -> tuple[int, ...]:
     """Give the indices of the launches whose pair or triple was left before it was whole."""
-    last = series.samples[-1] if series.samples else None
+    last = series.launches[-1] if series.launches else None
     if last is None or last.role == "warmup" or last.index in set_aside(series):
         return ()
     group = [s.index for s in used(series) if (s.role, s.pair) == (last.role, last.pair)]
@@ -74,10 +75,11 @@ def set_aside(series: Series) -> frozenset[int]:
     return frozenset([*old, *(index for r in series.resumes for index in r.aside)])
 
 
-def used(series: Series) -> list[Sample]:
+def used(series: Series) -> Sequence[Launch]:
     """Give the launches that are part of a pair or triple, in their order."""
     aside = set_aside(series)
-    return [s for s in series.samples if s.role != "warmup" and s.index not in aside]
+    paired = series.launches.where(lambda kind: kind.role != "warmup")
+    return series.launches.at(index for index in paired if index not in aside)
 
 
 def groups_done(series: Series, schedule: Iterable[Group]) -> int:
@@ -85,8 +87,8 @@ def groups_done(series: Series, schedule: Iterable[Group]) -> int:
 
     Raises BenchDataError where what is in the file is not the schedule's beginning.
     """
-    left = unfinished(series)
-    launches = [s for s in used(series) if s.index not in left]
+    left = {*unfinished(series), *set_aside(series)}
+    launches = (s for s in series.samples if s.role != "warmup" and s.index not in left)
     expected = [(pair, place) for pair in schedule for place in range(len(pair.order))]
     done = 0
     for sample, (pair, position) in zip(launches, expected, strict=False):

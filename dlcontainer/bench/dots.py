@@ -1,16 +1,14 @@
 """Single pairs as faint dots: where they stand, what they say, and the raw line they lead to."""
 
-from collections.abc import Sequence
-
 from dlcontainer.bench import anchors
 from dlcontainer.bench.analysis import Analysis
-from dlcontainer.bench.pairing import Figure, Pair
+from dlcontainer.bench.pairing import Figure, Pair, Pairs
 from dlcontainer.bench.plot import Scale
 from dlcontainer.bench.records import Role
 
 
 def of(
-    analysis: Analysis, figure: Figure, pairs: Sequence[Pair], scale: Scale, *, linked: bool
+    analysis: Analysis, figure: Figure, pairs: Pairs, scale: Scale, *, linked: bool
 ) -> list[tuple[float, str, str]]:
     """Give each dot's place, hint and link; without links those of one place are one."""
     values = ratios(pairs, figure.metric)
@@ -22,12 +20,10 @@ def of(
     ]
 
 
-def ratios(pairs: Sequence[Pair], metric: str) -> list[float]:
+def ratios(pairs: Pairs, metric: str) -> list[float]:
     """Give each pair's ratio of a metric, candidate over reference."""
-    return [
-        (pair.candidate.figure(metric) or 1.0) / (pair.reference.figure(metric) or 1.0)
-        for pair in pairs
-    ]
+    ours, theirs = pairs.figures(metric) or ((), ())
+    return [other / one for one, other in zip(ours, theirs, strict=True)]
 
 
 def hint(role: Role, pair: Pair, value: float) -> str:

@@ -3,13 +3,17 @@
 Descriptive: the ranks of one launch are no replicates, and no verdict is drawn from them.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
+from typing import overload
 
 from markupsafe import Markup
 
 from dlcontainer.bench import anchors
 from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.launches import INDEX
 from dlcontainer.bench.plot import (
     WIDTH,
     Drawing,
@@ -20,7 +24,7 @@ from dlcontainer.bench.plot import (
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.records import Sample
+from dlcontainer.bench.records import Sample, Series
 from dlcontainer.bench.tables import Table
 from dlcontainer.bench.words import counted
 
@@ -34,7 +38,7 @@ class Ready:
 
     name: str
     unit: str
-    points: tuple[tuple[float, int], ...]
+    points: Sequence[tuple[float, int]]
 
     def quantile(self, share: float) -> float:
         """Give the smallest time by which this share is ready."""
@@ -42,29 +46,81 @@ class Ready:
         return self.points[min(count - 1, max(0, -int(-share * count // 1) - 1))][0]
 
 
+class Points(Sequence[tuple[float, int]]):
+    """Times, s, ascending, each with its line; of one time the first line comes first."""
+
+    def __init__(self, times: "array[float]", lines: "array[int]") -> None:
+        """Sort them by time; `lines` must be ascending."""
+        order = sorted(range(len(times)), key=times.__getitem__)
+        self._times = array("d", map(times.__getitem__, order))
+        self._lines = array(INDEX, map(lines.__getitem__, order))
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[float, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[float, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[float, int] | Sequence[tuple[float, int]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        return self._times[index], self._lines[index]
+
+
 def ready(analysis: Analysis) -> tuple[Ready, ...]:
     """Give the ready times of each kind of launch that was compared, a rank each where listed."""
-    declared = analysis.series.session.declared
-    metric = declared.metric
-    kinds: dict[str, list[Sample]] = {arm: [] for arm in declared.arms}
-    for pair in analysis.pairs["pair"]:
-        for sample in (pair.reference, pair.candidate):
-            kinds[sample.arm].append(sample)
-    first = declared.arms[0]
-    for item in analysis.contrasts:
-        if item.sides[0] != first:
-            kinds[item.sides[0]] += [pair.reference for pair in item.pairs]
-    for pair in analysis.pairs["joiner"]:
-        name = f"{pair.candidate.arm}, joining"
-        kinds.setdefault(name, []).append(pair.candidate)
+    metric, launches = analysis.series.session.declared.metric, analysis.series.launches
+    sides = _sides(analysis)
+    ranked = _ranked(analysis.series, sides)
+    time = launches.figures(metric)
     found = []
-    for name, samples in kinds.items():
-        ranked = [(time, s.line) for s in samples for time in _of_ranks(s, metric)]
-        unit = "ranks" if ranked else "launches"
-        points = ranked or [(t, s.line) for s in samples if (t := s.figure(metric)) is not None]
-        if points:
-            found.append(Ready(name=name, unit=unit, points=tuple(sorted(points))))
+    for name, side in sides.items():
+        times, lines = ranked[name]
+        unit = "ranks" if times else "launches"
+        for index in side if not times else ():
+            if not isnan(time(index)):
+                times.append(time(index))
+                lines.append(launches.lines[index])
+        if times:
+            found.append(Ready(name=name, unit=unit, points=Points(times, lines)))
     return tuple(found)
+
+
+def _sides(analysis: Analysis) -> dict[str, "array[int]"]:
+    """Give the indices of the launches of each side, in their order."""
+    declared, pairs = analysis.series.session.declared, analysis.pairs["pair"]
+    reference, candidate = declared.sides
+    sides: dict[str, array[int]] = {arm: array(INDEX) for arm in declared.arms}
+    sides |= {reference: pairs.reference, candidate: pairs.candidate}
+    sides |= {
+        item.sides[0]: item.pairs.reference
+        for item in analysis.contrasts
+        if item.sides[0] != reference
+    }
+    if analysis.pairs["joiner"]:
+        sides[f"{candidate}, joining"] = analysis.pairs["joiner"].candidate
+    return {name: array(INDEX, sorted(side)) for name, side in sides.items()}
+
+
+def _ranked(
+    series: Series, sides: Mapping[str, "array[int]"]
+) -> dict[str, tuple["array[float]", "array[int]"]]:
+    """Give the times of all ranks of each side, each with its line, from the file."""
+    found = {name: (array("d"), array(INDEX)) for name in sides}
+    if not any(kind.ranked for kind in series.launches.kinds):
+        return found
+    side_of = bytearray(len(series.launches))
+    for number, side in enumerate(sides.values(), start=1):
+        for index in side:
+            side_of[index] = number
+    rows = [(array("d"), array(INDEX)), *found.values()]
+    for sample in series.samples:
+        times, lines = rows[side_of[sample.index]]
+        own = _of_ranks(sample, series.session.declared.metric) if side_of[sample.index] else ()
+        times.extend(own)
+        lines.extend([sample.line] * len(own))
+    return found
 
 
 def _of_ranks(sample: Sample, metric: str) -> list[float]:
@@ -90,7 +146,8 @@ def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) ->
     top, bottom, left, right = 34.0, 250.0, 64.0, WIDTH - 20
     unit = arms[0].unit
     drawing = Drawing(title=f"Share of {unit} that are ready, over time", height=bottom + 44)
-    across = spanning([time for arm in arms for time, _ in arm.points], left, right)
+    ends = [arm.points[i][0] for arm in arms for i in (0, -1)]
+    across = spanning(ends, left, right)
     up = Scale(low=0.0, high=1.0, start=bottom, end=top)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
     vertical_axis(drawing, up, left=left, right=right, name=f"share of {unit}")

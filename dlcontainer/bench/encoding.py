@@ -36,6 +36,7 @@ _NAMES: dict[type, str] = {
     Resume: "resume",
     End: "end",
 }
+_read_sample = KINDS["sample"].validate_json
 _OF_RANKS = ("node", "ranks")
 _SAMPLE = b'{"kind":"sample",'
 
@@ -78,11 +79,15 @@ def to_fields(record: Record) -> dict[str, object]:
     return {**head, **body}
 
 
-def sample_of(line: Line, where: str) -> Sample | None:
+def sample_of(line: Line, path: str) -> Sample | None:
     """Read a launch's line in one go, for there are many; None for a line of another kind."""
     if not line.text.startswith(_SAMPLE):
         return None
-    found = _validated("sample", b'{"line":%d,' % line.number + line.text[len(_SAMPLE) :], where)
+    # A place is worded only for a mistake: there may be a million lines without one.
+    try:
+        found = _read_sample(b'{"line":%d,' % line.number + line.text[len(_SAMPLE) :])
+    except ValidationError as error:
+        raise _unfit("sample", error, f"{path}:{line.number}") from None
     return found if isinstance(found, Sample) else None
 
 
@@ -103,11 +108,15 @@ def _validated(kind: str, text: str | bytes, where: str) -> Record:
     try:
         return KINDS[kind].validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or kind
-        raise BenchDataError(
-            f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
-            where=where,
-            why=f"it does not fit the format {FORMAT}{VERSION}",
-            next_step="give files that `dlcontainer bench` has written",
-        ) from None
+        raise _unfit(kind, error, where) from None
+
+
+def _unfit(kind: str, error: ValidationError, where: str) -> BenchDataError:
+    first = error.errors(include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"]) or kind
+    return BenchDataError(
+        f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
+        where=where,
+        why=f"it does not fit the format {FORMAT}{VERSION}",
+        next_step="give files that `dlcontainer bench` has written",
+    )

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from dlcontainer.bench import anchors, dots, runorder
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.contrasts import Contrast
+from dlcontainer.bench.launches import Launch
 from dlcontainer.bench.pairing import Figure
 from dlcontainer.bench.plot import (
     WIDTH,
@@ -19,7 +20,7 @@ from dlcontainer.bench.plot import (
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.records import Role, Sample, Series
+from dlcontainer.bench.records import Role, Series
 from dlcontainer.bench.stats import Interval
 
 _NAMES: dict[Role, str] = {
@@ -160,11 +161,11 @@ def run_order(analysis: Analysis) -> Markup:
     """Draw each launch's time in the order of the session, pairs and triples joined."""
     series = analysis.series
     metric = series.session.declared.metric
-    times = {s.index: t for s in series.samples if (t := s.figure(metric)) is not None}
+    times = {s.index: t for s in series.launches if (t := s.figure(metric)) is not None}
     top, bottom, left, right = 34.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Time of each launch in the order of the session", height=bottom + 44)
     scale = spanning(list(times.values()), bottom, top)
-    last = max(s.index for s in series.samples) or 1
+    last = len(series.launches) - 1 or 1
     across = Scale(low=0, high=last, start=left + 10, end=right - 10)
     vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
     for role, one, other in runorder.joined(analysis):
@@ -172,13 +173,13 @@ def run_order(analysis: Analysis) -> Markup:
             across.at(one.index), scale.at(times[one.index]),
             across.at(other.index), scale.at(times[other.index]), f"join {role}",
         )  # fmt: skip
-    for sample in series.samples:
-        x, hint = across.at(sample.index), _hint(sample, times.get(sample.index), metric)
-        link = anchors.line(series, sample.line)
-        if sample.index not in times:
+    for launch in series.launches:
+        x, hint = across.at(launch.index), _hint(launch, times.get(launch.index), series)
+        link = anchors.line(series, launch.line)
+        if launch.index not in times:
             drawing.mark(x, bottom, "cross", "failed", hint, link)
             continue
-        drawing.mark(x, scale.at(times[sample.index]), *_look(sample, series), hint, link)
+        drawing.mark(x, scale.at(times[launch.index]), *_look(launch, series), hint, link)
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
     legend(drawing, left + 6, 12, runorder.entries(analysis))
     return drawing.svg()
@@ -217,23 +218,21 @@ def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
     """Give the mean of each phase, s, for each kind of launch that was compared."""
     reference, candidate = analysis.series.session.declared.sides
     between = [
-        (item.sides[0], [p.reference for p in item.pairs])
+        (item.sides[0], item.pairs.reference)
         for item in analysis.contrasts
         if item.sides[0] != reference
     ]
-    kinds: list[tuple[str, list[Sample]]] = [
-        (reference, [p.reference for p in analysis.pairs["pair"]]),
+    sides = [
+        (reference, analysis.pairs["pair"].reference),
         *between,
-        (candidate, [p.candidate for p in analysis.pairs["pair"]]),
-        (f"{candidate}, joining", [p.candidate for p in analysis.pairs["joiner"]]),
+        (candidate, analysis.pairs["pair"].candidate),
+        (f"{candidate}, joining", analysis.pairs["joiner"].candidate),
     ]
-    found = []
-    for name, samples in kinds:
-        names = dict.fromkeys(phase for sample in samples for phase in sample.phases)
+    launches, found = analysis.series.launches, []
+    for name, side in sides:
+        names = dict.fromkeys(phase for kind in launches.kinds_of(side) for phase in kind.phases)
         if names:
-            count = len(samples)
-            means = {n: sum(s.phases.get(n, 0.0) for s in samples) / count for n in names}
-            found.append((name, means))
+            found.append((name, {n: sum(launches.phase(n, side)) / len(side) for n in names}))
     return found
 
 
@@ -254,23 +253,27 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     return spanning(values, start, end, log=True)
 
 
-def _look(sample: Sample, series: Series) -> tuple[Shape, str]:
-    if sample.role == "warmup":
+def _look(launch: Launch, series: Series) -> tuple[Shape, str]:
+    if launch.role == "warmup":
         return "circle", "warmup"
-    if sample.role in {"control", "candidate_control"}:
-        return "ring", sample.role
-    if sample.mount == "joiner":
+    if launch.role in {"control", "candidate_control"}:
+        return "ring", launch.role
+    if launch.mount == "joiner":
         return "triangle", "joiner"
     reference, candidate = series.session.declared.sides
-    if sample.arm == candidate:
+    if launch.arm == candidate:
         return "diamond", "pair"
-    return "circle", "reference" if sample.arm == reference else "between"
+    return "circle", "reference" if launch.arm == reference else "between"
 
 
-def _hint(sample: Sample, time: float | None, metric: str) -> str:
-    value = sample.error or f"exit code {sample.returncode}" if time is None else f"{time:.4g} s"
-    where = f"{sample.role} {sample.pair}" if sample.pair else sample.role
-    return f"line {sample.line}: {sample.arm}, {where}, {metric} {value}"
+def _hint(launch: Launch, time: float | None, series: Series) -> str:
+    if time is None:
+        sample = series.samples[launch.index]
+        value = sample.error or f"exit code {sample.returncode}"
+    else:
+        value = f"{time:.4g} s"
+    where = f"{launch.role} {launch.pair}" if launch.pair else launch.role
+    return f"line {launch.line}: {launch.arm}, {where}, {series.session.declared.metric} {value}"
 
 
 def _high(value: float) -> str:

@@ -4,20 +4,18 @@ The session that measures and the report that reads its file take the same looks
 verdict that the other would not give.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 from dlcontainer.bench import comparable, nodes, order, pairing, stats
 from dlcontainer.bench.comparable import FactDifference, LossCheck
-from dlcontainer.bench.pairing import Pair
+from dlcontainer.bench.pairing import Pairs
 from dlcontainer.bench.records import Role, Series
-from dlcontainer.bench.stats import Fit
 from dlcontainer.bench.verdict import Evidence, Rules, Verdict, judge
 from dlcontainer.bench.words import ArmName
 
-LOSS_TOLERANCE = 0.01
-
-Pairs = Mapping[Role, Sequence[Pair]]
+ByRole = Mapping[Role, Pairs]
 
 
 def rules(series: Series) -> Rules:
@@ -45,7 +43,7 @@ def decides(series: Series, look: int) -> bool:
     return _at(series, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
 
 
-def verdict(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> Verdict:
+def verdict(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> Verdict:
     """Judge a session: by its first look that decides, else by all that it measured.
 
     A session that did not end where it should have decides nothing.
@@ -53,7 +51,7 @@ def verdict(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> Verdict:
     return judged(series, pairs, refusals, holds(series, pairs, refusals))
 
 
-def holds(series: Series, pairs: Pairs, refusals: tuple[str, ...]) -> tuple[str, ...]:
+def holds(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> tuple[str, ...]:
     """Say why a session decides nothing: it is not whole, or did not end at its looks."""
     whole = len(pairs["pair"])
     found = _holds(series, whole)
@@ -76,7 +74,7 @@ def gates(series: Series, sides: tuple[ArmName, ArmName] | None = None) -> Gates
     """Give what may forbid a comparison of two arms, without `sides` those of the verdict."""
     sides = sides or series.session.declared.sides
     found, missing = _facts(series, sides)
-    losses = _losses(series, sides)
+    losses = series.losses.get(sides)
     return Gates(
         differences=tuple(found),
         losses=losses,
@@ -94,7 +92,7 @@ def _facts(
     declared = series.session.declared
     stacks = nodes.by_arm(series.stacks)
     # A side that never ran could attest nothing: that is said in another way.
-    ran = {sample.arm for sample in series.samples if sample.ok}
+    ran = {kind.arm for kind in series.launches.kinds if kind.ok}
     missing = [arm for arm in sides if arm not in stacks and arm in ran]
     if not stacks.keys() >= set(sides):
         return [], missing
@@ -102,57 +100,40 @@ def _facts(
     return nodes.differences(declared.question, reference, candidate), []
 
 
-def _at(series: Series, pairs: Pairs, refusals: tuple[str, ...], look: int) -> Verdict:
+def _at(series: Series, pairs: ByRole, refusals: tuple[str, ...], look: int) -> Verdict:
     declared = series.session.declared
     due = {
         "pair": look,
         "control": order.due(declared.control_pairs, look, series.looks),
         "candidate_control": order.due(declared.candidate_control_pairs, look, series.looks),
     }
-    then: Pairs = {
-        role: [pair for pair in found if pair.number <= due[role]]
-        for role, found in pairs.items()
-        if role in due
-    }
+    then = {role: found.until(due[role]) for role, found in pairs.items() if role in due}
     return judged(series, then, refusals)
 
 
 def judged(
     series: Series,
-    pairs: Pairs,
+    pairs: ByRole,
     refusals: tuple[str, ...],
     holds: tuple[str, ...] = (),
 ) -> Verdict:
     """Judge pairs, with what stands against it."""
     metric = series.session.declared.metric
     evidence = Evidence(
-        pairs=_fit(metric, pairs["pair"]),
-        control=_fit(metric, pairs["control"]),
-        candidate_control=_fit(metric, pairs["candidate_control"]),
+        pairs=pairs["pair"].fit(metric),
+        control=pairs["control"].fit(metric),
+        candidate_control=pairs["candidate_control"].fit(metric),
         refusals=refusals,
         holds=holds,
     )
     return judge(rules(series), evidence)
 
 
-def _fit(metric: str, pairs: Sequence[Pair]) -> Fit | None:
-    found = pairing.differences(metric, pairs)
-    return pairing.fit(found) if found else None
-
-
-def _losses(series: Series, sides: tuple[ArmName, ArmName]) -> LossCheck | None:
-    declared = series.session.declared
-    if declared.probe != "train":
-        return None
-    samples = [s for s in series.samples if s.ok and s.role != "warmup" and s.arm in sides]
-    return comparable.check_losses(samples, declared.loss_tolerance or LOSS_TOLERANCE)
-
-
 def _mute_arms(series: Series, sides: tuple[ArmName, ArmName]) -> Iterable[str]:
     for arm in sides:
-        launches = [s for s in series.samples if s.arm == arm]
-        if launches and not any(sample.ok for sample in launches):
-            last = launches[-1]
+        kinds = [kind for kind in series.launches.kinds if kind.arm == arm]
+        if kinds and not any(kind.ok for kind in kinds):
+            last = series.samples[series.launches.where(kinds.__contains__)[-1]]
             yield (
                 f"no launch of {arm} succeeded: {last.error or f'exit code {last.returncode}'} "
                 f"(line {last.line})"
@@ -166,12 +147,13 @@ def _holds(series: Series, whole: int) -> tuple[str, ...]:
     if not series.complete:
         reason = series.end.reason if series.end else "the file has no end"
         found.append(f"the session is incomplete: {reason or 'it was stopped'}")
-    metric = series.session.declared.metric
-    launches = [s for s in series.samples if s.role in {"pair", "triple"}]
-    lost = [s.line for s in launches if not s.ok]
+    metric, launches = series.session.declared.metric, series.launches
+    own = launches.where(lambda kind: kind.role in {"pair", "triple"})
+    ok, timed = [kind.ok for kind in launches.kinds], launches.figures(metric)
+    lost = [launches.lines[i] for i in own if not ok[launches.kind_of[i]]]
     if lost:
         found.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")
-    timeless = [s.line for s in launches if s.ok and s.figure(metric) is None]
+    timeless = [launches.lines[i] for i in own if ok[launches.kind_of[i]] and isnan(timed(i))]
     if timeless:
         lines = ", ".join(map(str, timeless))
         found.append(f"{len(timeless)} launches have no positive {metric} (lines {lines})")

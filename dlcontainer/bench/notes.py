@@ -1,7 +1,6 @@
 """What a reader should know beside a verdict: one sentence each."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from math import ceil
 
 from dlcontainer.bench import contrasts, cut, tables, wording
@@ -41,7 +40,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     if family is not None and (len(family.readings) > 1 or family.missing):
         found.append(f"Declared metrics. {tables.together(family)}")
     if analysis.failed:
-        lines = tables.ranges(sample.line for sample in analysis.failed)
+        lines = tables.ranges(analysis.failed.lines())
         found.append(
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
@@ -97,7 +96,7 @@ def _course(analysis: Analysis) -> Iterator[str]:
         yield text + "."
     aside = cut.set_aside(series)
     if aside:
-        lines = tables.ranges(s.line for s in series.samples if s.index in aside)
+        lines = tables.ranges(s.line for s in series.launches if s.index in aside)
         yield f"Lines {lines}: launches that an interruption parted from their pairs, not used."
     if series.dropped:
         yield f"The file ends in a half-written line of {series.dropped} bytes, which is not read."
@@ -106,15 +105,8 @@ def _course(analysis: Analysis) -> Iterator[str]:
 
 def _clock(analysis: Analysis) -> Iterator[str]:
     # Times of a launch come from stamps within it, which are checked; this only dates them.
-    before: datetime | None = None
-    for sample in analysis.series.samples:
-        try:
-            now = datetime.fromisoformat(sample.started)
-        except ValueError:
-            continue
-        if before is not None and now < before:
-            yield (
-                f"The clock was set back before line {sample.line}: the order of the launches is "
-                "that of the lines."
-            )
-        before = now
+    for line in analysis.series.launches.set_back:
+        yield (
+            f"The clock was set back before line {line}: the order of the launches is that of the "
+            "lines."
+        )

@@ -1,11 +1,16 @@
 """From launches to pairs, and from pairs to the figures of a metric. Pure."""
 
-from collections.abc import Mapping, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from itertools import groupby
+from math import isnan, log
+from typing import overload
 
 from dlcontainer.bench import cut, places, stats
-from dlcontainer.bench.records import Role, Sample, Series
+from dlcontainer.bench.launches import INDEX, Kind, Launch, Launches
+from dlcontainer.bench.records import Role, Series
 from dlcontainer.bench.stats import Difference, Fit, Interval
 from dlcontainer.bench.words import ArmName
 from dlcontainer.errors import BenchDataError
@@ -18,20 +23,78 @@ class Pair:
     """Two launches back to back, the reference's first here whatever the order was."""
 
     number: int
-    reference: Sample
-    candidate: Sample
+    reference: Launch
+    candidate: Launch
 
-    @property
-    def candidate_first(self) -> bool:
-        """Whether the candidate ran before the reference."""
-        return self.candidate.position < self.reference.position
 
-    @property
-    def places(self) -> tuple[int, int] | None:
-        """The places of reference and candidate in their triple; None in a pair of two."""
-        if len(self.reference.order or "") < 3:
-            return None
-        return self.reference.position, self.candidate.position
+class Pairs(Sequence[Pair]):
+    """Pairs in the order of their numbers, as the indices of their launches."""
+
+    def __init__(
+        self,
+        launches: Launches,
+        numbers: "array[int]",
+        reference: "array[int]",
+        candidate: "array[int]",
+    ) -> None:
+        self.launches, self.numbers = launches, numbers
+        self.reference, self.candidate = reference, candidate
+        self._fits: dict[str, Fit | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Pairs": ...
+    def __getitem__(self, index: int | slice) -> "Pair | Pairs":
+        if isinstance(index, slice):
+            parts = (self.numbers[index], self.reference[index], self.candidate[index])
+            return Pairs(self.launches, *parts)
+        return Pair(
+            number=self.numbers[index],
+            reference=Launch(self.launches, self.reference[index]),
+            candidate=Launch(self.launches, self.candidate[index]),
+        )
+
+    def until(self, number: int) -> "Pairs":
+        """Give the pairs up to this number."""
+        count = bisect_right(self.numbers, number)
+        return self if count == len(self) else self[:count]
+
+    def figures(self, metric: str) -> tuple[list[float], list[float]] | None:
+        """Give a metric of all references and of all candidates; None where a launch lacks it."""
+        ours = self.launches.column(metric, self.reference)
+        theirs = self.launches.column(metric, self.candidate)
+        # A sum is not a number only where one of these is not: they are positive.
+        lacking = isnan(sum(ours)) or isnan(sum(theirs))
+        return None if lacking or not ours else (ours, theirs)
+
+    def fit(self, metric: str) -> Fit | None:
+        """Fit a metric's model, once; None where a launch lacks it, and without pairs."""
+        if metric not in self._fits:
+            found = differences(metric, self)
+            self._fits[metric] = fit(found) if found else None
+        return self._fits[metric]
+
+    def lines(self) -> Iterator[int]:
+        """Give the lines of all launches."""
+        for indices in (self.reference, self.candidate):
+            yield from map(self.launches.lines.__getitem__, indices)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Triples:
+    """Whole triples in the order of their numbers: each arm's launches by their indices."""
+
+    launches: Launches
+    numbers: "array[int]"
+    arms: Mapping[ArmName, "array[int]"]
+
+    def pairs(self, reference: ArmName, candidate: ArmName) -> Pairs:
+        """Give the pairs that they hold of two arms."""
+        return Pairs(self.launches, self.numbers, self.arms[reference], self.arms[candidate])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,86 +108,94 @@ class Figure:
     means: tuple[float, float]
 
 
-def of(series: Series) -> dict[Role, tuple[Pair, ...]]:
+def of(series: Series) -> dict[Role, Pairs]:
     """Give the whole pairs of each kind; raises BenchDataError for launches that are no pair.
 
     Of triples these are the pairs of reference and candidate.
     """
-    found = {
-        role: tuple(
-            pair
-            for number, group in _groups(series, role)
-            if (pair := _pair(series, number, role, group))
-        )
-        for role in ROLES
-    }
+    found = {role: _pairs(series, role) for role in ROLES}
     if series.session.declared.is_triple:
-        found["pair"] = contrast(triples(series), *series.session.declared.sides)
+        found["pair"] = triples(series).pairs(*series.session.declared.sides)
     return found
 
 
-def _groups(series: Series, role: Role) -> list[tuple[int, list[Sample]]]:
-    groups: dict[int, list[Sample]] = {}
-    for sample in cut.used(series):
-        if sample.role == role:
-            groups.setdefault(sample.pair, []).append(sample)
-    for number, group in groups.items():
-        if len({sample.position for sample in group}) < len(group):
+def _groups(series: Series, role: Role) -> Iterator[tuple[int, list[int]]]:
+    """Give the launches of each pair or triple by their indices, in the order of its numbers."""
+    launches = series.launches
+    number, kind_of = launches.numbers.__getitem__, launches.kind_of.__getitem__
+    aside = cut.set_aside(series)
+    mine = [i for i in launches.where(lambda kind: kind.role == role) if i not in aside]
+    mine.sort(key=number)
+    # There may be a million pairs, but of a dozen kinds.
+    checked: set[tuple[int, ...]] = set()
+    for pair, members in groupby(mine, key=number):
+        group = list(members)
+        kinds = tuple(map(kind_of, group))
+        if kinds not in checked and len({launches.kinds[k].position for k in kinds}) < len(group):
             raise BenchDataError(
-                f"{role} {number} has two launches at one position",
-                where=f"{series.path}:{group[-1].line}",
+                f"{role} {pair} has two launches at one position",
+                where=f"{series.path}:{launches.lines[group[-1]]}",
             )
-    return sorted(groups.items())
+        checked.add(kinds)
+        yield pair, group
 
 
-def triples(series: Series) -> tuple[dict[ArmName, Sample], ...]:
-    """Give the whole triples, each arm's launch by its name; raises BenchDataError for others."""
-    declared = series.session.declared
+def triples(series: Series) -> Triples:
+    """Give the whole triples; raises BenchDataError for launches that are none."""
+    declared, launches = series.session.declared, series.launches
     letters = dict(zip("nuc", declared.arms, strict=False))
-    found = []
+    numbers, arms = array(INDEX), {arm: array(INDEX) for arm in declared.arms}
+    time = launches.figures(declared.metric)
     for number, group in _groups(series, "triple"):
-        for sample in group:
-            order = sample.order or ""
+        kinds = [launches.kinds[launches.kind_of[i]] for i in group]
+        for index, kind in zip(group, kinds, strict=True):
+            order = kind.order or ""
             if (
                 len(order) != 3
-                or order != group[0].order
-                or letters.get(order[sample.position]) != sample.arm
+                or order != kinds[0].order
+                or letters.get(order[kind.position]) != kind.arm
             ):
                 raise BenchDataError(
                     f"the launches of triple {number} do not belong together",
-                    where=f"{series.path}:{sample.line}",
-                    why=f"{sample.arm} at place {sample.position + 1} of the order {order}",
+                    where=f"{series.path}:{launches.lines[index]}",
+                    why=f"{kind.arm} at place {kind.position + 1} of the order {order}",
                 )
-        if len(group) == 3 and all(sample.figure(declared.metric) for sample in group):
-            found.append({sample.arm: sample for sample in group})
-    return tuple(found)
+        if len(group) == 3 and not any(isnan(time(i)) for i in group):
+            numbers.append(number)
+            for index, kind in zip(group, kinds, strict=True):
+                arms[kind.arm].append(index)
+    return Triples(launches=launches, numbers=numbers, arms=arms)
 
 
-def contrast(
-    found: Sequence[Mapping[ArmName, Sample]], reference: ArmName, candidate: ArmName
-) -> tuple[Pair, ...]:
-    """Give the pairs that triples hold of two arms."""
-    return tuple(
-        Pair(
-            number=triple[reference].pair,
-            reference=triple[reference],
-            candidate=triple[candidate],
-        )
-        for triple in found
-    )
+def _pairs(series: Series, role: Role) -> Pairs:
+    """Join launches two by two; those of which one is missing or has no time are left out."""
+    launches = series.launches
+    time, kind_of = launches.figures(series.session.declared.metric), launches.kind_of.__getitem__
+    orders: dict[tuple[int, ...], int] = {}
+    found = Pairs(launches, array(INDEX), array(INDEX), array(INDEX))
+    for number, group in _groups(series, role):
+        if len(group) < 2 or isnan(sum(map(time, group))):
+            continue
+        kinds = tuple(map(kind_of, group))
+        if kinds not in orders:
+            orders[kinds] = _reference(series, role, number, group)
+        reference = orders[kinds]
+        found.numbers.append(number)
+        found.reference.append(group[reference])
+        found.candidate.append(group[1 - reference])
+    return found
 
 
-def _pair(series: Series, number: int, role: Role, group: list[Sample]) -> Pair | None:
-    """Join two launches; None where one is missing or has no time."""
-    declared = series.session.declared
-    if len(group) < 2 or not all(sample.figure(declared.metric) for sample in group):
-        return None
+def _reference(series: Series, role: Role, number: int, group: Sequence[int]) -> int:
+    """Tell which of two launches is the reference, 0 or 1; raises BenchDataError for no pair."""
+    declared, launches = series.session.declared, series.launches
     reference, candidate = declared.sides
-    first, second = group if group[0].position == 0 else group[::-1]
+    inside = launches.at(group if launches[group[0]].position == 0 else group[::-1])
+    first, second = inside[0], inside[1]
     alone = {"control": reference, "candidate_control": candidate}.get(role)
     wanted = {alone} if alone else {reference, candidate}
     fits = {first.arm, second.arm} == wanted and first.order == second.order is not None
-    fits = fits and len(first.order or "") == 2
+    fits = fits and len(first.order or "") == len(group) == 2
     if not alone:
         fits = fits and (first.order == "nc") == (first.arm == reference)
     if not fits:
@@ -134,26 +205,32 @@ def _pair(series: Series, number: int, role: Role, group: list[Sample]) -> Pair 
             why=f"{first.arm} and {second.arm}, orders {first.order} and {second.order}",
         )
     if first.order == "cn":
-        first, second = second, first
-    return Pair(number=number, reference=first, candidate=second)
+        first = second
+    return list(group).index(first.index)
 
 
-def differences(metric: str, pairs: Sequence[Pair]) -> tuple[Difference, ...]:
+def differences(metric: str, pairs: Pairs) -> tuple[Difference, ...]:
     """Give each pair's log-ratio of a metric; none where a launch lacks it."""
+    figures = pairs.figures(metric)
+    if figures is None:
+        return ()
+    ours, theirs = figures
+    kinds, kind_of = pairs.launches.kinds, pairs.launches.kind_of.__getitem__
+    orders: dict[tuple[int, int], tuple[bool, tuple[int, int] | None]] = {}
     found = []
-    for pair in pairs:
-        ours, theirs = pair.reference.figure(metric), pair.candidate.figure(metric)
-        if ours is None or theirs is None:
-            return ()
-        found.append(
-            Difference(
-                number=pair.number,
-                d=log(theirs / ours),
-                candidate_first=pair.candidate_first,
-                places=pair.places,
-            )
-        )
+    ran = zip(map(kind_of, pairs.reference), map(kind_of, pairs.candidate), strict=True)
+    for number, one, other, key in zip(pairs.numbers, ours, theirs, ran, strict=True):
+        order = orders.get(key)
+        if order is None:
+            order = orders[key] = _order(kinds[key[0]], kinds[key[1]])
+        found.append(Difference(number, log(other / one), *order))
     return tuple(found)
+
+
+def _order(reference: Kind, candidate: Kind) -> tuple[bool, tuple[int, int] | None]:
+    """Tell whether the candidate ran first, and in a triple the places of both."""
+    at = reference.position, candidate.position
+    return at[1] < at[0], None if len(reference.order or "") < 3 else at
 
 
 def fit(found: Sequence[Difference]) -> Fit:
@@ -162,19 +239,16 @@ def fit(found: Sequence[Difference]) -> Fit:
     return (places.fit(found) if in_triples else None) or stats.fit(found)
 
 
-def figure(metric: str, role: Role, pairs: Sequence[Pair], alpha: float) -> Figure | None:
+def figure(metric: str, role: Role, pairs: Pairs, alpha: float) -> Figure | None:
     """Give a metric over pairs; None where a launch lacks it, and without pairs."""
-    found = differences(metric, pairs)
-    if not found:
+    fitted, figures = pairs.fit(metric), pairs.figures(metric)
+    if fitted is None or figures is None:
         return None
-    fitted = fit(found)
+    ours, theirs = (sum(values) / len(values) for values in figures)
     return Figure(
         metric=metric,
         role=role,
         fitted=fitted,
         interval=stats.interval(fitted, 1 - alpha),
-        means=(
-            sum(pair.reference.figure(metric) or 0.0 for pair in pairs) / len(pairs),
-            sum(pair.candidate.figure(metric) or 0.0 for pair in pairs) / len(pairs),
-        ),
+        means=(ours, theirs),
     )

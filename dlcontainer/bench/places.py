@@ -5,6 +5,7 @@ least squares are for sessions that were cut.
 """
 
 import math
+from array import array
 from collections.abc import Sequence
 from itertools import permutations
 
@@ -31,9 +32,10 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     sd = math.sqrt(math.fsum(value * value for value in left) / df)
     robust = _robust(differences) or (second, third)
     return Fit(
-        numbers=tuple(item.number for item in differences),
-        adjusted=tuple(
-            x - row[1] * robust[0] - row[2] * robust[1] for row, x in zip(rows, d, strict=True)
+        numbers=array("Q", [item.number for item in differences]),
+        adjusted=array(
+            "d",
+            [x - row[1] * robust[0] - row[2] * robust[1] for row, x in zip(rows, d, strict=True)],
         ),
         mean=mean,
         order_effect=second,

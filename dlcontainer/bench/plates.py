@@ -31,10 +31,9 @@ _Drawn = tuple[str, str, Markup]
 def of(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> tuple[Plate, ...]:
     """Draw a session; `listed` launches are drawn one by one and lead to their raw lines."""
     series = analysis.series
-    pairs = [pair for group in analysis.pairs.values() for pair in group]
-    pairs += [pair for item in analysis.contrasts for pair in item.pairs]
-    paired = tables.ranges(s.line for pair in pairs for s in (pair.reference, pair.candidate))
-    every = tables.ranges(sample.line for sample in series.samples)
+    pairs = [*analysis.pairs.values(), *(item.pairs for item in analysis.contrasts)]
+    paired = tables.ranges(line for group in pairs for line in group.lines())
+    every = tables.ranges(series.launches.lines)
     drawn = [(name, words, svg, paired) for name, words, svg in _paired(analysis, listed=listed)]
     drawn.append((*_course(analysis, listed=listed), every))
     drawn += [(*plate, paired) for plate in _ready(analysis, ready, listed=listed)]

@@ -1,7 +1,7 @@
 """Is a site steady enough? Its A/A controls, pooled over sessions. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from dlcontainer.bench import pairing, power, stats
@@ -65,7 +65,7 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
     pooled: list[Difference] = []
     for item in members:
         found = pairing.differences(declared.metric, item.pairs["control"])
-        pooled += [replace(d, number=len(pooled) + i) for i, d in enumerate(found, start=1)]
+        pooled += [d._replace(number=len(pooled) + i) for i, d in enumerate(found, start=1)]
     fitted = stats.fit(pooled) if pooled else None
     known = fitted is not None and fitted.df > 0
     half = declared.margin / 2

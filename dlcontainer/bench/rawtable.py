@@ -18,13 +18,13 @@ def of(analysis: Analysis) -> Table:
     series = analysis.series
     metric = series.session.declared.metric
     return Table(
-        name=f"All {len(series.samples)} launches",
+        name=f"All {len(series.launches)} launches",
         head=("line", "role", "pair", "place", "arm", "mount", metric, "wall_s", "phases",
               "other values", "error"),
         rows=tuple(_row(sample, metric) for sample in series.samples),
         note=f"From {series.path}, which has every raw value; so has the CSV beside this page.",
         anchor=anchors.table(series),
-        ids=tuple(anchors.line(series, sample.line) for sample in series.samples),
+        ids=tuple(anchors.line(series, line) for line in series.launches.lines),
     )  # fmt: skip
 
 

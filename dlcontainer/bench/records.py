@@ -7,15 +7,19 @@ session goes on), `end`. A file without `end` is the start of a session that was
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
 from dlcontainer.bench.words import ArmName, Probe, Question
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.comparable import LossCheck
+    from dlcontainer.bench.launches import Launches
 
 VERSION = 3
 
@@ -30,6 +34,7 @@ Mount = Literal["first", "joiner", "none"]
 
 Json = JsonValue
 Count = Annotated[int, Field(ge=0)]
+PairNumber = Annotated[int, Field(ge=0, lt=2**32)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 _STRICT = ConfigDict(strict=True, extra="forbid")
@@ -140,7 +145,7 @@ class Sample:
     started: str
     returncode: int
     wall_s: Seconds
-    pair: Count = 0
+    pair: PairNumber = 0
     position: Literal[0, 1, 2] = 0
     order: Order | None = None
     phases: Mapping[str, Seconds] = field(default_factory=dict)
@@ -215,16 +220,21 @@ class End:
 class Series:
     """A session's file as read; `seal` is the chain of its last line.
 
-    `size` counts the bytes of its whole lines, `dropped` those of a half-written one behind them.
+    `launches` hold what an analysis asks; `samples` are the same launches whole, read from the
+    file again and verified again whenever they are asked for. `losses` compare the loss curves of
+    each two arms, where something is trained. `size` counts the bytes of its whole lines, `dropped`
+    those of a half-written one behind them.
     """
 
     path: Path
     session: Session
     declared_sha256: str
     stacks: tuple[Stack, ...]
-    samples: tuple[Sample, ...]
+    launches: "Launches"
+    samples: Sequence[Sample]
     end: End | None
     seal: str
+    losses: Mapping[tuple[ArmName, ArmName], "LossCheck"] = field(default_factory=dict)
     resumes: tuple[Resume, ...] = ()
     version: int = VERSION
     size: int = 0

@@ -1,13 +1,14 @@
 """What the drawing of a session as it ran shows: which launches are joined, and its legend."""
 
 from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.launches import Launch
 from dlcontainer.bench.plot import Shape
-from dlcontainer.bench.records import Role, Sample
+from dlcontainer.bench.records import Role
 
 
-def joined(analysis: Analysis) -> list[tuple[Role, Sample, Sample]]:
+def joined(analysis: Analysis) -> list[tuple[Role, Launch, Launch]]:
     """Give the neighbours within each pair, and within each triple as it ran."""
-    found: list[tuple[Role, Sample, Sample]] = []
+    found: list[tuple[Role, Launch, Launch]] = []
     for role, pairs in analysis.pairs.items():
         if role == "pair" and analysis.contrasts:
             continue
@@ -31,7 +32,7 @@ def entries(analysis: Analysis) -> list[tuple[Shape | None, str, str]]:
     found: list[tuple[Shape | None, str, str]] = [
         (shape, style, arm) for (shape, style), arm in zip(looks, arms, strict=True)
     ]
-    if any(s.mount == "joiner" for s in series.samples):
+    if any(kind.mount == "joiner" for kind in series.launches.kinds):
         found.append(("triangle", "joiner", f"{arms[-1]}, joining a mount"))
     found.append(("ring", "control", "A/A"))
     if analysis.candidate_control is not None:

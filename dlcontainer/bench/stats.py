@@ -6,8 +6,10 @@ degrees of freedom are n - 2. Triples have the model of `places`.
 """
 
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlcontainer.bench import student
 
@@ -22,8 +24,7 @@ SPENT: dict[tuple[tuple[int, ...], float], float] = {
 _MOST_SHIFTS = 1_000_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """One pair: its number, d, and whether the candidate ran before the reference.
 
     In a triple `places` are the reference's and the candidate's, from 0.
@@ -68,8 +69,8 @@ class Fit:
     the effect of running third, in triples.
     """
 
-    numbers: tuple[int, ...]
-    adjusted: tuple[float, ...]
+    numbers: Sequence[int]
+    adjusted: Sequence[float]
     mean: float
     order_effect: float
     sd: float
@@ -90,11 +91,11 @@ def fit(differences: Sequence[Difference]) -> Fit:
     """
     if not differences:
         raise ValueError("no pairs")
-    numbers = tuple(item.number for item in differences)
+    numbers = array("Q", [item.number for item in differences])
     after = [item.d for item in differences if not item.candidate_first]
     before = [item.d for item in differences if item.candidate_first]
     if not after or not before or len(differences) < 3:
-        d = tuple(item.d for item in differences)
+        d = array("d", [item.d for item in differences])
         nan = math.nan
         return Fit(
             numbers=numbers, adjusted=d, mean=_mean(d), order_effect=nan, sd=nan, se=math.inf, df=0
@@ -106,7 +107,7 @@ def fit(differences: Sequence[Difference]) -> Fit:
     sd = math.sqrt(math.fsum(squares) / df)
     se = sd / 2 * math.sqrt(1 / len(after) + 1 / len(before))
     robust = _shift(after, before) / 2
-    adjusted = tuple(item.d + _signed(robust, item) for item in differences)
+    adjusted = array("d", [item.d + _signed(robust, item) for item in differences])
     return Fit(
         numbers=numbers, adjusted=adjusted, mean=mean, order_effect=order, sd=sd, se=se, df=df
     )

@@ -97,7 +97,9 @@ def ranges(numbers: Iterable[int]) -> str:
     '3-5, 9'
     """
     found: list[list[int]] = []
-    for number in sorted(set(numbers)):
+    for number in sorted(numbers):
+        if found and number == found[-1][-1]:
+            continue
         if found and number == found[-1][-1] + 1:
             found[-1][1:] = [number]
         else:

@@ -87,9 +87,11 @@ def _inconclusive(analysis: Analysis) -> str:
 
 
 def _tail(analysis: Analysis) -> str:
+    tail = set(analysis.verdict.tail)
     places = {
         pair.number: sorted((pair.reference.line, pair.candidate.line))
         for pair in analysis.pairs["pair"]
+        if pair.number in tail
     }
     return ", ".join(
         f"{unit(analysis)[:-1]} {number} (lines {places[number][0]} and {places[number][1]})"

@@ -89,7 +89,7 @@ def test_a_cut_session_goes_on_with_its_triples(
 def test_both_launches_of_a_cut_triple_are_set_aside(bench: Bench) -> None:
     whole = run(bench)
     (bench.folder / "samples.jsonl").unlink()
-    third = next(s.index for s in whole.samples if s.role == "triple" and s.position == 2)
+    third = next(s.index for s in whole.launches if s.role == "triple" and s.position == 2)
     with pytest.raises(KeyboardInterrupt):
         run(bench, ProbeRunner(odd=interrupted(third)))
     series = run(bench, cut=cut.read(bench.folder / "samples.jsonl"))
