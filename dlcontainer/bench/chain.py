@@ -70,25 +70,29 @@ def decode(
     everything else that isn't as it was written.
     """
     for number, raw in enumerate(lines, start=start):
-        if not raw.endswith(b"\n"):
-            return
-        # A place is worded only for a mistake: there may be a million lines without one.
-        begin = len(raw) - _LENGTH
-        if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(_END):
-            raise _no_record(f"{where}:{number}")
-        text, stated = raw[:begin] + b"}", raw[begin + len(_SUFFIX) : -3]
         # The bytes are hashed as they stand: what they mean is not asked before they are known
         # to be what was written.
-        chain = hashlib.sha256(previous + text).hexdigest().encode()
-        if chain != stated:
-            raise BenchDataError(
-                "this line is not what was measured",
-                where=f"{where}:{number}",
-                why="its chained hash does not match: a line was changed, moved, added or removed",
-                next_step=_NEXT,
-            )
-        previous = chain
-        yield Line(number, text, chain.decode())
+        begin = len(raw) - _LENGTH
+        text = raw[:begin] + b"}"
+        chain = hashlib.sha256(previous + text).hexdigest()
+        previous = chain.encode()
+        if begin < 2 or raw[begin:] != _SUFFIX + previous + _END:
+            if not raw.endswith(b"\n"):
+                return
+            raise _mismatch(raw, f"{where}:{number}")
+        yield Line(number, text, chain)
+
+
+def _mismatch(raw: bytes, where: str) -> BenchDataError:
+    begin = len(raw) - _LENGTH
+    if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(_END):
+        return _no_record(where)
+    return BenchDataError(
+        "this line is not what was measured",
+        where=where,
+        why="its chained hash does not match: a line was changed, moved, added or removed",
+        next_step=_NEXT,
+    )
 
 
 def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:

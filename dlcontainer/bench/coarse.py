@@ -100,7 +100,7 @@ _Stroke = tuple[float, float, float, float]
 
 def _of_pairs(analysis: Analysis, figure: Figure) -> list[_Stroke]:
     pairs = analysis.pairs[figure.role]
-    ratios = (exp(item.d) for item in pairing.differences(figure.metric, pairs))
+    ratios = map(exp, pairing.differences(figure.metric, pairs).d)
     return _stretches(enumerate(ratios), len(pairs))
 
 

@@ -36,7 +36,7 @@ _NAMES: dict[type, str] = {
     Resume: "resume",
     End: "end",
 }
-_read_sample = KINDS["sample"].validate_json
+_read_sample = KINDS["sample"].validator.validate_json
 _OF_RANKS = ("node", "ranks")
 _SAMPLE = b'{"kind":"sample",'
 

@@ -183,7 +183,7 @@ class Launches(Sequence[Launch]):
     def where(self, wanted: Callable[[Kind], bool]) -> "array[int]":
         """Give the indices of all launches of the kinds that are wanted."""
         kinds = [bool(wanted(kind)) for kind in self.kinds]
-        return array(INDEX, [i for i, kind in enumerate(self.kind_of) if kinds[kind]])
+        return array(INDEX, (i for i, kind in enumerate(self.kind_of) if kinds[kind]))
 
     def figures(self, name: str) -> Callable[[int], float]:
         """Give what tells this figure of a launch by its index.
@@ -192,13 +192,14 @@ class Launches(Sequence[Launch]):
         """
         return self._reader([kind.figures.get(name, -1) for kind in self.kinds], math.nan)
 
-    def column(self, name: str, indices: Sequence[int]) -> list[float]:
+    def column(self, name: str, indices: Sequence[int]) -> "array[float]":
         """Give a figure of each of these launches, NaN as above."""
-        return list(map(self.figures(name), indices))
+        return array("d", map(self.figures(name), indices))
 
-    def phase(self, name: str, indices: Sequence[int]) -> list[float]:
+    def phase(self, name: str, indices: Sequence[int]) -> "array[float]":
         """Give the time of a phase, s, in each of these launches; 0 where it has none."""
-        return list(map(self._reader([k.phases.get(name, -1) for k in self.kinds], 0.0), indices))
+        places = [kind.phases.get(name, -1) for kind in self.kinds]
+        return array("d", map(self._reader(places, 0.0), indices))
 
     def kinds_of(self, indices: Iterable[int]) -> Iterator[Kind]:
         """Give the kinds of these launches, each once, in the order of the first of each."""

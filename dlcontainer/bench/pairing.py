@@ -11,7 +11,7 @@ from typing import overload
 from dlcontainer.bench import cut, places, stats
 from dlcontainer.bench.launches import INDEX, Kind, Launch, Launches
 from dlcontainer.bench.records import Role, Series
-from dlcontainer.bench.stats import Difference, Fit, Interval
+from dlcontainer.bench.stats import Difference, Differences, Fit, Interval, Ran
 from dlcontainer.bench.words import ArmName
 from dlcontainer.errors import BenchDataError
 
@@ -63,7 +63,7 @@ class Pairs(Sequence[Pair]):
         count = bisect_right(self.numbers, number)
         return self if count == len(self) else self[:count]
 
-    def figures(self, metric: str) -> tuple[list[float], list[float]] | None:
+    def figures(self, metric: str) -> tuple["array[float]", "array[float]"] | None:
         """Give a metric of all references and of all candidates; None where a launch lacks it."""
         ours = self.launches.column(metric, self.reference)
         theirs = self.launches.column(metric, self.candidate)
@@ -209,25 +209,24 @@ def _reference(series: Series, role: Role, number: int, group: Sequence[int]) ->
     return list(group).index(first.index)
 
 
-def differences(metric: str, pairs: Pairs) -> tuple[Difference, ...]:
+def differences(metric: str, pairs: Pairs) -> Differences:
     """Give each pair's log-ratio of a metric; none where a launch lacks it."""
     figures = pairs.figures(metric)
     if figures is None:
-        return ()
+        return Differences((), (), ())
     ours, theirs = figures
     kinds, kind_of = pairs.launches.kinds, pairs.launches.kind_of.__getitem__
-    orders: dict[tuple[int, int], tuple[bool, tuple[int, int] | None]] = {}
-    found = []
-    ran = zip(map(kind_of, pairs.reference), map(kind_of, pairs.candidate), strict=True)
-    for number, one, other, key in zip(pairs.numbers, ours, theirs, ran, strict=True):
-        order = orders.get(key)
-        if order is None:
-            order = orders[key] = _order(kinds[key[0]], kinds[key[1]])
-        found.append(Difference(number, log(other / one), *order))
-    return tuple(found)
+    known: dict[tuple[int, int], Ran] = {}
+    ran = []
+    for key in zip(map(kind_of, pairs.reference), map(kind_of, pairs.candidate), strict=True):
+        if key not in known:
+            known[key] = _ran(kinds[key[0]], kinds[key[1]])
+        ran.append(known[key])
+    d = (log(other / one) for one, other in zip(ours, theirs, strict=True))
+    return Differences(pairs.numbers, d, ran)
 
 
-def _order(reference: Kind, candidate: Kind) -> tuple[bool, tuple[int, int] | None]:
+def _ran(reference: Kind, candidate: Kind) -> Ran:
     """Tell whether the candidate ran first, and in a triple the places of both."""
     at = reference.position, candidate.position
     return at[1] < at[0], None if len(reference.order or "") < 3 else at
@@ -235,8 +234,9 @@ def _order(reference: Kind, candidate: Kind) -> tuple[bool, tuple[int, int] | No
 
 def fit(found: Sequence[Difference]) -> Fit:
     """Fit the model of pairs, or of triples."""
-    in_triples = all(item.places for item in found)
-    return (places.fit(found) if in_triples else None) or stats.fit(found)
+    columns = Differences.of(found)
+    in_triples = all(at for _, at in columns.ran)
+    return (places.fit(columns) if in_triples else None) or stats.fit(columns)
 
 
 def figure(metric: str, role: Role, pairs: Pairs, alpha: float) -> Figure | None:

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Sequence
 from itertools import permutations
 
-from dlcontainer.bench.stats import Difference, Fit, median
+from dlcontainer.bench.stats import MOST_SHIFTS, Difference, Differences, Fit, median
 
 _Row = tuple[float, float, float]
 _PLACES = tuple(permutations(range(3), 2))
@@ -20,8 +20,9 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
 
     The order effect is that of running second, `third` that of running third, both against first.
     """
-    rows = [_row(item) for item in differences]
-    d = [item.d for item in differences]
+    found = Differences.of(differences)
+    rows = [_row(places or (0, 1)) for _, places in found.ran]
+    d = found.d
     inverse = _inverse([[_dot(rows, i, j) for j in range(3)] for i in range(3)])
     df = len(d) - 3
     if inverse is None or df < 1:
@@ -30,9 +31,9 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     mean, second, third = (_product(line, moments) for line in inverse)
     left = [x - mean - row[1] * second - row[2] * third for row, x in zip(rows, d, strict=True)]
     sd = math.sqrt(math.fsum(value * value for value in left) / df)
-    robust = _robust(differences) or (second, third)
+    robust = _robust(found) or (second, third)
     return Fit(
-        numbers=array("Q", [item.number for item in differences]),
+        numbers=found.numbers,
         adjusted=array(
             "d",
             [x - row[1] * robust[0] - row[2] * robust[1] for row, x in zip(rows, d, strict=True)],
@@ -46,8 +47,8 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     )
 
 
-def _row(item: Difference) -> _Row:
-    reference, candidate = item.places or (0, 1)
+def _row(places: tuple[int, int]) -> _Row:
+    reference, candidate = places
     second, third = (float(candidate == k) - float(reference == k) for k in (1, 2))
     return (1.0, second, third)
 
@@ -75,18 +76,26 @@ def _inverse(m: list[list[float]]) -> list[list[float]] | None:
     return [[cofactor(j, i) / determinant for j in range(3)] for i in range(3)]
 
 
-def _robust(differences: Sequence[Difference]) -> tuple[float, float] | None:
+def _robust(found: Differences) -> tuple[float, float] | None:
     """Estimate the places' effects so that one far launch can't move them; None without data.
 
     Each is the median of all that two triples say of it alone, the arms' effect taken out.
     """
-    by = {(i, j): [item.d for item in differences if item.places == (i, j)] for i, j in _PLACES}
+    ran = list(zip(found.d, found.ran, strict=True))
+    by = {at: [d for d, (_, places) in ran if places == at] for at in _PLACES}
 
     def effect(k: int, other: int) -> float | None:
-        found = [(a - b) / 2 for a in by[0, k] for b in by[k, 0]]
-        found += [a - b for a in by[0, other] for b in by[k, other]]
-        found += [a - b for a in by[other, k] for b in by[other, 0]]
+        found = [x / 2 for x in _apart(by[0, k], by[k, 0])]
+        found += _apart(by[0, other], by[k, other])
+        found += _apart(by[other, k], by[other, 0])
         return median(sorted(found)) if found else None
 
     second, third = effect(1, 2), effect(2, 1)
     return None if second is None or third is None else (second, third)
+
+
+def _apart(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Give all differences of two groups; of very many values that of their medians alone."""
+    if len(ours) * len(theirs) > MOST_SHIFTS:
+        return [median(sorted(ours)) - median(sorted(theirs))]
+    return [one - other for one in ours for other in theirs]

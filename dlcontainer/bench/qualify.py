@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from dlcontainer.bench import pairing, power, stats
 from dlcontainer.bench.analysis import Analysis
-from dlcontainer.bench.stats import Difference, Interval
+from dlcontainer.bench.stats import Differences, Interval
 
 LEVEL = 0.9
 _ALPHA = (1 - LEVEL) / 2
@@ -62,10 +62,13 @@ def _key(analysis: Analysis) -> tuple[str, ...]:
 
 def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
     declared = members[0].series.session.declared
-    pooled: list[Difference] = []
-    for item in members:
-        found = pairing.differences(declared.metric, item.pairs["control"])
-        pooled += [d._replace(number=len(pooled) + i) for i, d in enumerate(found, start=1)]
+    found = [pairing.differences(declared.metric, item.pairs["control"]) for item in members]
+    count = sum(map(len, found))
+    pooled = Differences(
+        range(1, count + 1),
+        chain.from_iterable(part.d for part in found),
+        [ran for part in found for ran in part.ran],
+    )
     fitted = stats.fit(pooled) if pooled else None
     known = fitted is not None and fitted.df > 0
     half = declared.margin / 2

@@ -7,9 +7,9 @@ degrees of freedom are n - 2. Triples have the model of `places`.
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import overload
 
 from dlcontainer.bench import student
 
@@ -21,10 +21,11 @@ SPENT: dict[tuple[tuple[int, ...], float], float] = {
 }
 
 # Hodges and Lehmann's shift takes the product of the two orders' numbers; above, their medians'.
-_MOST_SHIFTS = 1_000_000
+MOST_SHIFTS = 1_000_000
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
     """One pair: its number, d, and whether the candidate ran before the reference.
 
     In a triple `places` are the reference's and the candidate's, from 0.
@@ -34,6 +35,40 @@ class Difference(NamedTuple):
     d: float
     candidate_first: bool
     places: tuple[int, int] | None = None
+
+
+# Whether the candidate ran before the reference; in a triple also the places of both.
+Ran = tuple[bool, tuple[int, int] | None]
+
+
+class Differences(Sequence[Difference]):
+    """Many pairs as columns, for there may be a million: numbers, d, and how each pair ran."""
+
+    def __init__(self, numbers: Iterable[int], d: Iterable[float], ran: Sequence[Ran]) -> None:
+        self.numbers, self.d, self.ran = array("Q", numbers), array("d", d), ran
+
+    @classmethod
+    def of(cls, found: Sequence[Difference]) -> "Differences":
+        """Give pairs as columns."""
+        if isinstance(found, Differences):
+            return found
+        ran = [(item.candidate_first, item.places) for item in found]
+        return cls((item.number for item in found), (item.d for item in found), ran)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Difference: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Differences": ...
+    def __getitem__(self, index: int | slice) -> "Difference | Differences":
+        if isinstance(index, slice):
+            return Differences(self.numbers[index], self.d[index], self.ran[index])
+        first, places = self.ran[index]
+        return Difference(
+            number=self.numbers[index], d=self.d[index], candidate_first=first, places=places
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,23 +126,27 @@ def fit(differences: Sequence[Difference]) -> Fit:
     """
     if not differences:
         raise ValueError("no pairs")
-    numbers = array("Q", [item.number for item in differences])
-    after = [item.d for item in differences if not item.candidate_first]
-    before = [item.d for item in differences if item.candidate_first]
-    if not after or not before or len(differences) < 3:
-        d = array("d", [item.d for item in differences])
+    found = Differences.of(differences)
+    numbers, d, ran = found.numbers, found.d, found.ran
+    after = [x for x, (first, _) in zip(d, ran, strict=True) if not first]
+    before = [x for x, (first, _) in zip(d, ran, strict=True) if first]
+    if not after or not before or len(d) < 3:
         nan = math.nan
         return Fit(
             numbers=numbers, adjusted=d, mean=_mean(d), order_effect=nan, sd=nan, se=math.inf, df=0
         )
     order = (_mean(after) - _mean(before)) / 2
     mean = (_mean(after) + _mean(before)) / 2
-    df = len(differences) - 2
-    squares = [(item.d - mean + _signed(order, item)) ** 2 for item in differences]
+    df = len(d) - 2
+    squares = (
+        (x - mean + (order if first else -order)) ** 2 for x, (first, _) in zip(d, ran, strict=True)
+    )
     sd = math.sqrt(math.fsum(squares) / df)
     se = sd / 2 * math.sqrt(1 / len(after) + 1 / len(before))
     robust = _shift(after, before) / 2
-    adjusted = array("d", [item.d + _signed(robust, item) for item in differences])
+    adjusted = array(
+        "d", (x + (robust if first else -robust) for x, (first, _) in zip(d, ran, strict=True))
+    )
     return Fit(
         numbers=numbers, adjusted=adjusted, mean=mean, order_effect=order, sd=sd, se=se, df=df
     )
@@ -115,13 +154,9 @@ def fit(differences: Sequence[Difference]) -> Fit:
 
 def _shift(after: Sequence[float], before: Sequence[float]) -> float:
     """Give Hodges and Lehmann's shift between the two orders: the median of all differences."""
-    if len(after) * len(before) > _MOST_SHIFTS:
+    if len(after) * len(before) > MOST_SHIFTS:
         return median(sorted(after)) - median(sorted(before))
     return median(sorted(one - other for one in after for other in before))
-
-
-def _signed(order: float, item: Difference) -> float:
-    return order if item.candidate_first else -order
 
 
 def interval(fitted: Fit, level: float) -> Interval:
