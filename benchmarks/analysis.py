@@ -14,7 +14,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def session(pairs: int) -> Session:
     )
 
 
-def ranks(count: int, draw: random.Random) -> list[Json]:
+def ranks(count: int, draw: random.Random) -> list[Mapping[str, Json]]:
     """Give what so many ranks of a launch say."""
     return [
         {
@@ -68,7 +68,7 @@ def records(pairs: int, values: int, *, ranked: bool = False) -> Iterator[dict[s
     losses: list[Json] = [round(2.3 * 0.99**step, 5) for step in range(values // 2)] or [1.0]
     raw: dict[str, Json] = {"loss": losses, "steps_s": steps}
     if ranked:
-        raw = {"loss": [1.0], "ranks": ranks(values, draw)}
+        raw = {"loss": [1.0]}
     index, began = 0, datetime(2026, 1, 5, 9, tzinfo=UTC)
     for pair in stage:
         for position in (0, 1):
@@ -79,6 +79,7 @@ def records(pairs: int, values: int, *, ranked: bool = False) -> Iterator[dict[s
                 wall_s=draw.gauss(10, 0.1),
                 pair=pair.number, position=1 if position else 0,
                 order=pair.order, values=raw,
+                ranks=tuple(ranks(values, draw)) if ranked else (),
             )  # fmt: skip
             yield to_fields(sample)
             index += 1

@@ -32,8 +32,8 @@ _PLAIN = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 Cell = str | int | float
 
 
-# A launch of a matrix with its line, its cells by their columns.
-_Row = tuple[int, dict[str, Cell]]
+# A launch of a matrix with its line, its values by their columns.
+_Row = tuple[int, dict[str, object]]
 
 
 def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ()) -> None:
@@ -44,12 +44,12 @@ def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ())
     out.writerow([*FIRST, *map(_text, columns)])
     for series in sessions:
         for sample in series.samples:
-            cells = dict(_cells(sample))
-            row = [cells.get(name, "") for name in columns]
+            values = dict(_values(sample))
+            row = [_cell(values.get(name)) for name in columns]
             out.writerow([_text(str(series.path)), sample.line, series.seal, *row])
     for one, scale in matrices:
-        for line, cells in _rows(scale):
-            row = [cells.get(name, "") for name in columns]
+        for line, values in _rows(scale):
+            row = [_cell(values.get(name)) for name in columns]
             out.writerow([_text(str(one.path)), line, scale.seal, *row])
 
 
@@ -60,7 +60,7 @@ def _rows(scale: Scale) -> Iterator[_Row]:
 
 def _of_matrices(matrices: Sequence[tuple[Found, Scale]]) -> tuple[str, ...]:
     found = dict.fromkeys(
-        name for _, scale in matrices for _, cells in _rows(scale) for name in cells
+        name for _, scale in matrices for _, values in _rows(scale) for name in values
     )
     # By what they are of, each in its order: ranks do not all have the same.
     order = list(dict.fromkeys(name.partition(".")[0] for name in found))
@@ -70,29 +70,29 @@ def _of_matrices(matrices: Sequence[tuple[Found, Scale]]) -> tuple[str, ...]:
 def _columns(sessions: Sequence[Series]) -> tuple[str, ...]:
     # Plain fields first, in their order: what varies comes behind.
     found = dict.fromkeys(
-        name for series in sessions for sample in series.samples for name, _ in _cells(sample)
+        name for series in sessions for sample in series.samples for name, _ in _values(sample)
     )
     return tuple(
         sorted(found, key=lambda name: ("." in name, _NAMES.index(name.partition(".")[0])))
     )
 
 
-def _cells(sample: Sample) -> Iterator[tuple[str, Cell]]:
+def _values(sample: Sample) -> Iterator[tuple[str, object]]:
     for name in _NAMES:
         value = getattr(sample, name)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from _flat(name, value)
         else:
-            yield name, _cell(value)
+            yield name, value
 
 
-def _flat(name: str, values: Mapping[str, object]) -> Iterator[tuple[str, Cell]]:
+def _flat(name: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for key, value in values.items():
         way = f"{name}.{key}" if name else key
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from _flat(way, value)
         else:
-            yield way, _cell(value)
+            yield way, value
 
 
 def _cell(value: object) -> Cell:
@@ -100,13 +100,15 @@ def _cell(value: object) -> Cell:
         return _text(value)
     if value is None:
         return ""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    return _text(_PLAIN(value))
+    return _clean(_PLAIN(value))
 
 
-# Most texts are the same in every launch.
-@lru_cache(maxsize=1024)
-def _text(value: str) -> str:
+def _clean(value: str) -> str:
     clean = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
     return f"'{clean}" if _FORMULA.match(clean) else clean
+
+
+# Most texts are the same in every launch, but not the long ones.
+_text = lru_cache(maxsize=1024)(_clean)
