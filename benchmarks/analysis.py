@@ -6,7 +6,6 @@ its phases), and one line for each value, which no session has.
 """
 
 import argparse
-import gc
 import json
 import multiprocessing
 import random
@@ -115,7 +114,6 @@ def main() -> None:
         child.start()
         child.join()
         megabytes = path.stat().st_size / 1e6
-        gc.disable()  # as the command does
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         began, worked = time.perf_counter(), time.process_time()
         series = results.read(path)

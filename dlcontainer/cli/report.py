@@ -1,8 +1,5 @@
 """`dlcontainer report`: what samples say, as HTML, Markdown, CSV or JSON."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -68,8 +65,7 @@ def report(
         atomic.require(target)
     found = [findings.read(path) for path in files if findings.is_one(path)]
     others = {one.path for one in found}
-    with _no_search_for_cycles():
-        analyses = [analyse(results.read(path)) for path in files if path not in others]
+    analyses = [analyse(results.read(path)) for path in files if path not in others]
     if target is not None:
         templates = here().resources.template_folders()
         settled = reporting.page(analyses, found)
@@ -94,18 +90,6 @@ def report(
             f"{len(bad)} of {len(words)} verdicts are of --fail-on",
             why=", ".join(bad),
         )
-
-
-@contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Leave the collector off: all of what is read is kept, and searching it takes a tenth."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _slug(word: str) -> str:
