@@ -1,5 +1,6 @@
 """Looks: a session ends at the first that decides, and a report takes the same."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def counted(samples: tuple[Sample, ...], role: str) -> int:
+def counted(samples: Sequence[Sample], role: str) -> int:
     return sum(sample.role == role for sample in samples)
 
 

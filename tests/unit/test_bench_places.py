@@ -97,6 +97,18 @@ def test_places_leave_no_trace_in_whole_blocks() -> None:
     assert fitted.adjusted == pytest.approx([0.03] * 12)
 
 
+def test_very_many_triples_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = planted(240, 0.002, 5, (0.03, 0.01, 0.02))
+    every = places.fit(drawn)
+    monkeypatch.setattr(places, "MOST_SHIFTS", 10)
+    medians = places.fit(drawn)
+    assert every is not None
+    assert medians is not None
+    assert medians.mean == every.mean
+    assert medians.adjusted != every.adjusted
+    assert medians.adjusted == pytest.approx(every.adjusted, abs=0.001)
+
+
 def test_one_far_launch_does_not_move_the_ranks() -> None:
     drawn = planted(12, 0.002, 5, (0.0, 0.01, 0.01))
     far = [*drawn[:-1], replace(drawn[-1], d=0.9)]
