@@ -32,10 +32,12 @@ from tests.integration.world import Built, World
 pytestmark = pytest.mark.long
 
 # One thread: on shared cores two wait for each other, and a step scatters by tens of percent.
-TRAIN = ("--steps", "40", "--threads", "1", "--device", "cpu")
-# A share of each step. On shared cores a pair scatters by up to some 10 %; 8 pairs find this at
-# that scatter in more than 99 of 100 sessions, and the second look takes what is left.
-PLANTED = 0.3
+TRAIN = ("--steps", "120", "--threads", "1", "--device", "cpu")
+# A share of each step, and what it takes to find it on a machine that others work on: one pair
+# was seen to scatter by 30 % there. 8 pairs find it then in two of three sessions, the later looks
+# take the rest: 24 pairs find it in 99 of 100 at 40 %.
+PLANTED = 0.5
+LOOKS = ("--looks", "8,16,24")
 # What the container itself may cost beside it: the margin of EQUIVALENT.
 SLACK = 0.02
 
@@ -58,7 +60,7 @@ def test_training_with_nothing_planted(world: World, pytorch_image: Built, tmp_p
         # Bits and numbers are the same, always: one thread adds up in one order.
         assert refusing(found) == {}
         assert found.losses is not None
-        assert (found.losses.steps, found.losses.problem) == (45, "")
+        assert (found.losses.steps, found.losses.problem) == (125, "")
         return {"A/A": native_against_native(found.series).word, "A/B": found.verdict.word}
 
     # A/A is 1 by its making. A/B is not known to be: the container may truly cost something. But
@@ -78,14 +80,14 @@ def judged_slow(found: Analysis, word: str, ratio: float) -> None:
 
 
 # Without controls: their gate (99 %) refuses one healthy session in a hundred.
-LOOKS = (*TRAIN, "--looks", "8,16", "--controls", 0, "--seed", 7)
+KNOWN = (*TRAIN, *LOOKS, "--controls", 0, "--seed", 7)
 
 
 def test_a_container_whose_steps_are_slower_by_a_known_share(
     world: World, pytorch_image: Built, tmp_path: Path
 ) -> None:
     slow = planted_pytorch(world, tmp_path / "slow", slower_steps(PLANTED))
-    more = ("--recipe", "pytorch", *LOOKS)
+    more = ("--recipe", "pytorch", *KNOWN)
     found = bench(world, "train", slow, tmp_path / "slow.jsonl", *more)
     judged_slow(found, "SLOWER", 1 + PLANTED)
     assert found.verdict.difference is not None
@@ -99,7 +101,7 @@ def test_a_native_side_whose_steps_are_slower_by_a_known_share(
     (tmp_path / "planted/slower.py").write_text(slower_steps(PLANTED))
     pth = (packages, tmp_path / "planted", "import slower")
     side = environment_with(tmp_path / "side", *pth)
-    more = ("--native", side, *LOOKS)
+    more = ("--native", side, *KNOWN)
     found = bench(world, "train", pytorch_image.image, tmp_path / "x.jsonl", *more)
     judged_slow(found, "FASTER", 1 / (1 + PLANTED))
 
