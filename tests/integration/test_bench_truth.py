@@ -26,7 +26,7 @@ from tests.integration.truth import (
 from tests.integration.world import Built, World
 
 __all__ = ["user"]  # a fixture
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 
 # Seconds that are planted.
 IMPORT_S = 1.0

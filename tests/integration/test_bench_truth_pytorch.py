@@ -22,6 +22,7 @@ from tests.integration.planting import (
 from tests.integration.test_bench import environment_with, twin_packages
 from tests.integration.truth import (
     bench,
+    first_decided,
     native_against_native,
     ratio_is_covered,
     sessions_until_right,
@@ -29,13 +30,14 @@ from tests.integration.truth import (
 )
 from tests.integration.world import Built, World
 
-pytestmark = pytest.mark.long
+# On a busy machine a launch takes 10 s and more, and a wrong word is asked for twice again.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(5400)]
 
 # One thread: on shared cores two wait for each other, and a step scatters by tens of percent.
 TRAIN = ("--steps", "120", "--threads", "1", "--device", "cpu")
-# A share of each step, and what it takes to find it on a machine that others work on: one pair
-# was seen to scatter by 30 % there. 8 pairs find it then in two of three sessions, the later looks
-# take the rest: 24 pairs find it in 99 of 100 at 40 %.
+# A share of each step. On a machine that others work on a pair was seen to scatter by 24 to 47 %:
+# at 30 % two of three sessions find it with 8 pairs and nearly all with 16, at 40 % 98 of 100 with
+# 24. What no session of three finds, a machine this noisy hides.
 PLANTED = 0.5
 LOOKS = ("--looks", "8,16,24")
 # What the container itself may cost beside it: the margin of EQUIVALENT.
@@ -70,28 +72,32 @@ def test_training_with_nothing_planted(world: World, pytorch_image: Built, tmp_p
     assert was_right(said), said
 
 
-def judged_slow(found: Analysis, word: str, ratio: float) -> None:
-    # The gate must not see it: versions and builds are the same, and so are the losses.
-    assert refusing(found) == {}
-    assert found.losses is not None
-    assert found.losses.problem == ""
-    assert found.verdict.word == word, found.verdict
-    assert ratio_is_covered(found, ratio, SLACK), found.verdict
-
-
 # Without controls: their gate (99 %) refuses one healthy session in a hundred.
-KNOWN = (*TRAIN, *LOOKS, "--controls", 0, "--seed", 7)
+KNOWN = (*TRAIN, *LOOKS, "--controls", 0)
+
+
+def judged(world: World, image: Path, folder: Path, ratio: float, *more: object) -> str:
+    """Judge training whose ratio is known; give the verdict's word."""
+
+    def session(seed: int) -> Analysis:
+        output = folder / f"{seed}.jsonl"
+        found = bench(world, "train", image, output, *KNOWN, "--seed", seed, *more)
+        # The gate must not see it: versions and builds are the same, and so are the losses.
+        assert refusing(found) == {}
+        assert found.losses is not None
+        assert found.losses.problem == ""
+        assert ratio_is_covered(found, ratio, SLACK), found.verdict
+        return found
+
+    return first_decided(session).verdict.word
 
 
 def test_a_container_whose_steps_are_slower_by_a_known_share(
     world: World, pytorch_image: Built, tmp_path: Path
 ) -> None:
     slow = planted_pytorch(world, tmp_path / "slow", slower_steps(PLANTED))
-    more = ("--recipe", "pytorch", *KNOWN)
-    found = bench(world, "train", slow, tmp_path / "slow.jsonl", *more)
-    judged_slow(found, "SLOWER", 1 + PLANTED)
-    assert found.verdict.difference is not None
-    assert found.verdict.difference.ratio > 1.1
+    more = ("--recipe", "pytorch")
+    assert judged(world, slow, tmp_path, 1 + PLANTED, *more) == "SLOWER"
 
 
 def test_a_native_side_whose_steps_are_slower_by_a_known_share(
@@ -100,10 +106,9 @@ def test_a_native_side_whose_steps_are_slower_by_a_known_share(
     (tmp_path / "planted").mkdir()
     (tmp_path / "planted/slower.py").write_text(slower_steps(PLANTED))
     pth = (packages, tmp_path / "planted", "import slower")
-    side = environment_with(tmp_path / "side", *pth)
-    more = ("--native", side, *KNOWN)
-    found = bench(world, "train", pytorch_image.image, tmp_path / "x.jsonl", *more)
-    judged_slow(found, "FASTER", 1 / (1 + PLANTED))
+    more = ("--native", environment_with(tmp_path / "side", *pth))
+    image = pytorch_image.image
+    assert judged(world, image, tmp_path, 1 / (1 + PLANTED), *more) == "FASTER"
 
 
 @dataclass(frozen=True)
