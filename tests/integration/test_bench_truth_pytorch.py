@@ -4,6 +4,7 @@ What a container costs a training step nobody knows: that is measured. What is p
 so is that a side costs nothing against itself.
 """
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -178,6 +179,7 @@ def test_another_stack_on_one_side_is_named(
     more = ("--steps", 3, "--threads", 1, "--device", "cpu", "--pairs", 1, "--controls", 0)
     output = tmp_path / "x.jsonl"
     found = bench(world, "train", pytorch_image.image, output, *more, "--native", side)
+    shutil.rmtree(copy)  # hundreds of MB of its own
     if name == "nothing":
         assert (found.verdict.word, refusing(found)) == ("INCONCLUSIVE", {})
         return
