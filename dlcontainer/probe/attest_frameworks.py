@@ -45,20 +45,32 @@ def _torch(torch):
         "interop_threads": torch.get_num_interop_threads(),
         "isa_dispatch": _asked(lambda: torch.backends.cpu.get_cpu_capability()),
         "mkldnn": _asked(lambda: bool(torch.backends.mkldnn.is_available())),
+        # What it was built with may be switched off in the process.
+        "mkldnn_enabled": _asked(lambda: bool(torch._C._get_mkldnn_enabled())),
+        "precision": {"float32_matmul": _asked(lambda: torch.get_float32_matmul_precision())},
         "blas": None,
     }
-    for line in (_asked(torch.__config__.show) or "").splitlines():
-        text = line.strip("- ").strip()
-        if "BLAS_INFO=" in text:
-            found["blas"] = text.split("BLAS_INFO=")[1].split(",")[0]
-            found["build_settings"] = text
-        elif "MKL" in text and "blas_library" not in found and "Version" in text:
-            found["blas_library"] = text
+    found.update(_torch_libraries(_asked(torch.__config__.show) or ""))
     if _asked(torch.cuda.is_available):
         found["cudnn"] = _asked(torch.backends.cudnn.version)
         found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         found["driver"] = _driver()
         found["nccl"] = _asked(lambda: ".".join(map(str, torch.cuda.nccl.version())))
+    return found
+
+
+def _torch_libraries(shown):
+    """Read what PyTorch shows of how it was built, and of the libraries that it has within."""
+    found = {}
+    for line in shown.splitlines():
+        text = line.strip("- ").strip()
+        if "BLAS_INFO=" in text:
+            found["blas"] = text.split("BLAS_INFO=")[1].split(",")[0]
+            found["build_settings"] = text
+        elif "Math Kernel Library" in text:  # it asks the library itself, at run time
+            found["blas_library"] = text
+        elif "MKL-DNN" in text:
+            found["onednn"] = text
     return found
 
 

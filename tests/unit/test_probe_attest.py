@@ -157,3 +157,35 @@ def test_how_ranks_talk_is_attested(probe: Any, monkeypatch: pytest.MonkeyPatch)
     found = probe("attest").stack()["environment"]
     assert (found["NCCL_NET"], found["UCX_TLS"]) == ("IB", "rc")
     assert not {"SECRET_TOKEN", "NCCL_DEBUG_FILE"} & found.keys()
+
+
+def test_what_changes_speed_or_numbers_is_attested(
+    probe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MKL_ENABLE_INSTRUCTIONS", "OMP_WAIT_POLICY", "OPENBLAS_CORETYPE"):
+        monkeypatch.setenv(name, "x")
+        assert probe("attest").stack()["environment"][name] == "x"
+        assert comparable.weigh(f"environment.{name}") == "work"
+
+
+# `torch.__config__.show()` of PyTorch 2.13.0+cpu, shortened.
+SHOWN = """\
+PyTorch built with:
+  - GCC 13.3
+  - C++ Version: 202002
+  - Intel(R) oneAPI Math Kernel Library Version 2024.2-Product Build 20240605 for Intel(R) 64
+  - Intel(R) MKL-DNN v3.12.0 (Git Hash 80afa71049cd69a3df32adcccb623b12cd7baa22)
+  - LAPACK is enabled (usually provided by MKL)
+  - CPU capability usage: AVX512
+  - Build settings: BLAS_INFO=mkl, BUILD_TYPE=Release, USE_MKL=ON, USE_MKLDNN=ON,
+"""
+
+
+def test_pytorch_names_its_mkl_and_its_onednn(probe: Any) -> None:
+    ask = probe("attest_frameworks")._torch_libraries
+    found = ask(SHOWN)
+    assert found["blas"] == "mkl"
+    assert found["blas_library"].endswith("Version 2024.2-Product Build 20240605 for Intel(R) 64")
+    assert found["onednn"].startswith("Intel(R) MKL-DNN v3.12.0 ")
+    assert found["build_settings"].startswith("Build settings: BLAS_INFO=mkl")
+    assert ask("") == {}

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 0.17.3 at site frontera-rtx (x86_64)
-# plan: sha256:47173609a98cd9a5bf8b74d445ebaf2c7df867d431944edbeec63a3b4df8d8d4
+# plan: sha256:059483b7c21fc2f91306cb2ec67e28e30a5e0833615d2aee274dafe204180463
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

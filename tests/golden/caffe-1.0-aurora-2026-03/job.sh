@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:2f1edef17a37334cef475a46556e7d38dfbf7dcf596819a1ddee9c6d198c3a9f
+# plan: sha256:a9d7fc15bfb2106694c933ae9dd5e7efb7f702af0ccdeebc2efe868498f26f5c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

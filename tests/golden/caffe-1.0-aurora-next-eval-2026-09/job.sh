@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # caffe 1.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:f992b91867aa32c6c02383da95ee95e8059495833e2646099f2c3b38311452b2
+# plan: sha256:40fc861ae537f33d3af063a04390a4e75fa35bed5c30d760d3a0832eac0ec31e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

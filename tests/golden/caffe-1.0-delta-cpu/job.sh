@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # caffe 1.0 at site delta-cpu (x86_64)
-# plan: sha256:f9de284e69397d9361cc932f9b60451fc120bce8daae7f75963213b893238583
+# plan: sha256:fdce9cd2976e694417b6c42fa74a5b501e1a5a92b64a03e572379af27b4806d5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

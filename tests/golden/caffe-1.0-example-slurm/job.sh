@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # caffe 1.0 at site example-slurm (x86_64)
-# plan: sha256:d3a25ca6d7ba6f10f45b5ea39c45a13e89e3fa1af6a26f8137dfdb392eefd1b2
+# plan: sha256:421a22edf28f868fbcc1ec69a4ed4395d46ea1cc18b2c50d950cb637ad9bd705
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

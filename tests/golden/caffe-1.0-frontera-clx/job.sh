@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-clx (x86_64)
-# plan: sha256:7b56be3d2ee89fd7b48658b5caf3100c361e9447236018185c165c461defe38d
+# plan: sha256:66f066c43cc659ebdeb45612f0d9e33a4cec091d868607ab0e2163d0a1a47ec4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:ba193804d89c0c53cbe1e75e5af963c97660589ad26781f3698a9a0da4b300b0
+# plan: sha256:39ade969d18d80cbb383000c7ccf7e2791182cf844c7837e5d4a1769a08affcf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # caffe 1.0 at site jupiter (aarch64)
-# plan: sha256:fb426828bd692b4a13af84ecd2ff8dab09552d22db0b514de29f2d72d955dd9f
+# plan: sha256:465b01aad9fed1722ac082f44b1abc84648a934171536b6bcb8cd5fea26db7f2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # caffe 1.0 at site leonardo-booster (x86_64)
-# plan: sha256:db1b95226a5758e6546414401e33c958b2cc188ea4bc078c806976415aa5f7e8
+# plan: sha256:e5bbf5414ae43b86a781c8518216109f4b2abf7c8e6fea1ccb63c81c6a88faea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

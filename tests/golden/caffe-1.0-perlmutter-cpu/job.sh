@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:2fea581d85b1c92f3361d0515a65575614ca0d1116b043e45b0f20a6a0def3a9
+# plan: sha256:57904607455c56a565a638ba77aa0b9f78765c662769637d6487fd025716effd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

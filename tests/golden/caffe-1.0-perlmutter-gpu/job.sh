@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:dfe4e537e23916395ab549cdf13fb3e98aa661520fc2c56ccdc61ae4c59b93e9
+# plan: sha256:c68e894812ba1158007e70892096c037cd2e780fd221b630d2732f0736c359a5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-icx (x86_64)
-# plan: sha256:18bc60df43e150e4da993ef5dee71067ec3a878708ba2c269670e65e82f42e4b
+# plan: sha256:dd0c2f5eae97900d5938353ddced8db6166639a95d69eb0a48803b0ffe34cf47
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

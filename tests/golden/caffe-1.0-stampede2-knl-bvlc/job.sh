@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl (x86_64)
-# plan: sha256:d4ba1a9d6de72247e5439f8e36e5ffedbb71878c37134366fa65e845c48b6678
+# plan: sha256:be494924aaff6aacc74d827084a45765a88ce6ebe02efa785d46ff8a2e89d53e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-skx (x86_64)
-# plan: sha256:a4c8a21f62a9d8fb0210cf4dafd35f8516d69236382168ff0cdd5e57b048646d
+# plan: sha256:5d281353700754aee90eb87735bfb2ab4bafd4d2514882d7a72e3c4050b87abe
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

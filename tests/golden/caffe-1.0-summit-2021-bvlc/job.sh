@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2021 (ppc64le)
-# plan: sha256:e3093b620dabcf501a8ebf346e96be97a82fa86b50913b6b3e7953ca6a6f4b4b
+# plan: sha256:7fcd8a7c3c738d1e3b9acf0472e2545207ef7cc2309980e3012cb9a26929ba5f
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:e3093b620dabcf501a8ebf346e96be97a82fa86b50913b6b3e7953ca6a6f4b4b
+# plan: sha256:7fcd8a7c3c738d1e3b9acf0472e2545207ef7cc2309980e3012cb9a26929ba5f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

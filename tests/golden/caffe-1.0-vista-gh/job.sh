@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gh (aarch64)
-# plan: sha256:5bd7520364c468d0354842223d5b4efef87cf8d7fe37d92bd9e547dcdd9c3902
+# plan: sha256:876c4f2e347719366a5509e78ce42fdaa7a4c3127941dbfd11014f0463d2092c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

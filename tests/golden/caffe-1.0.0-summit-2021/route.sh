@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2021 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:6eed71df21f941c52cb008e1d5034e85735c6957081fc2e8fa0115adb2ec372c
+# plan: sha256:700773fb4b21d8d37369c8c15d8900d0f29d627849121632b89f99baba5ad90f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

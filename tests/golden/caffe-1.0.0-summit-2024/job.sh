@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2024 (ppc64le)
-# plan: sha256:71f949a1c348f87b3bfa952ac56cdebc6faee2e21a31092aabab4850e6676415
+# plan: sha256:bfaab2fcf1e5a4ec13a80f8f08be2a9c0932832b5561a13dd452e7fe0a8159ae
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

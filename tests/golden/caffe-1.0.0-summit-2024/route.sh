@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2024 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:71f949a1c348f87b3bfa952ac56cdebc6faee2e21a31092aabab4850e6676415
+# plan: sha256:bfaab2fcf1e5a4ec13a80f8f08be2a9c0932832b5561a13dd452e7fe0a8159ae
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

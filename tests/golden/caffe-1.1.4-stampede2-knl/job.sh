@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:b835376f1f2922aa6154d84bd20324f59e351de293b9ab3bb84fef2e8bfb8b0a
+# plan: sha256:2bda976fe91639696f68bdfe5a30ecfc87d64c2d70b88be16b7d888d8c1c7275
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # horovod 0.22.1 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:1dcb39bd336f3c7e3ceaafdcae3e40d9c5408c05236bf89dcf2bdbe1961eeea9
+# plan: sha256:e6a1a74f12f6372e3488f814d69021d300b15fbb074f7a71dcb86ee49636eb69
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:2cd38e1ef3b834ab2c78656276bbfa313f71595645b0663386f5e8f169c204b6
+# plan: sha256:79d759054212ffb6b017cdd934cecff35ad98ab2c1dcc8e7b118e145c3894b32
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl (x86_64)
-# plan: sha256:e8a7ea3e7cc0bf5c9035546a6da064495024bbe997b1cde5bc94b0c17f67f982
+# plan: sha256:72af29db51d72ea16d371859e5dd617b7f0effb21e5eb31f38eade887c44f3a6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:aca069c27054c2323c1b71dc60402db0a2484e18e8b2a75562fefd17d54a8cbe
+# plan: sha256:70b61bc86a9b44dd9d3eef5da898f24dbf1fc900269b862f1d958a61449307ec
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

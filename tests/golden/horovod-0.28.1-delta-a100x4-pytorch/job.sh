@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a100x4 (x86_64)
-# plan: sha256:7452d885debe1031ab91513ae964a38e86b3447412f6c5918be985eab0dbe135
+# plan: sha256:97cf8a1f6bc47d868c0a7f62967c36420d3ec548990449253d6e189ccaf3ea33
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

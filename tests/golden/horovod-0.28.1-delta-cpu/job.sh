@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-cpu (x86_64)
-# plan: sha256:9e93064b731184cf7980cdb4bc5c839052a5a76f30cb20ab6317534705b31f94
+# plan: sha256:311c7c478462a5d6be3add5a80d45f26916371b7751991a73919b2059290a75e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

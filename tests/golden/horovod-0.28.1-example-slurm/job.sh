@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:f7f3d76e5c7148eb756cfbb0b16e3a172ece008d9ab77bd4acc697ac8758f393
+# plan: sha256:ef1a86ed56b69a27e8d33bffa73255306bf1acec109580dc93af2757661c9a84
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:f7f3d76e5c7148eb756cfbb0b16e3a172ece008d9ab77bd4acc697ac8758f393
+# plan: sha256:ef1a86ed56b69a27e8d33bffa73255306bf1acec109580dc93af2757661c9a84
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

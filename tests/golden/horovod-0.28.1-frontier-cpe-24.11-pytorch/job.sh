@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:5f542cf49f8fa63bdb79cc4768ef75bd029efe9bda9a629403966d093df13046
+# plan: sha256:6bfbd9973e6b0f8dec496d77745998bc6af86c33bbd8be2f7467e0fcf498ca8c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

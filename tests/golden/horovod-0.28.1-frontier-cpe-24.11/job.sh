@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:bef2284f5f36cba3c33ee925d97c4302f7ca3af1e2ede25f999502a847e7ea99
+# plan: sha256:30d0bec5cbb54c909aac366fa50358482f4f492614b01002f6a30eec7d11f883
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:848da17256658d3fe481722ab5dbc25ac1bec3a3749be1cbdf2e62a9b7a1a045
+# plan: sha256:148ec095d62667a1ddd434955cb3b728391a48cc13db7f5ca890f3491c3631cc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:910c63f0d4bd34f86523adddb7d21e7902180ccaa39df7d6d95bb018ffe9ca99
+# plan: sha256:3539491e969484ce07488b3b34bb60ad338bac8f416b30fd444c388e94c30148
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:9cdc70ec79dbc361279a6d6f2dbce79dad4ec3258a8f4fa9e4b31ccf6d760873
+# plan: sha256:3945259dc685e7ebce5fef59d5fc7db83ffb3eaabcca75bf94f4dd2d6cea82ea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

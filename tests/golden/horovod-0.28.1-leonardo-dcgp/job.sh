@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # horovod 0.28.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:286fb3daa6e37849d535295f03749c53f690013dec959ea065417cd3d3b42b81
+# plan: sha256:1b238abecd834f9ec62bef8216c48bc5df90f6b144ecdcf4740d615103dc8333
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

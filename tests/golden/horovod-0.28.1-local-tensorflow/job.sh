@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:84f38483c608a4448848f3981e8e58338888124f23fa6f7687fa1c761f37d1d5
+# plan: sha256:2d440a0cd2b507365b6604c1178c59782667df740c6478c276944238198942a7
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:84f38483c608a4448848f3981e8e58338888124f23fa6f7687fa1c761f37d1d5
+# plan: sha256:2d440a0cd2b507365b6604c1178c59782667df740c6478c276944238198942a7
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:b0242224635c5dae5ac266338605db929af61f329507dac033581c0d5d6ced91
+# plan: sha256:a62553f7aaa85c422df0f0bdb1a98917a6d623ce2ebe840eb460248a96966eb1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

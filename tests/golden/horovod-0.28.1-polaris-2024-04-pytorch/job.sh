@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:ff1d24934bae6ae61ec099e719c87f278de731d55f21ddb1ee1dddd68fb48ba4
+# plan: sha256:fbf413b1feba2c28b35ec99e01a8b32f3ee45d812383decafddd86cfc6bf547d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:6215d1637f803145dbc286620593531527eddd3bf4e7887ecdda3ed610de48f3
+# plan: sha256:8caa1fd2a11e25e0a4ba630a0e8ab469d2e4c3f369dede64451b4955cdfc37be
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:b1076ea0808535cb4a7477e8250c9888327135679b50651239d7b28ce8298702
+# plan: sha256:eed1bb428fe1d0e4e2370b8e892a86aa20ab740cd1ed4eb6c0c9efc53a900c23
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

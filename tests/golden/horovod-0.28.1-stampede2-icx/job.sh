@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-icx (x86_64)
-# plan: sha256:c0ae2bbb8f703d98f6e59a248d823db75e5089bb59d6b4b1f2f1c9be56ab9a60
+# plan: sha256:4a040afd793e72c1c2cdd61b56e90654549496adedf54a96c25ca0d3bee1160d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:13f676fc679b09ac14b43060d29d7c58f9fc851f58558e32e575cc351bc7d608
+# plan: sha256:ed218c103d11e7fec50c8c1c316cc20f2762d07c6a294c20230d2724523acd1b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl (x86_64)
-# plan: sha256:51bb7b321bf0a08350ed7fcbdec809f2721eda71dc92f1c15eadadc1545973df
+# plan: sha256:aeb50dafae64f987b786db1696ea59e98a7e0553745f47121bad6645531b197b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

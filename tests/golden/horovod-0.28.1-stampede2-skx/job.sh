@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-skx (x86_64)
-# plan: sha256:6493a84cfb4a86f58eaf0ca3adc03af8a7d63938955bc6d4b1ada1b71c1d62c1
+# plan: sha256:5c8f26c03433532a1d3b84610c680efbed06cdae5b0c34f1c396023975df764a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:97b806768c36434e7fc38c68fe16349e4c845c43f3107def19490877acbc847d
+# plan: sha256:d5b160bc2e3e764fde7358f11b339b56750e0f255e61bdd9a92464caa30e9ba6
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:47071ab2ba396c1b7a66aac3c79c47801baef07eb1c33abb4881f0e2aea5c76d
+# plan: sha256:fbf4c74a05c6cbffe328c7a3de2ea413db1fd0e397e91433e9368ac5ef1c7abc
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

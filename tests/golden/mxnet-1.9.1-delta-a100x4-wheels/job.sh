@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:ae6ed010b8bb77e5100dc041430b1e854dd316ff298e5620fced7e2d3dfe2fa0
+# plan: sha256:7dba000f314d77004a9e3451d8696728eebbb043b8a3b949e4727a590eeef63b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:1f5d42193c523efa5c4e9411695f2b85e1106809c56aed97128d69a404c16e17
+# plan: sha256:40330128e9cc996fc1ca427920247e930272c81b831eacd322b40372e2c800fb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

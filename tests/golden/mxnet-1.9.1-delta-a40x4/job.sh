@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:362f7d0a11a437c215372971f2864c0ad1ebcf96753dcb343dc59b2830359049
+# plan: sha256:589ec0a814636899029a4d39ae31841975096469fd7c0a3b745c9f92a1917f8b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-cpu (x86_64)
-# plan: sha256:ebfa2d4f54cccd3ef426d9942b06d031b94faea61407a20f49a471ead2e35178
+# plan: sha256:7a458191c3980fa11f12100d5f1d219304d19d7e026326fb29e0a8440a6f0e8b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

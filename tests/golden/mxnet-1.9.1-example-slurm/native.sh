@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:d040ee7cb6328a274824e69192b874364399f2634e2416745ef8a678c63c0a70
+# plan: sha256:4f484ad2feaa4b8eb312c17db1d64c01338bb182ae006d85b5c0b2c3e96419e8
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

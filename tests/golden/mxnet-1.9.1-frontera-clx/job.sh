@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-clx (x86_64)
-# plan: sha256:1246e175933199e769ad88f86c606c7202f18f0f8e7af736a251677134abf0b1
+# plan: sha256:879ea97ca2de88f418409a77250ba4abc8b1ae9fbbc04ee100ca7c2b3aee67cf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:5c30e0a104f457af08378aa4ba9997f48975934cc0d5bbe486b8ababaa685942
+# plan: sha256:7ce0e1332f6dc6a480e182a1d3894eb4e50503597638ef12c9c978ed2dd50139
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

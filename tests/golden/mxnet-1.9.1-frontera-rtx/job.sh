@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:53e325e9b780353d3d2cd841fdd4a2c39c80f28e40b066fff3b08d9a599b11af
+# plan: sha256:c61b15603f995465872930dd658864322ad2383708a73382a00902015edd3908
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:27c7199fd327be388048d41de386059e178a089809303df3a31912a12d3fc337
+# plan: sha256:7d735b991b0940f609992ab9a6bd11b6bc3541c80ddaa30e76d1483fa3c1e605
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:e44fb58e675b92e0678ffa1daf8440ae6db736105b22c59a57b16246ab95e54f
+# plan: sha256:337efee84e0aa7245fbfdaf84540897f6f56c43e6e1a14176d52413cc6b8500e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:cfd8b23f60e46b6a6680a6817200fab1fae0489cd7228f44424a8d2e59a1c545
+# plan: sha256:187330c42cccd89be20d5bbb4e75b6fd8361407e8ad9223f0eb095a54e4ace50
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

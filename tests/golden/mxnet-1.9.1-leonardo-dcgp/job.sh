@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # mxnet 1.9.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:d14ffaaf6c747a4571204ebb89f58cc7139a31d2912615d656232fedd031e596
+# plan: sha256:dd67b191977f554a8964d39a0d403d37f81ce55fbbd302d49c3847354ebe75f4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:650ad203d6c5656e787f3094335a9390c6b1b475f30fa17e23dc69f09f3c50ae
+# plan: sha256:223832d0c426226a9fcb38293daa746f7a4b3ce4d8618498a06702075a1bcaaf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:e62b370626d6e95bc100aba1a2981a9f6faa3753456fbd26343646f11bbd31a3
+# plan: sha256:dacc99f7b83f468eaccf039f1fcc49d0c941b6c2d018dee8322a205a5087de26
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

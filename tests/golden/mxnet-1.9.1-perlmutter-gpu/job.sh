@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:0a43169a505188ba0df688546d5acf2f69f7b62da590cde2868eb53d5665c487
+# plan: sha256:95749408adcdcdd9db0f859322e3ea165134c266fadbe616144b311927ac3ef9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:8ee725b09e1e3ce4bc97fc2f1df3a429a3f2790bc24b2e9d27f13d70c2e0369f
+# plan: sha256:90594e6abfcbc41d3673f1d90e991018f02a0d4c6995820deb2f394988b7ced1
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:751c44b1a8f7edd9fa2f78ce16c9f6f2868bdce045a4831ea65494dfc9ada905
+# plan: sha256:2e0d79511ae1a2c11bddeddb69c261d9c62f5a95a8b26272776c3ce277bdf1f7
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

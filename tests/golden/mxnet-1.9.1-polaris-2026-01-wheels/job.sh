@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:69891009cf12bc8abe970fe11baf54ecbd0649bc612d70a5181c28a8acf92a05
+# plan: sha256:6599cf6abffd75b0db5e70308bccec435ac8ae9a6feaded1faef5b78242cc689
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:f7ed8e6435923082b932737df59478647d10e3116be2f9ba7829391541613633
+# plan: sha256:b219192e9f9d49a2fbd49d4c1b973ee0c54b47660f0c9465a7b8a1abb6824918
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:19253e23f4f868605e4e2994c2f664e1af482e70fa542751a2caccbb67ac316b
+# plan: sha256:425f87983856eec1f3f8c758a4cecb4e16b9431a22c41814fd1274ddccaba0cb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-icx (x86_64)
-# plan: sha256:1deca7354069dcd50adfb36c2726b0e1c515c3e9bc822df39b9f7f409615b34a
+# plan: sha256:b6b77c9c1836dfdffa52e7a490e6ffa8f6b03a1901accf05f02188ac6018fdb6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:356beb6a62ddf739272002c21e548450f02ddf90c70ddcc224b6eb22a0a0c899
+# plan: sha256:d8e2fa039f4b9592c1dbea58f457673a2cb9d0b2b835d888f402923437905b5a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:85b841164d5111040ed52bb93066011d0d59603bc54597a038619720023ca3a3
+# plan: sha256:2d0cf44d464188e1cf762b7495e7e7d81b2f0509c2c6349b86e0a3807deffe0f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:5f1eb34f3ca2124bf4ffaee1e318ffb449fb0aa106ffc66e0e538e424167b446
+# plan: sha256:8e235962d5ef7c1b084648b0f5cbcbd30370ce344c5f11033370b04d5ebc7e16
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-skx (x86_64)
-# plan: sha256:1a35b9aee8c49bae36db48eabe484ceab67db3a548de92703bcf633d491e54bd
+# plan: sha256:1b2c196f66f7dd9d95083fa982c4b434598bf35fee2eb2775796a2a4fb607d66
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2021 (ppc64le)
-# plan: sha256:01d0fce65ee48fd24df8cb79b7e88be0c8dc17054c148f60a18566648b28592c
+# plan: sha256:823b262582f0b805bf27f30bdf0052a2b106620ce23094bd148e75a5617aa04f
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

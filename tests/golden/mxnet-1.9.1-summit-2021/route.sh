@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2021 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:01d0fce65ee48fd24df8cb79b7e88be0c8dc17054c148f60a18566648b28592c
+# plan: sha256:823b262582f0b805bf27f30bdf0052a2b106620ce23094bd148e75a5617aa04f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:acc1bed84f72c2ba32461bae086f056dfba480e65d3ba46c3f3107e52b744f9b
+# plan: sha256:159b0259701d5574f18f334a0d3e54d846fa5112998384d973155831c5faa690
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

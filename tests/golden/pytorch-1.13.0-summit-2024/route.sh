@@ -2,7 +2,7 @@
 # pytorch 1.13.0 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:51ad942549cfc53cc1e15a3e7a92065402054d680cc1a14db515da403d05f285
+# plan: sha256:d50e6b7c955395f01c143c9b1490d94b75a3f295e3f770656d25bc9433d61df2
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

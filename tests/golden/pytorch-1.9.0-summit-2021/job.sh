@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:3a61c77cba62931aa9647a70b43246f2583b075bc028c93535352bf168336bb6
+# plan: sha256:9a413e902e0401e85e91e2ebb2fcaf4c0d4045dcc31fae8128664b812401189e
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # pytorch 1.9.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:3a61c77cba62931aa9647a70b43246f2583b075bc028c93535352bf168336bb6
+# plan: sha256:9a413e902e0401e85e91e2ebb2fcaf4c0d4045dcc31fae8128664b812401189e
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:4c6cdbf36975588807162bc39eee984dc0fd1366ab98c355ea08c20e309ed3ac
+# plan: sha256:e76af05faa935debfea50360ac2f8d6e30dee30577ff5c55f6398965f3ccbbda
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

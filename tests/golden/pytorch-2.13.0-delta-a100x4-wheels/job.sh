@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x4 (x86_64)
-# plan: sha256:d1abb317dc054f130facb14a4f653c066ace1d4658234cfa372c5a87a9ecf22d
+# plan: sha256:d7ac95c9f0d145e04b4250b947f11a1b92920f781fd8821b5e25623baffbe965
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

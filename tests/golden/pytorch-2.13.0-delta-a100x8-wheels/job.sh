@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:ca60a340c7c794c3bb0b5de3948eabf6c93ebfc53f381a7513843308e8fb8b0d
+# plan: sha256:0672ed77dfabd2ddf7e3bc3f2de4d087f5faad5933387c2eb8a32b04f08c1165
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:5d09db7062b266b7e364ae285d3b04d149040e47f6ea34dba7c2ec2dc854772a
+# plan: sha256:a1020714df9602c121464a31f0001b886ee93d62a5763da9b74dd87e8dc826e9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

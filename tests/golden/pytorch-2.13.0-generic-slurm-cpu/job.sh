@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:d8acccfbfacfb0bec7e818a464247546588b83d42bbc8cdfe95ea3440f83df05
+# plan: sha256:d0fd4d4e55a085e8b6e4508deee422482c94bc6da7cff4f711264faec2caaf66
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:e8bcc0b4a8e02ec8b02804ba6ed09514edd87837e7fce71eb6812cecc7d238db
+# plan: sha256:85297177892421a7624436cc6f818a32e695adf89cdb2dc653c2fa149225edc0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

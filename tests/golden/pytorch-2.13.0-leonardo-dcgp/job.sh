@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:1fec6e425f211a04764ea7346d2236b28462ab58c7925f9f881774b2735af354
+# plan: sha256:4dcb5fa2665eb4ff8f0c55165c8286afef664365c4251b9fde18e7d6e1381f26
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

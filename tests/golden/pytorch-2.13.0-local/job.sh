@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:bb95ce6754702b5dfd6b6efe1ec7c2ac4bcfb270710ed647da9c385c8d946e22
+# plan: sha256:9a479fd3aed5eaee6959430b7e0406d4e2624968fc68c40dc0efef1abb2fbe8d
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:e3cecf7f83cc6f4e98d03d8904f17245f41c5a7fa19f49fdf30930415b919a42
+# plan: sha256:936896ec320ed548ef0a3dc8804bcba0357966f2495a424c5ecb96360c613cb6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

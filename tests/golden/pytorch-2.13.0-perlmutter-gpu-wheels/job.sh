@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:95ffacb503a0026f79538f28cfad49c5ddc35c8fa94c241ebd99d70be51cc209
+# plan: sha256:0fafd2f03d57a41dfe7ca72f7306b176a9e030d246f00e2b3cbeae4986c0449e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

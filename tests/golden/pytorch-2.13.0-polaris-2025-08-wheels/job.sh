@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:05ed0532fc55f06cbb71477b8740b054ec7ad98d17267e42675aa9c1b536cad9
+# plan: sha256:bd85a9283a26469d47dce5d27f593991f8bedf4e98601d601aa45df8795c36d8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:7c079cb8156403e1e22277085b0ffdc10c1156f7f8f0ee4a98f97d21a67e2e9b
+# plan: sha256:1b7677625629c3a5de710af5fbd49ed347aabee44afe4956cbaf92ec38153524
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-icx (x86_64)
-# plan: sha256:db18945ca253051f41a6d628e9066d9060cdaa0950caaef21cb32f8529a6b33b
+# plan: sha256:04e0ab1f1ea7ea85d8edb954125b954439cd15a576d248d686ad7663d4109353
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:a9904be713a1097636401da6a28dbb510617c4f2f44875e2c36cd08a18126b42
+# plan: sha256:7d93f440b5ad5f984607ab6304fd46ce0c61e279bfdd94af9a4293c0fdb940e7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

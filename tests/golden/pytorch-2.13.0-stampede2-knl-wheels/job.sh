@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:3e03ad5750bc7269007263063c77e3b44ed11c46e559f6a43353d602ffb62da0
+# plan: sha256:22a332e17ee9fbedc7cf94d5737e7781c7abd7322f1dae03e78902e1112a36ed
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:41e694d46a0e067256900a0a27c28fc8496b9ae62d541056a161dc9102f1484d
+# plan: sha256:5afeb2215c167bd313d83b90eb88d7c821253b9d7f1674d9de2a3f059516ef56
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

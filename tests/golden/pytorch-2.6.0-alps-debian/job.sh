@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.6.0 at site alps (aarch64)
-# plan: sha256:f3e4c3299aa7bea4019fbc2fe735a922970aae3aa23f7ec8ff5bcb1b1dc864c0
+# plan: sha256:041f00c6309536eda3560cdbe9e535b3d11b09652660ede0e80eec92f159dead
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.6.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:bbb34c32b530b05e2a851296b5bc78ad407adeda3780a406df157e9c230af6fb
+# plan: sha256:3c5f42378769223ce4a14e3bd2dedec3bddee5ceb0d13e4798ff78382765a1f4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:994f883c18a4ef6a04dce8b08500574983e897fcdc0ab2706e55cd439f3e694d
+# plan: sha256:ac0085192ffc5c6682f4edf24ac169856666c47d3126574638a49d008511a7b4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:1f87f679a869599531fa785a3bb0fd744bfb6b67670990a29f930d43b2375fc4
+# plan: sha256:9c3b56946fcbbd1f8c03dcea956551c4596d3c9f8bf1bda8e8c3a5c3a03ef1bc
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

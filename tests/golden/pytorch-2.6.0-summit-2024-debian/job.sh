@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:988e54bfe8a16a5d3ad683c91e23b7c25b5098fa6f9321f8c93780186fe5cf3a
+# plan: sha256:f278fd964f5613fad7a06f00632e65287ae6ce4bcb538d2bf8f1602b046d9eba
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

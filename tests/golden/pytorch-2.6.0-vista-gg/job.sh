@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gg (aarch64)
-# plan: sha256:04607f93fda5f7455eeb32b18ddd036d74ff8502b89476f28c83d95201a8ce57
+# plan: sha256:e0e10e183552b60d31d22fce5133751b8f64186ef2e5ab03c6b9e5aa33aab530
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:9465de9b3b4398f30c0c94408740c69ddd8f8a2585c46cf31af3a56419f916f7
+# plan: sha256:539ac33d58eb65ee23e566f2f55c85089a7d78383824b6664f2cb76c4fa2f328
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:b57f76a7e1da093a49667be074fafa4144979de5b001aba47bffff57bce48969
+# plan: sha256:99b2a409d9f004c4999d77eabb52da30ae0f8f3c1520e2a2799b2e6b0198a26d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

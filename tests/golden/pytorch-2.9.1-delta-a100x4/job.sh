@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:f4b4d02fa43742c3efa83e7def183983d7bb0ce3edbce0b43261fe3700edf834
+# plan: sha256:e7f40efdf08c742c04722230120e3077070a2c75d1a3df30bca02088a5c80a77
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

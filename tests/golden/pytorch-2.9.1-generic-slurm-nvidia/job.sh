@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:aef6d68dd798b3e01942b01a838627fdd2c376fc260465ef6cbdf9429ab834c6
+# plan: sha256:a65cca0506688f146d61f21ac7c4eee147a846bace645a238bc8bc5fba1e74f9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

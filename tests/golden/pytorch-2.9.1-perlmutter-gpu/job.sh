@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:8185d946321007975665924f2a351ae7323829f00366e9822ea3c3a7abe443e7
+# plan: sha256:f4f4bd9726ccfa5ff8be2fb3875df803eeca8d1f2946b607862bc0e59ebe433f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

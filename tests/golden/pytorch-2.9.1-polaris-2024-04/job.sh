@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:10f800c2d68d99189f07bd19811e9bfd6fd000a4a0d90bd0eecf72fce6e52a18
+# plan: sha256:28ca7ad17473631d0480d34ce320db6d90815af161ce3e8d4c753cd853320176
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

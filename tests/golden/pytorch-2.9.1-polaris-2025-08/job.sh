@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:80ef439e1dfcf9b76f86e8009141e3a19b1f74f85335513a89083c50f0ceed46
+# plan: sha256:40179633bbb6b8329e0826edcd7154d92d63c7ce27e3e1f17b162d9c5da2881c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:e94339cb4f38bf5d0045258a32cf469cc2f3794020422b4457ffb78b1e0f1d19
+# plan: sha256:7c80643d4f4bf74a957ebf0fb16ab3ef2422bc7dd53830a2c6bd902e7197be2f
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

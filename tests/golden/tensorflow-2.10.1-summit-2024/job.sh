@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.10.1 at site summit-2024 (ppc64le)
-# plan: sha256:fba58b6b9685d0cc8c5a2312f58bd7c786d052dde0d9711e01558df427b051c1
+# plan: sha256:6d75824a2b146e3c64ad272e8ae46758e0ad388bdff9d607e763000032f1f27c
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # tensorflow 2.10.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:fba58b6b9685d0cc8c5a2312f58bd7c786d052dde0d9711e01558df427b051c1
+# plan: sha256:6d75824a2b146e3c64ad272e8ae46758e0ad388bdff9d607e763000032f1f27c
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

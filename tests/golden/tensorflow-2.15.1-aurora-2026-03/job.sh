@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:5f37ac3c30bde104670fd7b518180b69c9604a3d07e4ff40caea44df44018d07
+# plan: sha256:46e2c9b35018f6236db5272786939773670470b79288473e0939da2f01901432
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # tensorflow 2.17.0 at site jupiter (aarch64)
-# plan: sha256:57269ef637d4e0871b403bd70d6bebf9998ef61f53992dae57fb58cb23b363b3
+# plan: sha256:e1359102be067aa6bfb7101c78203b902d6a40aaab9e7b8c31bc83fe27af472e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x8 (x86_64)
-# plan: sha256:5846b2167b5ab7d0563e7035408092d3eb8a3a8e0664b7a4646c3834612c92f6
+# plan: sha256:d7c310e3314a24981721479ffb7b6cd5c01853dcc87f64d74099e8eafe591809
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a40x4 (x86_64)
-# plan: sha256:bf175d931dbf8271ba86f3b94c1faa896a81fb71b7962249f6ef115b7186ab29
+# plan: sha256:aac192cf0ef9b8a2d48e898f9424bc291e19abf278b8431c716eeae4619e198e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

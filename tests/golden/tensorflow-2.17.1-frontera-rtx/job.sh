@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.1 at site frontera-rtx (x86_64)
-# plan: sha256:ff654bf05f52650a9ab4f02831e0beb24bd527060d4988c869618ff0e0944f6f
+# plan: sha256:3800b4480a9ec25f89a5e43bb34078ffcee9efc524c859d1efbccbf43d196a64
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

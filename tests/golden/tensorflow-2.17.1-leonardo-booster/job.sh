@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.17.1 at site leonardo-booster (x86_64)
-# plan: sha256:25d3d3c1c7ce07856de06b08e763f88e693e1f48fc091f68bfd65c7ae7bc4434
+# plan: sha256:602e42cd55356786d4572522bb219050c32f7a889a0013687c73cfe85357cc71
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.17.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:9d018264bc53e382fa0108067129ce80a687e14ae0ff859afbf9d4fa4a4ceb51
+# plan: sha256:04580ef8d0f7ed2563bc9485ad1165d9dc3746c78b3e70307548bab21bb90d77
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:ff417bb6d646eed3568fa42b8f609dbcdc3753e07fde54a5f7ed6d4358df2822
+# plan: sha256:8ad1a96ceba7bcda5a5efff5536b0f1386c809053f1e594990deab4decf9b6c1
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.18.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:db8835bfe806b96f0adccf19fda23f1d3fbbc01968f89de21824e1abc1cfe043
+# plan: sha256:9894eaeb22887731568c1d53e5bab619ae381856d011cbdf26a1eae256b2a751
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:e4368a70319941f8bf308964a4627425be81b9973d9238aba1c86649f3204326
+# plan: sha256:9f5feaf012af9facd380c31bcc80d247124dae9a1c6478ddc4711781e505b7eb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

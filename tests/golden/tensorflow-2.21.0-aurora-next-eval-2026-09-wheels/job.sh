@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:4bd5d5ed12726dd6a4a79dabc14458559e7069e110a4dca3ff30b17adedf1592
+# plan: sha256:da2d6a9a7bcc6b183218b4af3e00d7257a13f3bd6d7cc2dd8d01771946e43a0d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

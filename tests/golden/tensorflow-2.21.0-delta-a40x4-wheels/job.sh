@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a40x4 (x86_64)
-# plan: sha256:519c261e07991f6f154e6289040cef60b49f0051910c27bffcd785352db12aea
+# plan: sha256:43e639e2877821e6edb0515e625632890092ea9c21c7e81b3d3390e63c349c39
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-cpu (x86_64)
-# plan: sha256:05092cb0304f6f05be04b48d865cce121556acaf93fc2506b5819c70a95d96cb
+# plan: sha256:d4114c24674725b355370ce8cc095ea3547eee7973fdbb98c271180ff25c16a6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

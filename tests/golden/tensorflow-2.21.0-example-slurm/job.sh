@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # tensorflow 2.21.0 at site example-slurm (x86_64)
-# plan: sha256:86bdaee766d36540c5f262c25dbaef1ec8be282d48c79e7a3310a15d2cbe6675
+# plan: sha256:71d22354c4eb29b1c446928b908c0146b986d16528bdf49bc5f26d0cc980be2f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

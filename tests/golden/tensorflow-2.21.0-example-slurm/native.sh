@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:86bdaee766d36540c5f262c25dbaef1ec8be282d48c79e7a3310a15d2cbe6675
+# plan: sha256:71d22354c4eb29b1c446928b908c0146b986d16528bdf49bc5f26d0cc980be2f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

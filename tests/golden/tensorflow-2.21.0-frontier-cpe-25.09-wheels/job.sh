@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:1d15bcfff194e1cbf3643c59315c4713982309fc71e1bcfa57095f3013536075
+# plan: sha256:99124651d3f090ae5f8350c6882300171174ccbf23ce09bd8b39c9e3725b5d6f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

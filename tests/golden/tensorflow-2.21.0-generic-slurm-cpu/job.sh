@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:afc2be22e884e01bc704f177e05edeacb9be8072748561aefa314cb93aa43d2d
+# plan: sha256:b38c4e0446ddd18a9eca5baa28ca0613a8aada010c9d667f80de8317036021ee
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:45dd398f11fba069a1660ecc493766697ba282d02f3ad777a6af82e2529cf67e
+# plan: sha256:d02c9ff55087a381c9bbf1f1175d3f680e585de06186af8e70534c245f47e655
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.21.0 at site leonardo-booster (x86_64)
-# plan: sha256:fcbaaa77bf5736e880acc45f1021ec1e00e1bc31e595294f1ccc679996256d09
+# plan: sha256:a36eff322272f9ab512a6fe01d1f0f051938d50662441058fb76d0b3df917a84
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # tensorflow 2.21.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:10c52d956f3e3f0fe50b28071e0c56c7b5300bcfe856f0551dc9bae5eeed9cfa
+# plan: sha256:d39c7e34ec82e220a1953283b411796da3f5c6b2f6a8f4586be58bf8a3a07330
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

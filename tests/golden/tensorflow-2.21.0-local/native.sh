@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:0947432c63464d0757ae0a1af37b32a79a276837afb6352c79ca38b6a630d7e5
+# plan: sha256:af342dcb70f0c46bb91fd6d62a2b6e71087fed54954b8d0253dca0b752881bcf
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

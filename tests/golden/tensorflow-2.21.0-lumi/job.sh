@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # tensorflow 2.21.0 at site lumi (x86_64)
-# plan: sha256:bcbc450076e48fa0bd284d1143c1f643020f1a83f5e53b827c243b2d0e1997c8
+# plan: sha256:217f5ca4dabe0d62a01e7f872fd218f5db087810a16397ed3a6ecf2b3e15533b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:48899aa13682c346f6842f808e378807058c4395d1375cb5e96f18c0b8704bd6
+# plan: sha256:45a1f1ad88e34bed1c740c87e0e8db7b4e7bb309973c92337be21080e8214d69
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

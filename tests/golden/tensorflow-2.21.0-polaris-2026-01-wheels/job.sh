@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:fc34a65dedea0fde40dcb173a57d370afb821c5126f7efcaec4f649c57646bc5
+# plan: sha256:4932cbdbd0df3aa2f4c8e092049d005be732056d8645e7661068cfba78c0a064
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:c1c83c376365933b8e41f84d19ca990f2b5e2f16a149e3ee3c76c1de33b0a1aa
+# plan: sha256:4d7a70bf6ecd13b161f4a66a3e699e3275978dfc683a46cf8e461e5a2396f789
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-icx (x86_64)
-# plan: sha256:6f6a0acee2614a06fd8076b7470fef3e18264d4ae63f80dba7626ec441bb7dd2
+# plan: sha256:6d65fe90847525f1c79e9a11f247e061211ee46cf3f7731620a1da2a6854d374
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:de1ea6d770e0172be68915ce9a0f2474d8ad708ce3dfdce1e0f77818b53bcc88
+# plan: sha256:b1ffa0c87f13192fc57aca10f879a8ac6c79aebf9530dcf472e1d59988f8a856
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:cad60d42b06a59c86a7cd9d026560edc5d86c995f9aa6309a6c053edbd4f9088
+# plan: sha256:6f45d1514999a6ec68c0bd9f3b396a6e7d69ad6cddee2856025cc74e89ac64bb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

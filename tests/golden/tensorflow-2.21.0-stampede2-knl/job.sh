@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:c4d517c8da7f2c8516a0ea41b4ecd2100f23ad60b7c2a03825004aee0b691120
+# plan: sha256:e68bb98d8a1db9abd18f6df0d72436573b92484d6a4ee3016d810ddf1e8819c2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

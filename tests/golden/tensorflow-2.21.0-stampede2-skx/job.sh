@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-skx (x86_64)
-# plan: sha256:4ec053d3d6c492f01dd58c5eae114e4ac02fdbb572799ca9c0ba3ecc005d37dd
+# plan: sha256:7c890b81f6b4486eb485309284dd2cedb2024fe4268b4ceb52e509b656db10f2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.
