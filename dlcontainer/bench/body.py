@@ -155,4 +155,6 @@ def _standing(standing: Standing) -> dict[str, object]:
         "interval": _interval(standing.interval),
         "half_margin": standing.margin / 2,
         "more_pairs": standing.more,
+        "planned_pairs": standing.planned,
+        "smallest_margin": standing.supported,
     }

@@ -66,6 +66,21 @@ def _ready(analysis: Analysis) -> Iterator[str]:
 
 
 def _standing(standing: Standing) -> str:
+    return _qualified(standing) + _supported(standing)
+
+
+def _supported(standing: Standing) -> str:
+    if standing.supported is None or standing.sd is None:
+        return ""
+    return (
+        f" With their scatter ({wording.scatter(standing.sd)} a pair) the smallest margin that "
+        f"{counted(standing.planned, 'pair')} support is {wording.percent(standing.supported)}: "
+        "nine such sessions of ten end EQUIVALENT within it where the truth is half a percent, or "
+        "a quarter of it."
+    )
+
+
+def _qualified(standing: Standing) -> str:
     name = f"The site {standing.site or 'of this session'} ({standing.node or 'unknown nodes'})"
     pooled = f"A/A pooled over {counted(standing.sessions, 'session')}, "
     pooled += counted(standing.pairs, "pair")

@@ -8,6 +8,7 @@ LARGEST_PLAN = 10_000
 FEWEST = 8
 BLOCK = 4  # pairs come in blocks, in which the orders are balanced
 POWER = 0.9
+_MARGIN_STEP = 1e-4
 _NODES = 400  # even: Simpson's rule
 _WIDTH = 9.0  # in standard deviations of the sample's sd
 
@@ -39,13 +40,13 @@ def pairs_needed(
 ) -> int | None:
     """Give the pairs for a power of 0.9, never fewer than 8; None above 10,000.
 
-    For equivalence at a true +0.5 % (a quarter of the margin where that is less), because nothing
-    is ever exactly equal; else for a true difference of one margin. `truth` is another log-ratio
-    for equivalence: 0 for a side against itself.
+    For equivalence at a true +0.5 % (a quarter of the margin where that is less); else for a true
+    difference of one margin. `truth` is another log-ratio for equivalence: 0 for a side against
+    itself.
     """
     if not sd > 0:
         return FEWEST
-    apart = min(math.log1p(0.005), math.log1p(margin) / 4) if truth is None else truth
+    apart = _small(margin) if truth is None else truth
 
     def enough(n: int) -> bool:
         if equivalence:
@@ -61,6 +62,26 @@ def pairs_needed(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def smallest_margin(n: int, sd: float, alpha: float) -> float | None:
+    """Give the smallest margin for which n pairs have a power of 0.9 to end EQUIVALENT.
+
+    At the true difference that `pairs_needed` plans for; None above 100 %.
+    """
+    low, high = 0.0, 1.0
+    if not sd > 0 or equivalent(n, sd, high, alpha, _small(high)) < POWER:
+        return None
+    while high - low > _MARGIN_STEP:
+        middle = (low + high) / 2
+        enough = equivalent(n, sd, middle, alpha, _small(middle)) >= POWER
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _small(margin: float) -> float:
+    # Nothing is ever exactly equal.
+    return min(math.log1p(0.005), math.log1p(margin) / 4)
 
 
 def _scales(df: int) -> list[tuple[float, float]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 
-from dlcontainer.bench import pairing, power, stats
+from dlcontainer.bench import looks, pairing, power, stats
 from dlcontainer.bench.analysis import Analysis
 from dlcontainer.bench.stats import Differences, Interval
 
@@ -17,6 +17,8 @@ class Standing:
     """What a site's controls show: qualified where their interval lies inside half the margin.
 
     `more` is how many further A/A pairs would do at a power of 0.9, None where too many to say.
+    `supported` is the smallest margin within which sessions of `planned` pairs and this scatter can
+    be expected to end EQUIVALENT; None where no equivalence is judged, and above 100 %.
     """
 
     site: str
@@ -28,6 +30,8 @@ class Standing:
     sd: float | None
     interval: Interval | None
     more: int | None
+    planned: int
+    supported: float | None
 
     @property
     def is_qualified(self) -> bool:
@@ -76,7 +80,14 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
     if fitted is not None and known:
         needed = power.pairs_needed(fitted.sd, half, _ALPHA, equivalence=True, truth=0.0)
         more = None if needed is None else max(power.BLOCK, needed - fitted.n)
+    longest = max((item.series for item in members), key=lambda series: series.looks[-1])
+    planned, rules = longest.looks[-1], looks.rules(longest)
+    supported = None
+    if fitted is not None and known and rules.equivalence:
+        supported = power.smallest_margin(planned, fitted.sd, rules.alpha)
     return Standing(
+        planned=planned,
+        supported=supported,
         site=declared.site,
         node=key[1],
         metric=declared.metric,

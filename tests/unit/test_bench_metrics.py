@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlcontainer.bench import body, report, results, stats
+from dlcontainer.bench import body, power, report, results, stats
 from dlcontainer.bench.analysis import Analysis, analyse
 from dlcontainer.bench.notes import notes
 from dlcontainer.bench.qualify import standings
@@ -132,6 +132,10 @@ def test_a_site_is_qualified_over_sessions(tmp_path: Path) -> None:
     assert {(s.sessions, s.pairs, s.is_qualified) for s in pooled.values()} == {(8, 64, True)}
     assert any("is qualified: A/A pooled over 8" in n for n in notes(one, pooled[one.series.seal]))
     assert any("is not qualified: A/A pooled over 1" in n for n in notes(one, alone))
+    margin = pooled[one.series.seal].supported
+    assert margin is not None
+    assert power.equivalent(alone.planned, 0.02, margin, 0.05, 0.0) > power.POWER
+    assert any(f"support is {100 * margin:.2g} %" in n for n in notes(one, pooled[one.series.seal]))
 
 
 def test_other_sites_nodes_and_work_are_not_pooled(tmp_path: Path) -> None:

@@ -223,6 +223,23 @@ def test_the_power_of_a_difference_is_statsmodels() -> None:
     assert ours < wanted
 
 
+@pytest.mark.parametrize("sd", [0.01, 0.03, 0.08])
+def test_the_smallest_margin_is_what_so_many_pairs_are_needed_for(sd: float) -> None:
+    for n in (8, 32):
+        margin = power.smallest_margin(n, sd, 0.019)
+        assert margin is not None
+        needed = power.pairs_needed(sd, margin, 0.019, equivalence=True)
+        more = power.pairs_needed(sd, margin * 0.98, 0.019, equivalence=True)
+        assert needed is not None
+        assert more is not None
+        assert needed <= n < more
+
+
+def test_no_margin_is_supported_by_chaos() -> None:
+    assert power.smallest_margin(8, 2.0, 0.019) is None
+    assert power.smallest_margin(2, 0.01, 0.019) is None
+
+
 def test_pairs_needed() -> None:
     def needed(sd: float, *, equivalence: bool = True) -> int | None:
         return power.pairs_needed(sd, 0.02, 0.05, equivalence=equivalence)
