@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Install what the tests and the demo use beside the engine: MPI, module systems, qemu, a browser.
+"""Install what the tests and the demo use beside the engine: MPI, Slurm, modules, qemu, a browser.
 
 As root or with passwordless sudo; else it names the line to type: what needs it is then skipped.
 A registry is only unpacked, for which nobody need be root. Names of packages: only these.
@@ -35,6 +35,10 @@ WANTED = {
     "slirp4netns": "slirp4netns",
     "fusermount3": "fuse3",
     "mpirun": "openmpi-bin",
+    # The tests run a Slurm of their own. Installed, neither slurmctld nor slurmd starts without an
+    # /etc/slurm/slurm.conf; munged does, where services start when they are installed.
+    "munged": "munge",
+    "slurmctld": "slurm-wlm",
     "qemu-ppc64le-static": QEMU,
     "strace": "strace",
     "tclsh": "tcl",
