@@ -1,4 +1,4 @@
-"""What starts ranks here: the site's launch form, its launcher, or mpirun. Pure but for one look.
+"""What starts ranks here: the site's launch form, its launcher, or mpirun. Pure but for two looks.
 
 Words of counts are added only to launchers that are known; any other takes them from its
 allocation, and the ranks themselves find out where there are not those that were asked for.
@@ -6,6 +6,7 @@ allocation, and the ranks themselves find out where there are not those that wer
 
 import platform
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,6 +21,8 @@ from dlcontainer.machine import find_program
 from dlcontainer.sitefacts import LAUNCH_WORDS, LaunchForm, Scheduler
 
 _COUNT = re.compile(r"(?<!\$)\{(" + "|".join(LAUNCH_WORDS) + r")\}")
+# The first name of Slurm's list: n1,n3 or nid[001-004,007] or a login node's only one.
+_FIRST = re.compile(r"([^\[\],]+)(?:\[(\d+))?")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 # How a launcher is told the numbers of ranks, of nodes, and of ranks a node.
 _COUNTS: Mapping[str, tuple[str, ...]] = {
@@ -83,9 +86,23 @@ def team(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> Team
         per_node=per_node,
         nodes=asked.nodes,
         start=asked.start,
-        host="127.0.0.1" if asked.nodes == 1 else platform.node(),
+        host="127.0.0.1" if asked.nodes == 1 else _first_node(environ),
         environment=_environment(environ),
     )
+
+
+def _first_node(environ: Mapping[str, str]) -> str:
+    """Name the host where rank 0 will be: within a job this one, for who holds one its first."""
+    first = _FIRST.match(environ.get("SLURM_JOB_NODELIST", ""))
+    if first is None or environ.get("SLURMD_NODENAME"):
+        return platform.node()
+    name = first[1] + (first[2] or "")
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        # Slurm's name of a node need not be a host's.
+        return platform.node()
+    return name
 
 
 def _per_node(asked: Asked) -> int:

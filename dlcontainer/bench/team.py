@@ -19,6 +19,8 @@ from dlcontainer.engines.base import Binds
 
 # Where a container sees the folder of all launches; every tree has an empty /mnt.
 INSIDE = "/mnt"
+# Ranks find other nodes by the names that the host knows; resolv.conf the engine brings itself.
+_NAMES: Binds = ((Path("/etc/hosts"), "/etc/hosts"),)
 # Stands between the variables that a rank is handed and its command.
 _END = "dlc-rank"
 
@@ -162,8 +164,8 @@ class Gathering:
 
     @property
     def binds(self) -> Binds:
-        """The folder of all launches, and where a container sees it."""
-        return binds(self.folder.parent)
+        """The folder of all launches, and where a container sees it; other nodes' names too."""
+        return binds(self.folder.parent) + (_NAMES if self.team.nodes > 1 else ())
 
     @property
     def inside(self) -> Path:

@@ -88,6 +88,14 @@ class Meeting(object):
             try:
                 one.connect((host, port))
                 break
+            except _socket.gaierror as problem:
+                one.close()
+                if problem.errno == _socket.EAI_NONAME:
+                    # No wait will make it known.
+                    raise ranks.RanksError("rank 0 can't be found: no host {}".format(host))
+                if time.time() > self.end:
+                    raise
+                time.sleep(_LOOK_S)
             except OSError:
                 one.close()
                 if time.time() > self.end:

@@ -80,7 +80,6 @@ def asked(environ=os.environ):
 def place(environ=os.environ):
     """Find this process's place; raises RanksError where there are not the ranks asked for."""
     wanted = number(environ, "DLC_RANKS") or 1
-    node = os.uname().nodename
     for names in (OWN,) + LAUNCHERS:
         rank = number(environ, names[0])
         if rank is None:
@@ -100,10 +99,21 @@ def place(environ=os.environ):
         if local is None:
             # Block placement is all that can be supposed where nothing is said.
             local = rank % (number(environ, "DLC_RANKS_PER_NODE") or wanted)
-        return Place(rank, size, local, number(environ, names[3]), node)
+        return Place(rank, size, local, number(environ, names[3]), node(environ, rank, size))
     if wanted > 1:
         raise RanksError("no variable of a launcher that is known says which rank this is")
-    return Place(0, 1, 0, 1, node)
+    return Place(0, 1, 0, 1, os.uname().nodename)
+
+
+def node(environ, rank, size):
+    """Name this rank's node: as Slurm does where srun started the rank, else as the kernel does.
+
+    Slurm may run several nodes on one host. What another launcher hands on of the batch script's
+    variables names the batch script's node for every rank; it has no step of as many tasks.
+    """
+    name = environ.get("SLURMD_NODENAME")
+    step = number(environ, "SLURM_PROCID"), number(environ, "SLURM_STEP_NUM_TASKS")
+    return name if name and step == (rank, size) else os.uname().nodename
 
 
 def attests(environ=os.environ):
