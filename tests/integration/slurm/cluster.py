@@ -43,7 +43,11 @@ SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
 KillWait=2
+GresTypes=gpu
 """
+# What a node says that it has; a wide one has what any node of a known site has.
+SMALL = "CPUs=2"
+WIDE = "CPUs=288 RealMemory=1000000 Gres=gpu:8 Feature=cpu,gpu"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +89,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running(account: Account | None = None) -> Iterator[Cluster]:
+def running(account: Account | None = None, *, node: str = SMALL) -> Iterator[Cluster]:
     """Run a cluster until the end of the block: then no process of it is left, nor of its jobs."""
     for program, package in (("munged", "munge"), ("slurmctld", "slurm-wlm")):
         if machine.find_program(program, {"PATH": _SBIN + os.environ["PATH"]}) is None:
@@ -93,7 +97,7 @@ def running(account: Account | None = None) -> Iterator[Cluster]:
     # Short: the path of a socket has 107 characters at most.
     folder = Path(tempfile.mkdtemp(prefix="dlc-slurm-"))
     try:
-        _lay_out(folder, account)
+        _lay_out(folder, account, node)
         with _daemons(folder, account):
             variables = {"SLURM_CONF": str(folder / "slurm.conf")}
             cluster = Cluster(folder=folder, variables=variables, account=account)
@@ -103,14 +107,18 @@ def running(account: Account | None = None) -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lay_out(folder: Path, account: Account | None) -> None:
+def _lay_out(folder: Path, account: Account | None, node: str) -> None:
     host = os.uname().nodename.partition(".")[0]
     controller, *ports = _free_ports(1 + NODES)
     uid = account.uid if account else os.getuid()
     text = _CONF.format(host=host, port=controller, user=uid, folder=folder)
     for number, port in enumerate(ports, 1):
-        text += f"NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2\n"
+        text += f"NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {node}\n"
         (folder / "spool" / f"n{number}").mkdir(parents=True)
+    # No device, which slurmd notes and lets pass: they are only counted.
+    (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-7]\n" * ("gpu" in node))
+    for number in range(8):
+        (folder / f"gpu{number}").touch()
     text += "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=INFINITE\n"
     (folder / "slurm.conf").write_text(text)
     (folder / "state").mkdir()

@@ -1,4 +1,4 @@
-"""Ranks by the real srun, on several nodes of an allocation: all are there, or it is said why not."""
+"""Ranks by the real srun, on several nodes: all are there, or it is said why not."""
 
 import os
 import signal
@@ -97,9 +97,9 @@ def test_no_step_outlives_its_session(
 ) -> None:
     mark, output = new_mark(), tmp_path / "x.jsonl"
     own = inside.having(**{MARK: mark})
+    command = ("bench", "import", *argv, "--pairs", "300")
     started = subprocess.Popen(
-        [*own.program[:-1], "sh", "-c", OUTLIVING, *own.program[-1:], "bench", "import", *argv]
-        + ["--pairs", "300"],
+        [*own.program[:-1], "sh", "-c", OUTLIVING, *own.program[-1:], *command],
         env={**own.environ, "PIDFILE": str(tmp_path / "pid")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

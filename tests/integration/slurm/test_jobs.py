@@ -1,0 +1,101 @@
+"""Rendered job scripts, submitted with the real sbatch."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.engines.apptainer import Apptainer
+from tests.integration.slurm import cluster as clusters
+from tests.integration.slurm.cluster import WIDE, Cluster
+from tests.integration.slurm.conftest import SITE
+from tests.integration.world import Built, World
+from tests.values import ROOT
+
+FORMS = """\
+scheduler:
+  kind: slurm
+  launcher: [srun]
+  directives: ["#SBATCH -N 2", "#SBATCH --ntasks-per-node=2", "#SBATCH -t 00:05:00", "#SBATCH -o job.o%j"]
+  forms:
+    two:
+      summary: two ranks a node
+      launcher: [srun, "-N{nodes}", "-n{ranks}", "--ntasks-per-node={ranks_per_node}"]
+      ranks_per_node: 2
+"""
+SAY = "import os, dlctiny; e = os.environ; print(e['SLURM_PROCID'], e['SLURMD_NODENAME'], dlctiny.ANSWER)"
+FAIL = "import os, sys; sys.exit(3 if os.environ['SLURM_PROCID'] == '1' else 0)"
+# Options of sbatch with a value that a site alone knows; without accounting any account will do.
+_PARTITION = re.compile(r"^#SBATCH (?:-p |--partition=)(\S+)", re.MULTILINE)
+
+
+@pytest.fixture
+def submit(user: World, tiny: Path, tiny_image: Built, engine: Apptainer, tmp_path: Path) -> World:
+    """Give a user whose `run` submits a rendered script, and waits for the job's end."""
+    path = f"{engine.program.parent}:{user.environ['PATH']}"
+    # The script says `apptainer exec`: root of a container may have no more than a user.
+    own = user.having(PATH=path, DLCONTAINER_IMAGE=tiny_image.image, APPTAINER_USERNS="1")
+    return World(environ=own.environ, folder=tmp_path, program=("sbatch", "--wait"))
+
+
+def rendered(user: World, tiny: Path, site: str | Path, folder: Path) -> Path:
+    text = user.run("render", tiny, "--site", site, "--format", "job").stdout
+    (folder / "job.sh").write_text(text)
+    return folder / "job.sh"
+
+
+def test_the_example_sites_job_runs_to_its_end(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    script = rendered(user, tiny, "example-slurm", tmp_path)
+    submit.run("--nodes=2", script, "/opt/tiny/bin/python", "-c", SAY)
+    [output] = tmp_path.glob("slurm-*.out")
+    said = sorted(line for line in output.read_text().splitlines() if line.endswith(" 42"))
+    assert said == ["0 n1 42", "1 n2 42"]
+
+
+def test_a_form_lays_ranks_on_nodes_and_the_proof_is_run(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "lab.yaml"
+    site.write_text(SITE.partition("scheduler:")[0] + FORMS)
+    script = rendered(user, tiny, site, tmp_path)
+    submit.run(script)
+    [proof] = tmp_path.glob("job.o*")
+    assert proof.read_text().count('"answer": 42') == 4
+    proof.unlink()
+    submit.run(script, "/opt/tiny/bin/python", "-c", SAY)
+    [ranks] = tmp_path.glob("job.o*")
+    said = sorted(line for line in ranks.read_text().splitlines() if line.endswith(" 42"))
+    assert said == ["0 n1 42", "1 n1 42", "2 n2 42", "3 n2 42"]
+    submit.run(script, "/opt/tiny/bin/python", "-c", FAIL, code=3)
+
+
+def test_an_image_that_is_not_there_fails_the_job(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    script = rendered(user, tiny, "example-slurm", tmp_path)
+    submit.having(DLCONTAINER_IMAGE=tmp_path / "no.sif").run(script, code=3)
+    [output] = tmp_path.glob("slurm-*.out")
+    assert f"can't read {tmp_path}/no.sif" in output.read_text()
+
+
+@pytest.fixture(scope="module")
+def wide() -> Iterator[Cluster]:
+    """Run a Slurm whose nodes have eight GPUs and many cores."""
+    with clusters.running(node=WIDE) as running:
+        yield running
+
+
+def test_sbatch_takes_the_options_of_every_site(wide: Cluster) -> None:
+    scripts = sorted((ROOT / "tests" / "golden").glob("*/job.sh"))
+    scripts = [script for script in scripts if "\n#SBATCH " in script.read_text()]
+    assert len({script.read_text().partition("set -eu")[0] for script in scripts}) > 20
+    names = {name for script in scripts for name in _PARTITION.findall(script.read_text())}
+    for name in sorted(names - {"batch"}):
+        wide.run("scontrol", "create", f"partitionname={name}", "nodes=ALL", "state=UP")
+    wide.run("sbatch", "--test-only", "--no-such-option", scripts[0], code=255)
+    for script in scripts:
+        said = wide.run("sbatch", "--test-only", script).stderr
+        assert re.search(r"sbatch: Job \d+ to start at ", said), f"{script}: {said}"
