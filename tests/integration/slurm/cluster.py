@@ -35,7 +35,7 @@ StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
-ProctrackType=proctrack/pgid
+ProctrackType=proctrack/{tracking}
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
@@ -45,6 +45,12 @@ ReturnToService=2
 KillWait=2
 GresTypes=gpu
 """
+_GROUPS = """\
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+CgroupAutomount=no
+"""
+FREEZER = Path("/sys/fs/cgroup/freezer")
 # What a node says that it has; a wide one has what any node of a known site has.
 SMALL = "CPUs=2"
 WIDE = "CPUs=288 RealMemory=1000000 Gres=gpu:8 Feature=cpu,gpu"
@@ -89,38 +95,49 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running(account: Account | None = None, *, node: str = SMALL) -> Iterator[Cluster]:
-    """Run a cluster until the end of the block: then no process of it is left, nor of its jobs."""
+def running(
+    account: Account | None = None, *, node: str = SMALL, tracking: str = "pgid"
+) -> Iterator[Cluster]:
+    """Run a cluster until the end of the block: then no process of it is left, nor of its jobs.
+
+    `tracking` is how it knows a step's processes: `pgid`, or `cgroup` as centres do.
+    """
     for program, package in (("munged", "munge"), ("slurmctld", "slurm-wlm")):
         if machine.find_program(program, {"PATH": _SBIN + os.environ["PATH"]}) is None:
             missing(f"{program} (Debian's package {package})")
     # Short: the path of a socket has 107 characters at most.
     folder = Path(tempfile.mkdtemp(prefix="dlc-slurm-"))
     try:
-        _lay_out(folder, account, node)
-        with _daemons(folder, account):
+        names = _lay_out(folder, account, node, tracking)
+        with _daemons(folder, account, names):
             variables = {"SLURM_CONF": str(folder / "slurm.conf")}
             cluster = Cluster(folder=folder, variables=variables, account=account)
             assert poll(lambda: _ready(cluster), _READY_S), _logs(folder)
             yield cluster
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        for left in sorted(FREEZER.glob(f"slurm_c{os.getpid()}n*/**/"), reverse=True):
+            left.rmdir()
 
 
-def _lay_out(folder: Path, account: Account | None, node: str) -> None:
+def _lay_out(folder: Path, account: Account | None, node: str, tracking: str) -> list[str]:
     host = os.uname().nodename.partition(".")[0]
     controller, *ports = _free_ports(1 + NODES)
     uid = account.uid if account else os.getuid()
-    text = _CONF.format(host=host, port=controller, user=uid, folder=folder)
-    for number, port in enumerate(ports, 1):
-        text += f"NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {node}\n"
-        (folder / "spool" / f"n{number}").mkdir(parents=True)
+    text = _CONF.format(host=host, port=controller, user=uid, folder=folder, tracking=tracking)
+    # A node's name is that of its control group, and those are the whole machine's.
+    prefix = f"c{os.getpid()}n" if tracking == "cgroup" else "n"
+    names = [f"{prefix}{number}" for number in range(1, 1 + NODES)]
+    for name, port in zip(names, ports, strict=True):
+        text += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {node}\n"
+        (folder / "spool" / name).mkdir(parents=True)
     # No device, which slurmd notes and lets pass: they are only counted.
     (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-7]\n" * ("gpu" in node))
     for number in range(8):
         (folder / f"gpu{number}").touch()
     text += "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=INFINITE\n"
     (folder / "slurm.conf").write_text(text)
+    (folder / "cgroup.conf").write_text(_GROUPS)
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o400)
@@ -128,6 +145,7 @@ def _lay_out(folder: Path, account: Account | None, node: str) -> None:
         account.own(folder)
     # munged wants its socket to be reached by everybody.
     folder.chmod(0o711)
+    return names
 
 
 def _free_ports(count: int) -> list[int]:
@@ -139,7 +157,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def _daemons(folder: Path, account: Account | None) -> Iterator[None]:
+def _daemons(folder: Path, account: Account | None, names: list[str]) -> Iterator[None]:
     """Run the daemons, each below a supervisor that ends all below it, with us at the latest."""
     read, write = os.pipe()
     environ = {**os.environ, "PATH": _SBIN + os.environ["PATH"]}
@@ -159,8 +177,8 @@ def _daemons(folder: Path, account: Account | None) -> Iterator[None]:
             pool.submit(daemon, "munge", "munged", "--foreground", "--force", *munge)
             assert poll((folder / "munge.sock").exists, _READY_S), _logs(folder)
             pool.submit(daemon, "slurmctld", "slurmctld", "-D", "-i")
-            for number in range(1, 1 + NODES):
-                pool.submit(daemon, f"n{number}", "slurmd", "-D", "-N", f"n{number}")
+            for name in names:
+                pool.submit(daemon, name, "slurmd", "-D", "-N", name)
             yield
         finally:
             os.write(write, b".")

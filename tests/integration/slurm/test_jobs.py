@@ -17,14 +17,21 @@ FORMS = """\
 scheduler:
   kind: slurm
   launcher: [srun]
-  directives: ["#SBATCH -N 2", "#SBATCH --ntasks-per-node=2", "#SBATCH -t 00:05:00", "#SBATCH -o job.o%j"]
+  directives:
+    - "#SBATCH -N 2"
+    - "#SBATCH --ntasks-per-node=2"
+    - "#SBATCH -t 00:05:00"
+    - "#SBATCH -o job.o%j"
   forms:
     two:
       summary: two ranks a node
       launcher: [srun, "-N{nodes}", "-n{ranks}", "--ntasks-per-node={ranks_per_node}"]
       ranks_per_node: 2
 """
-SAY = "import os, dlctiny; e = os.environ; print(e['SLURM_PROCID'], e['SLURMD_NODENAME'], dlctiny.ANSWER)"
+SAY = (
+    "import os, dlctiny\n"
+    "print(os.environ['SLURM_PROCID'], os.environ['SLURMD_NODENAME'], dlctiny.ANSWER)"
+)
 FAIL = "import os, sys; sys.exit(3 if os.environ['SLURM_PROCID'] == '1' else 0)"
 # Options of sbatch with a value that a site alone knows; without accounting any account will do.
 _PARTITION = re.compile(r"^#SBATCH (?:-p |--partition=)(\S+)", re.MULTILINE)

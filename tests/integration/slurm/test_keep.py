@@ -1,8 +1,9 @@
 """Published wrappers that keep an image mounted, under the real srun."""
 
+import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.publish.test_wrapper_keep import BASE
 from tests.integration.publish.tools import Shelf, clean_home, program
-from tests.integration.slurm.cluster import Cluster
+from tests.integration.slurm import cluster as clusters
+from tests.integration.slurm.cluster import FREEZER, Cluster
 from tests.integration.world import Built, World
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, marked, new_mark, poll
 
 KEEP_S = 10
 SAY = "import os; print('at', os.environ['APPTAINER_CONTAINER'], os.environ['SLURM_PROCID'])"
@@ -100,13 +102,23 @@ def test_ranks_of_a_step_share_a_mount_that_holds_nobody_up(batch: Batch) -> Non
     assert poll(lambda: marked(batch.mark) == {} and not mounted(where), 4 * KEEP_S)
 
 
-def test_what_a_jobs_end_kills_is_cleaned_by_the_next_job(batch: Batch) -> None:
-    first = batch.run()
-    dead = [Path(path).name for path, _ in batch.said(first, "at")]
-    # As a Slurm with proctrack/cgroup would, at the end of each step.
-    kill_marked(batch.mark)
-    assert sorted(mounted(dead)) == sorted(dead)
-    second = batch.run()
-    assert len(batch.said(second, "at")) == 4
-    assert mounted(dead) == []
-    kill_marked(batch.mark)
+@pytest.fixture(scope="module")
+def strict() -> Iterator[Cluster]:
+    """Run a Slurm that ends all processes of a step with it, wherever they have gone."""
+    if not os.access(FREEZER, os.W_OK):
+        pytest.skip(f"no {FREEZER} that you may write: Slurm tracks steps by it")
+    with clusters.running(tracking="cgroup") as running:
+        yield running
+
+
+def test_what_a_steps_end_kills_is_cleaned_by_the_next_one(batch: Batch, strict: Cluster) -> None:
+    own = replace(batch, cluster=strict)
+    first = own.run()
+    where = [Path(path).name for path, _ in own.said(first, "at")]
+    # Killed with its step; the next one that mounts removes what that left.
+    assert marked(own.mark) == {}
+    assert mounted(where) == where[2:]
+    assert max(int(took) for took, _ in own.said(first, "took")) < KEEP_S * 1000 / 2
+    second = own.run()
+    assert len(own.said(second, "at")) == 4
+    assert mounted(where) == []
