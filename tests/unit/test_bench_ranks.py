@@ -1,6 +1,9 @@
 """What ranks leave behind becomes one outcome; whoever is missing is named."""
 
 import json
+import platform
+import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +184,36 @@ def test_the_sites_form_is_filled_in() -> None:
     assert (found.per_node, found.nodes) == (4, 2)
     assert found.environment == {"SLURM_JOB_ID": "7", "PATH": "/bin", "NCCL_NET": "IB"}
     assert found.host != "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("environ", "host"),
+    [
+        # Who holds a job on a login node is on none of its nodes.
+        ({"SLURM_JOB_NODELIST": "nid[001-004,007]"}, "nid001"),
+        ({"SLURM_JOB_NODELIST": "n3,n[5-6]"}, "n3"),
+        ({"SLURM_JOB_NODELIST": "nid[001-004]", "SLURMD_NODENAME": "nid001"}, platform.node()),
+        ({"SLURM_JOB_NODELIST": "unknown[1-2]"}, platform.node()),
+        ({}, platform.node()),
+    ],
+)
+def test_rank_0_is_found_on_the_first_node(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], host: str
+) -> None:
+    def known(name: str, port: None) -> None:
+        if name == "unknown1":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", known)
+    asked = Asked(ranks=8, nodes=2)
+    assert launcher.team(asked, scheduler(a=FORM), {**JOB, **environ}).host == host
+
+
+def test_on_several_nodes_an_image_knows_the_hosts_names(tmp_path: Path) -> None:
+    several = replace(TEAM, nodes=3, per_node=1)
+    names = (Path("/etc/hosts"), "/etc/hosts")
+    assert names in team.gather(several, tmp_path, 5.5).binds
+    assert names not in team.gather(TEAM, tmp_path, 5.5).binds
 
 
 @pytest.mark.parametrize(

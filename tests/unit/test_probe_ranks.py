@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -62,6 +63,27 @@ def test_a_rank_finds_its_place(ranks: Any, environ: dict[str, str], found: Any)
     place = ranks.place({"DLC_RANKS": "8", **environ})
     assert (place.rank, place.size, place.local_rank) == found
     assert place.node == os.uname().nodename
+
+
+SRUN = {"SLURM_PROCID": "6", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "8"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_slurms"),
+    [
+        (SRUN, True),
+        ({**SRUN, "PMI_RANK": "6", "PMI_SIZE": "8"}, True),
+        # The batch script's own, handed on by another launcher: no step, or one of its daemons.
+        ({**OMPI, "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, False),
+        ({**OMPI, **SRUN}, False),
+        ({**OMPI, "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "2"}, False),
+    ],
+)
+def test_where_srun_started_a_rank_its_node_is_slurms(
+    ranks: Any, environ: dict[str, str], is_slurms: bool
+) -> None:
+    place = ranks.place({"DLC_RANKS": "8", "SLURMD_NODENAME": "n3", **environ})
+    assert place.node == ("n3" if is_slurms else os.uname().nodename)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +180,18 @@ def test_a_rank_that_never_comes_is_not_waited_for_for_ever(ranks: Any) -> None:
     meeters.run(1, 1)
     assert len(meeters.errors) == 2
     assert all("waiting for" in text for text in meeters.errors)
+
+
+def test_a_host_that_nobody_knows_is_not_waited_for(
+    ranks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeters = Meeters(ranks, 2, patience=60)
+    unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    made = Mock(**{"return_value.connect.side_effect": unknown})
+    monkeypatch.setattr(meeters.meeting._socket, "socket", made)
+    meeters.environ["DLC_RANKS_MEET"] = "nid001:5000"
+    meeters.rank(1, 1)
+    assert meeters.errors == ["1: rank 0 can't be found: no host nid001"]
 
 
 @pytest.mark.parametrize("gone", [0, 2])
