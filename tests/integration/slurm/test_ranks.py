@@ -113,10 +113,10 @@ def test_no_step_outlives_its_session(
         assert poll(lambda: cluster.steps() == [], 10)
         assert cluster.jobs()
     finally:
+        kill_marked(mark)
+        started.wait(30)
         # A salloc that is killed leaves its job, and the nodes are the next test's.
         cluster.run("scancel", *cluster.jobs())
-        started.wait(30)
-        kill_marked(mark)
     assert poll(lambda: cluster.jobs() == [], 30)
     assert results.read(output).samples
 
