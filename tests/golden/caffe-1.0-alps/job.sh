@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # caffe 1.0 at site alps (aarch64)
-# plan: sha256:d66086f1dfbac94f938d89c1503b4ae72359de6a97fa3bd885a86194a022f66a
+# plan: sha256:aee040ea128c2bf9967a85aad827deb2a20376c04d28eb56a28ce683097bcb38
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:a9d7fc15bfb2106694c933ae9dd5e7efb7f702af0ccdeebc2efe868498f26f5c
+# plan: sha256:93ed77ed1800b215294ad15bea46f534ecfa8e5666e21097f1ab3746b96b4b7a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # caffe 1.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:40fc861ae537f33d3af063a04390a4e75fa35bed5c30d760d3a0832eac0ec31e
+# plan: sha256:ea7fd242d872cd8ada6cb2d75449c2a695aa7cf024bf393151523070e7236ea8
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x4 (x86_64)
-# plan: sha256:708ee6be250267f9e40a70e9428723b91b3c7ad79886c24eea6ff71d1a505429
+# plan: sha256:58e2b1423a55a7519981c1a577725bb93d371a72e28155a18a36669d42102803
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

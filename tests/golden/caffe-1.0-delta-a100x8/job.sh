@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a100x8 (x86_64)
-# plan: sha256:f7c397bf25b6218705986233247345166e68cbe65b895d352d52cea593523b20
+# plan: sha256:37b0aa46bf5a058484a005fdd3fc764db69b608d2de39f15c06d7cbccc3e3ba7
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

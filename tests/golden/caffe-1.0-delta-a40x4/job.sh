@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # caffe 1.0 at site delta-a40x4 (x86_64)
-# plan: sha256:7496dcf8246ddeb7a1fe83e69d16139336473e673b88ed3e8e2048a95b43616c
+# plan: sha256:1bcdb6b996f7f8f0b127b83a3046279746f4371c1e2ca666936f4abba60bbd49
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # caffe 1.0 at site delta-cpu (x86_64)
-# plan: sha256:fdce9cd2976e694417b6c42fa74a5b501e1a5a92b64a03e572379af27b4806d5
+# plan: sha256:c4f29ad72e9c17d4936c430bda39b82f117040b20b2af7e481263d9cd682e588
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # caffe 1.0 at site example-slurm (x86_64)
-# plan: sha256:421a22edf28f868fbcc1ec69a4ed4395d46ea1cc18b2c50d950cb637ad9bd705
+# plan: sha256:93b96f933d2fbb1161775d607b579001e57dfff85f285f896f9035f3310c7d78
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

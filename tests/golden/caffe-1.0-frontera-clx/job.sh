@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-clx (x86_64)
-# plan: sha256:66f066c43cc659ebdeb45612f0d9e33a4cec091d868607ab0e2163d0a1a47ec4
+# plan: sha256:047ac453ff048f024e7a206c6eee1acd7e86f5f238f65dddf7d4a6f88715d485
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

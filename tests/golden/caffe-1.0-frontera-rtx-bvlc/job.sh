@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site frontera-rtx (x86_64)
-# plan: sha256:fdbb3dc6f11b0c24bae346149683b8de8f455af77be97d2392083ce1769869c2
+# plan: sha256:efe2a2b767a9775ab68c328830cb62440715c4b4c1f393641ce634a2c88885a4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

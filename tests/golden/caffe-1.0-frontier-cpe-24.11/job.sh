@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:39ade969d18d80cbb383000c7ccf7e2791182cf844c7837e5d4a1769a08affcf
+# plan: sha256:433e299fbdd1b778b0940072919440c70ab94931e31702630a9ba88bd0d18dc8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

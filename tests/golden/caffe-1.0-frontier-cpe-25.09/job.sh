@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # caffe 1.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:7d019a533724565f2b38d4a2b5b1b17799ed96c5cc655294d528d82e0f227104
+# plan: sha256:48efe72944164cb595a752e7da934d37de9d62e9d4113a0d7a83b4c0ccab6b62
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:2f324c8927e09ca24d702eca0d85d24b063356fc558ae96c3cea4fc7df69f53e
+# plan: sha256:9efb8431f3d2258f223630b224b1ed691ee15a4a9463af2da1e547d9a2a361f3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # caffe 1.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:9b3150973a997417659eb2016961a04c3bc5a63e130d343fd0d5c7761f26c30b
+# plan: sha256:2ca71afd7758565aea607cb316f0597e73d422d2d9093be8f5d83ab79d9f093b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # caffe 1.0 at site jupiter (aarch64)
-# plan: sha256:465b01aad9fed1722ac082f44b1abc84648a934171536b6bcb8cd5fea26db7f2
+# plan: sha256:9fbd36c7f53ab5ecabdd4a1b4044ed7b6bc35b09d08a325f9f50e452482a5d92
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

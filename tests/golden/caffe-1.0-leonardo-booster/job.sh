@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # caffe 1.0 at site leonardo-booster (x86_64)
-# plan: sha256:e5bbf5414ae43b86a781c8518216109f4b2abf7c8e6fea1ccb63c81c6a88faea
+# plan: sha256:984f3f81a36aab8b519e4484430e63ffb1f6e8f1c525051f563cfb69f43cdbeb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # caffe 1.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:89c9cfdbd762ee75b0bbe9e3e2453506c11a61b762285d6bc37a781f7060ad58
+# plan: sha256:2949b0d053292f0d36b71611699b8c1941e1d6c38c135cf259f3be315d5df3e4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

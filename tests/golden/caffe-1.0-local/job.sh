@@ -1,6 +1,6 @@
 #!/bin/bash
 # caffe 1.0 at site local (x86_64)
-# plan: sha256:3dc9e7270bf9e7fe4b6251dfa1b0b6a9aa5bfc530283ec9f5461dc9e5d882361
+# plan: sha256:b0e64c5ad2edbd1172093bb74e4897391d706cfb610006a5ba09a61f819e8344
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # caffe 1.0 at site lumi (x86_64)
-# plan: sha256:ccd37e74f8cf0900fefd27b8c3c1d529920a83f46d9dfa9325a03eeff860bea6
+# plan: sha256:9e97fb1f692d9bbac9ff95bb7ad9f58f3e95c01400d7651bd18c4cb32653271b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:57904607455c56a565a638ba77aa0b9f78765c662769637d6487fd025716effd
+# plan: sha256:3b18fa42398205c0ed30a9551f07c1c541a61f16bf178ede0583ceca085a69e3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # caffe 1.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:c68e894812ba1158007e70892096c037cd2e780fd221b630d2732f0736c359a5
+# plan: sha256:dacac4ec2329129d0a08343e04ccf22a754ec262a60333b090d28d63aeb9a265
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:ba8de2ee20c43a38d4c32f4b58802198e7ab0ae802482d3d12edb864381dba37
+# plan: sha256:34a8b52fddce57cefefbd09121cad16b06d9083bbc4e1768c91bc9c5b73186f3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:451c7616f1e9c972b8eb5134e828e77a46193f55000e122dbb5d75ef53001952
+# plan: sha256:043293e1eb487084b18ffc2bc02d2f43552a958cac84a2df47f9f3c229501919
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:ad4debef36a8ace6fdecbebe21a1e41969152d51c8effed87786b47eb63a66ca
+# plan: sha256:97c827ec3e92100087f60faceebe070f1edd37159a4f0767ab131e1abfa1646d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # caffe 1.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:318b6fc3bf2edf53075f5b845fb57a7fa3422b7be39a186cc4e8ad7251d1de08
+# plan: sha256:2768a7456e694f2cc53b1e77694c0e57102076129865a62eb8e35d13f9293a16
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-icx (x86_64)
-# plan: sha256:dd0c2f5eae97900d5938353ddced8db6166639a95d69eb0a48803b0ffe34cf47
+# plan: sha256:66b61b89ecff2cea36bd0cf5a7019cb78cbcd22079d127e250a2c8c5a5ba56f1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

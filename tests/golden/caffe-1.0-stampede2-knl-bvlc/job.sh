@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl (x86_64)
-# plan: sha256:be494924aaff6aacc74d827084a45765a88ce6ebe02efa785d46ff8a2e89d53e
+# plan: sha256:c7a3fdbf2f164d71ed7b66007300af54511fca64dc4f4914544017dd52655dac
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

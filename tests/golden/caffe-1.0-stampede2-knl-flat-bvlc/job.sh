@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:7e8222355ff7d7618e8ebfdce38b26c4f406caba59c660f07091b63b620a0178
+# plan: sha256:2791935bdea4810c64c87ece7b0d2cdaa65e4b57fef6c3ea619fbd57d305c284
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site stampede2-skx (x86_64)
-# plan: sha256:5d281353700754aee90eb87735bfb2ab4bafd4d2514882d7a72e3c4050b87abe
+# plan: sha256:076fdd33ebdf2c3c9262ab2eef279cb923a093ed980490969467ee4bc1d1dc96
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0 at site summit-2024 (ppc64le)
-# plan: sha256:ddc08aaf2942afc57d32b609863107abe4ca230ed2347168954ceacba1bf8c86
+# plan: sha256:d9a0e2d93e201e290ce3c5fd0ad8e44418e92261e1e2ef253273ba61660815f0
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2024 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:ddc08aaf2942afc57d32b609863107abe4ca230ed2347168954ceacba1bf8c86
+# plan: sha256:d9a0e2d93e201e290ce3c5fd0ad8e44418e92261e1e2ef253273ba61660815f0
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gg (aarch64)
-# plan: sha256:75c32977f7ba7ce0f08ff79abd6e5c7c09b6e4eec308a5d367b37ffc9b4d6335
+# plan: sha256:50c9e4102ab5f636d998ad7934add2aa1078c5791bead8462f55cff0ce2053a2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.0 at site vista-gh (aarch64)
-# plan: sha256:876c4f2e347719366a5509e78ce42fdaa7a4c3127941dbfd11014f0463d2092c
+# plan: sha256:c16d9ed9636fc785c1374406dfaeeb789347ec388ffa1b07008cb177cfa6aff9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

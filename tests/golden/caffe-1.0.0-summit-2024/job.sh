@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2024 (ppc64le)
-# plan: sha256:bfaab2fcf1e5a4ec13a80f8f08be2a9c0932832b5561a13dd452e7fe0a8159ae
+# plan: sha256:b20664469db481ae2b125f75cc6457f27f18eff05a71de5acf7dae15e4fe48e0
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

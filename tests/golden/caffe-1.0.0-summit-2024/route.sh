@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2024 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:bfaab2fcf1e5a4ec13a80f8f08be2a9c0932832b5561a13dd452e7fe0a8159ae
+# plan: sha256:b20664469db481ae2b125f75cc6457f27f18eff05a71de5acf7dae15e4fe48e0
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

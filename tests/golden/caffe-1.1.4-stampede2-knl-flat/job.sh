@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl-flat (x86_64)
-# plan: sha256:7a828cf213557a773172606bc9f3e426e25f2a707360ec65e1caa592745b8218
+# plan: sha256:e21931a810c2b9d86755a91ec8f56326f1ffcb8bdd9f90374442dabab70e7ceb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 1.1.4 at site stampede2-knl (x86_64)
-# plan: sha256:2bda976fe91639696f68bdfe5a30ecfc87d64c2d70b88be16b7d888d8c1c7275
+# plan: sha256:e4307b576988f1b39a5e452454907dd7443ec402d40669165f108fca8dcfecfb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:79d759054212ffb6b017cdd934cecff35ad98ab2c1dcc8e7b118e145c3894b32
+# plan: sha256:76dd9b6aa30d7091ef0f0a7192b7d3971bd7d89aef3057c9b0afe5d4b8be075b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.26.1 at site stampede2-knl (x86_64)
-# plan: sha256:72af29db51d72ea16d371859e5dd617b7f0effb21e5eb31f38eade887c44f3a6
+# plan: sha256:b040e1d7cecb4a3e59b8a20261f636b5875be78be8ca68f8ab50f5059cb2cd5a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

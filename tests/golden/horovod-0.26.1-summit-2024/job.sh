@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.26.1 at site summit-2024 (ppc64le)
-# plan: sha256:70b61bc86a9b44dd9d3eef5da898f24dbf1fc900269b862f1d958a61449307ec
+# plan: sha256:90eb71e4f317b6e3331ac3ddcfddb37c84c825e88830ca3cb9910fe102eccf2a
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # horovod 0.26.1 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:70b61bc86a9b44dd9d3eef5da898f24dbf1fc900269b862f1d958a61449307ec
+# plan: sha256:90eb71e4f317b6e3331ac3ddcfddb37c84c825e88830ca3cb9910fe102eccf2a
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

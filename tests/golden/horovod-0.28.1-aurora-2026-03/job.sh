@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:a5b2ca2cfde94c02206b7986f1a4cdc17a3b2acb2ad51f5f77938dbaa37bbf30
+# plan: sha256:2c6712a2e3edb70c70f2691e9c368746f8ea55945d347719a5347af9eda5702d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a40x4 (x86_64)
-# plan: sha256:a1f273dca97646d1ad7c3efed89931fc87a2e4615471153feedc910d6ea295f4
+# plan: sha256:aabfe7213962fd2b8bb7245a9eb87058f8b31fbb61e344f44877ec0b3d550d4d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-cpu (x86_64)
-# plan: sha256:311c7c478462a5d6be3add5a80d45f26916371b7751991a73919b2059290a75e
+# plan: sha256:431ee44f84180019d234ee3d26b1548dd5135151069edf040ac39f20febb3f6f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:ef1a86ed56b69a27e8d33bffa73255306bf1acec109580dc93af2757661c9a84
+# plan: sha256:95a88a2dd33af16d901e0f58dd42c363a2f52bde4a8b5594602b77b38b725b7f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

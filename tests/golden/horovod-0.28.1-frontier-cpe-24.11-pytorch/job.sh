@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:6bfbd9973e6b0f8dec496d77745998bc6af86c33bbd8be2f7467e0fcf498ca8c
+# plan: sha256:241963d5515f80207b0a1de7a706ed8bd70e5990499faba5f5c53e67cb958cc6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

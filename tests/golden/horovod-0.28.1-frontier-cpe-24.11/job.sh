@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:30d0bec5cbb54c909aac366fa50358482f4f492614b01002f6a30eec7d11f883
+# plan: sha256:7e8f4e68a5911aee2dc03531614b8554646b9f6392961101d4da77dc4718528f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:24244dab9a487a371cb08db66c0a558e07929ed7d4f8b9fc14d7b132008ba823
+# plan: sha256:d9b21b26c684a7da662665acddc21898b49b46dbb385ae729cd437e7ccbd6aed
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

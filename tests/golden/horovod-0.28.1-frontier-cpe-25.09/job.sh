@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:148ec095d62667a1ddd434955cb3b728391a48cc13db7f5ca890f3491c3631cc
+# plan: sha256:1eda22eec85a9d98f6295b9e0f54c365917a11379e55ddaf750a3da333235e5a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

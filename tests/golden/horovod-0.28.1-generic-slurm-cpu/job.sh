@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:aa6f8c7eb3a15df3b2915628ee901b07562b470bcb11167ebb6199048ebcfd71
+# plan: sha256:622172adced9fe5f8d457efba065487154068264c10f175ae7df51e22c1c9bde
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

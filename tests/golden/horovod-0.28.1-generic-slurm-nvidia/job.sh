@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:3945259dc685e7ebce5fef59d5fc7db83ffb3eaabcca75bf94f4dd2d6cea82ea
+# plan: sha256:4c40d0466efaf4176ba981929459c16f15433750e3227f49b072f91781ba6bc5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

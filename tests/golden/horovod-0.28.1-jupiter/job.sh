@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # horovod 0.28.1 at site jupiter (aarch64)
-# plan: sha256:f7273068d9a4827043b48ffeb0c4eeef4ea67fdcfa9eaf52b620d94a7dfe3c90
+# plan: sha256:03bf9b3b68f7212a53573444e59d97f6d94f425abc4bd9eb054927c8daa8a405
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:7d4389b4bf907de1756f742b4b341349326f7391030889f455fa047096945981
+# plan: sha256:c423ed6b5cf583562f8ef1525b469ff2a278ee40ca87b484f3e508ed2a288fd9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # horovod 0.28.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:1b238abecd834f9ec62bef8216c48bc5df90f6b144ecdcf4740d615103dc8333
+# plan: sha256:8942fa3c31f8d2b1e5686e3b5a13f1ebd118172a7b86cf0b2fe071e3433698ea
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

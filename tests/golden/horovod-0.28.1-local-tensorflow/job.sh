@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:2d440a0cd2b507365b6604c1178c59782667df740c6478c276944238198942a7
+# plan: sha256:6eec0c314a643cb7c3d8a7cf9f775c7efe36fa85998242ce3ed4720c1d3c7591
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

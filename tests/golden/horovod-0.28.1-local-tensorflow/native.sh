@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:2d440a0cd2b507365b6604c1178c59782667df740c6478c276944238198942a7
+# plan: sha256:6eec0c314a643cb7c3d8a7cf9f775c7efe36fa85998242ce3ed4720c1d3c7591
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:e4db99301fea7b1a1da046ad84e432dd82a1e54af9fe7b5c5a60a2b4ec7cb1eb
+# plan: sha256:bb22f787fb1c73b1f03a3bc76d9d636882043565263edacaab832a4e5c6f7e36
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:e4db99301fea7b1a1da046ad84e432dd82a1e54af9fe7b5c5a60a2b4ec7cb1eb
+# plan: sha256:bb22f787fb1c73b1f03a3bc76d9d636882043565263edacaab832a4e5c6f7e36
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

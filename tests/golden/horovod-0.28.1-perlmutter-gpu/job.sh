@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:2ae5df48f2aa282b83537ad4a589f8e08a3e128c7cc2f731b96b3a47f4926810
+# plan: sha256:8228146c075c2287baddb27b96e86f22b190b2b9cc05e18d65fae59f917f743b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

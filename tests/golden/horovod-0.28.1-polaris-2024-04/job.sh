@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:8caa1fd2a11e25e0a4ba630a0e8ab469d2e4c3f369dede64451b4955cdfc37be
+# plan: sha256:9275b210a997b27cc1f0ca97bf777c2d1d2d8566f3298b31d1ad30d16bc0b155
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:7ba882c3bc0bf26385550789434c2a4e165f02088e843dbb887d9facfb8f7be0
+# plan: sha256:6d42961f3d47d08cf526f1e14a71b635e999675ad70b0f3782d35a7bb1466f6c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:eed1bb428fe1d0e4e2370b8e892a86aa20ab740cd1ed4eb6c0c9efc53a900c23
+# plan: sha256:e6c1573fc11ea4ef6bd292efe722b11f4ab7da3d2d9fe8a5d3ca9c58d1aa58fd
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:ade8be01938472bfb53ac258d1d8cf6d206616a67886677db04f0b216b6de91f
+# plan: sha256:bdbf614babf45206b020b29d84990bf7f15a0a774cd6a12e4a3c527e0fba8e16
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:735a26af1d97bfb2f23190fa29b810408065cd790d357225202b917328fee693
+# plan: sha256:4212fbb792002afa136eceaab113b1e1fcbe3a7ff257ccd467b0c339b8b2084a
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

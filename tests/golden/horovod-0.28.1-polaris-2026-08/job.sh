@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:d64c2591cec6639167f8961f706ea1e87301c03043697ab1bc02712b430dc08f
+# plan: sha256:a290e16566089e4bb68b0f388c5ea0d34694daca53e9d73cce533f4574121a50
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl (x86_64)
-# plan: sha256:aeb50dafae64f987b786db1696ea59e98a7e0553745f47121bad6645531b197b
+# plan: sha256:98064bde364df5f0bf3013f4fe8785a5183e33b95c59dc8db335e13e02e64264
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site vista-gh (aarch64)
-# plan: sha256:1429031b5993c3b628fd2f22bcbad653ddea9d30f49344bd94778d5705c7b2e8
+# plan: sha256:2117df5cf4b47f8f6e7017b218907db276df60dea03dfa19e71af94124385e72
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

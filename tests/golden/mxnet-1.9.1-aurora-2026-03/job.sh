@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:d5b160bc2e3e764fde7358f11b339b56750e0f255e61bdd9a92464caa30e9ba6
+# plan: sha256:b1bb953d794bcb2eb38c005d48dab9e89259eefc461980271d466842a6b29c39
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

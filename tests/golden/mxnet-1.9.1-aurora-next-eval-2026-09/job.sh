@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # mxnet 1.9.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:fbf4c74a05c6cbffe328c7a3de2ea413db1fd0e397e91433e9368ac5ef1c7abc
+# plan: sha256:95f6badf73e8dc33a157fbf62fa9a5c80f04db8ec472bab3f564e483dda33ddb
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

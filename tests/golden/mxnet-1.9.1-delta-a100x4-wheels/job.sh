@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:7dba000f314d77004a9e3451d8696728eebbb043b8a3b949e4727a590eeef63b
+# plan: sha256:b89495f36251bf7ca58c43df907cc9497f82ddfd39ef95568f9582efb77ad953
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:8977f2d8d2e5de0f6db894464592c6651a66cc64c6b5e5aaf9e9216627a22abe
+# plan: sha256:003567044887c5a346bc530eba74e6a7651907b8c9b5822461fbb451cb0d98f6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

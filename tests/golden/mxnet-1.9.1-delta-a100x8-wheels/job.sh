@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:40330128e9cc996fc1ca427920247e930272c81b831eacd322b40372e2c800fb
+# plan: sha256:cbcb4207d2ff00daa9e52469dfedad543446d58819d4d3ba242ed57b985e9d17
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

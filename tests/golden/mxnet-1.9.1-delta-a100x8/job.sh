@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:5125a368ee4bff7cb0a35f48a9202c35ee401acaf208638092ad6bd46d9e5066
+# plan: sha256:a4ba59328d735e75aef8bf3b1eb40ff3ff41a5f1285c066fb925d406ce1f61fa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

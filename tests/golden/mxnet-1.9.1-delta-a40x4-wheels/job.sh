@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:32b5362942dfe1f00f34ef467f52f7d6a327de3a45fe6d94e37d09959daa90ac
+# plan: sha256:ff197ca9f2e2c16eec54b94ecded9c6279060bc30960bd20b4f65094ed0e3773
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

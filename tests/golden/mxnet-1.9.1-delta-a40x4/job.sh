@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:589ec0a814636899029a4d39ae31841975096469fd7c0a3b745c9f92a1917f8b
+# plan: sha256:e999535620cbee277a0f98dfe1e3e7e74309d0f340c6827ce81c538959a634ca
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # mxnet 1.9.1 at site delta-cpu (x86_64)
-# plan: sha256:7a458191c3980fa11f12100d5f1d219304d19d7e026326fb29e0a8440a6f0e8b
+# plan: sha256:0660797f36a1c718f4fdbfef3322fbbf95a8f914016168a0517b7d3800b93221
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # mxnet 1.9.1 at site example-slurm (x86_64)
-# plan: sha256:4f484ad2feaa4b8eb312c17db1d64c01338bb182ae006d85b5c0b2c3e96419e8
+# plan: sha256:126754ff20ccbc5341c1f2506819f043fb26b9aee93b19e8fc1b86de7749c21b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

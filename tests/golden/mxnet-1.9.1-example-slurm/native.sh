@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:4f484ad2feaa4b8eb312c17db1d64c01338bb182ae006d85b5c0b2c3e96419e8
+# plan: sha256:126754ff20ccbc5341c1f2506819f043fb26b9aee93b19e8fc1b86de7749c21b
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-clx (x86_64)
-# plan: sha256:879ea97ca2de88f418409a77250ba4abc8b1ae9fbbc04ee100ca7c2b3aee67cf
+# plan: sha256:d434ccc58e0c29c5a381cd6ae4e1905e87e0c3ff86f60dc4e943fbac04a4bab2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

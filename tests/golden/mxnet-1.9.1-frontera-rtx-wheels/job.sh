@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site frontera-rtx (x86_64)
-# plan: sha256:7ce0e1332f6dc6a480e182a1d3894eb4e50503597638ef12c9c978ed2dd50139
+# plan: sha256:3164d2e021c6190d443d1a5433a1f1eea045b6db761bc1280a360a2ee75b687a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:0b707107f7dd5f0dbd931a5bf3143502631f32ff0346f9f230b1092cdcb9a1a8
+# plan: sha256:a46e77a043cf8abf68287ed84ab9279c001bf3d13937a70bc1ba426e3a5132d0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

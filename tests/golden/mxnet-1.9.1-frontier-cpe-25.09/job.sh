@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # mxnet 1.9.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:f6fabed471a7c125587a2c7829bb163a3ef955e6cbf0361ce5c000f94fb881a3
+# plan: sha256:b11b66d57726ec3d95e9995e9463306c2f88f594ef2e1ded2fc372356840d80a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

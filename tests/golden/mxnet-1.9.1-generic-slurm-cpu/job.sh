@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:7d735b991b0940f609992ab9a6bd11b6bc3541c80ddaa30e76d1483fa3c1e605
+# plan: sha256:80e475a3e922d12dd1e9cf6142fba111c9d7c6f89270f6cc6daf0bcb1f64c1e4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:337efee84e0aa7245fbfdaf84540897f6f56c43e6e1a14176d52413cc6b8500e
+# plan: sha256:545d9ed381a6cdf5c9dbfc9bac86fd6d7ac0ff53093ad8c5a9a666af357e1cc1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # mxnet 1.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:187330c42cccd89be20d5bbb4e75b6fd8361407e8ad9223f0eb095a54e4ace50
+# plan: sha256:37f2a362600ad30a1f762942b4cc120f09defe0c4374087e4175b76e3094bdf5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:c08be337a7894624e79ba7636f1708b86ee237b769939daea01494d68e7c124b
+# plan: sha256:db7b67371e8fd83a637cd5cd288a268f939f4c038db3bce67e1c257865deb284
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # mxnet 1.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:27ff6f80a8cf8fc134cf6bf4c89d559d8ceb179c84f0b02284850d90f7416c5e
+# plan: sha256:4fe65e20f3a7eff6c0c1556e39fba2b289a060597dd008148d3f55a541314c10
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # mxnet 1.9.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:dd67b191977f554a8964d39a0d403d37f81ce55fbbd302d49c3847354ebe75f4
+# plan: sha256:0bd20b9120b8ddbe382103e773a6dfe4e3333afaf3d915e978e00f0f02ae0808
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # mxnet 1.9.1 at site lumi (x86_64)
-# plan: sha256:223832d0c426226a9fcb38293daa746f7a4b3ce4d8618498a06702075a1bcaaf
+# plan: sha256:0c920d98a855865e27ba62d8b55edf82b806702f4c7a05b852f2a20c2b85e5f4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:dacc99f7b83f468eaccf039f1fcc49d0c941b6c2d018dee8322a205a5087de26
+# plan: sha256:8068faf04127700371a8da8c72a66816156e8169b54e00ad9b171946eb4756c1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:4ef1d69d1438b14e1e53fcb6c92cc89f217be9b814e4f3543cb86b53b1685870
+# plan: sha256:f352167bdd98aaa7cbc092daa2743e79e676b93a7ebdb9947f9c849df118e4c0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:95749408adcdcdd9db0f859322e3ea165134c266fadbe616144b311927ac3ef9
+# plan: sha256:0d1d0b990c3f5096aefa84ee91269121ca5ae91e38b28be00b340446f6783ba4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

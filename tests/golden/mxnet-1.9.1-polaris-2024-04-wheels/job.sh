@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:90594e6abfcbc41d3673f1d90e991018f02a0d4c6995820deb2f394988b7ced1
+# plan: sha256:750256b2d3a8f65b5d520668c9c856740e66855a446344d976882dc448eea1c3
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

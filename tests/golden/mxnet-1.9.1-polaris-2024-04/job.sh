@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:11f6485d6e3bfd284a35a926185f365245f9ee4144f8dd481b1d666274925e89
+# plan: sha256:37e2b4820465b8f0d7637d9ae04052ed356ceaa88606b7d65d41e64446888559
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

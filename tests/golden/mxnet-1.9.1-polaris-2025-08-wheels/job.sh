@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:5734302c7838126cff92d90f58f8eca6aa39833e3278873504be7cf8a5876b04
+# plan: sha256:f3e77b5d3591a50eb0b0ecd9c30d246ef24ea961c07f0a63d6ad7764645f6a77
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:2e0d79511ae1a2c11bddeddb69c261d9c62f5a95a8b26272776c3ce277bdf1f7
+# plan: sha256:10b99edaeb2e2bb7b437505bac79bd40ac16dc1269aa7e8d1d1c5cee9c6caa67
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:6599cf6abffd75b0db5e70308bccec435ac8ae9a6feaded1faef5b78242cc689
+# plan: sha256:bfdb49dddd45c10e704c5aa2b1c2a811704e7e94ca89ee97516e9ea399c277dc
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:b219192e9f9d49a2fbd49d4c1b973ee0c54b47660f0c9465a7b8a1abb6824918
+# plan: sha256:d679984a0ca5a21302996aada62694a35dc6751e13a0fc82246526a136e5b3a0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:75ac6acde8c31a59d3105e3ff02e8a59c1e10a1567fecb8824d022119dd08906
+# plan: sha256:8759ccc8a00051eb2e9f5d1e5acf5d251b35a1643fdb698f712567cee55e39be
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # mxnet 1.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:425f87983856eec1f3f8c758a4cecb4e16b9431a22c41814fd1274ddccaba0cb
+# plan: sha256:b430f2e2b872a7cb2b77c3c5db55f504471f6e4de58d4d0b63d98726f597d949
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-icx (x86_64)
-# plan: sha256:b6b77c9c1836dfdffa52e7a490e6ffa8f6b03a1901accf05f02188ac6018fdb6
+# plan: sha256:fd74d9bca4cf095d936593e3edebee1226f6e234e554a8c78cf6bdce2fc7e6ef
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:d8e2fa039f4b9592c1dbea58f457673a2cb9d0b2b835d888f402923437905b5a
+# plan: sha256:343807f5b03e91c4ef6d67a8862a6e010ed75c467a24b3442585689129156d1d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:2d0cf44d464188e1cf762b7495e7e7d81b2f0509c2c6349b86e0a3807deffe0f
+# plan: sha256:bd004e9d596d9be1a174d942d50c3bf969061e817d03df8b916c59c042197e3f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

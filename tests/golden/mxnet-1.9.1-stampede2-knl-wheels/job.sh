@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:74011fa3a63b241f74215ce4dcbfb788315e4382fff3b25f886bfbc6191b38bb
+# plan: sha256:1070b1fd119f99b8a23f1cec634da11ea069a1690e65229d7ea00b1f6ea879c0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-knl (x86_64)
-# plan: sha256:8e235962d5ef7c1b084648b0f5cbcbd30370ce344c5f11033370b04d5ebc7e16
+# plan: sha256:b0d98878686c5604bde4bd1274e03fe49c15d4fe0c63b042d9841fdcfc112bfd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

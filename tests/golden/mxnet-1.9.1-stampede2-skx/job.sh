@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # mxnet 1.9.1 at site stampede2-skx (x86_64)
-# plan: sha256:1b2c196f66f7dd9d95083fa982c4b434598bf35fee2eb2775796a2a4fb607d66
+# plan: sha256:8a5f6bad36b520d94886bb0d07d94e839a739ef0cfa5b6ca73f6381d0e515c00
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2024 (ppc64le)
-# plan: sha256:159b0259701d5574f18f334a0d3e54d846fa5112998384d973155831c5faa690
+# plan: sha256:c6dd1324d7243383b79b4464085caf2a51470a404ff6e20a612be103dc7d30e9
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2024 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:159b0259701d5574f18f334a0d3e54d846fa5112998384d973155831c5faa690
+# plan: sha256:c6dd1324d7243383b79b4464085caf2a51470a404ff6e20a612be103dc7d30e9
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:d50e6b7c955395f01c143c9b1490d94b75a3f295e3f770656d25bc9433d61df2
+# plan: sha256:644a26e51d591ec621aff8074fb5a620d76a1fbc1295c6270a2c597c35f63287
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

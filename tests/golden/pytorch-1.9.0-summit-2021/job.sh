@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:9a413e902e0401e85e91e2ebb2fcaf4c0d4045dcc31fae8128664b812401189e
+# plan: sha256:2b2dea0205c38dbbbd7c16472813263f1b2f5e560908c4b3f4dc399dc8be5d8e
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

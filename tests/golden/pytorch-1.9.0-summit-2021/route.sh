@@ -2,7 +2,7 @@
 # pytorch 1.9.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:9a413e902e0401e85e91e2ebb2fcaf4c0d4045dcc31fae8128664b812401189e
+# plan: sha256:2b2dea0205c38dbbbd7c16472813263f1b2f5e560908c4b3f4dc399dc8be5d8e
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

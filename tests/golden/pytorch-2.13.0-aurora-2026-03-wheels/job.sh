@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:12bc4774a8189d555985aa5c59a27239cd7fc5f06ed9f61f316546b693e4c71a
+# plan: sha256:34ec2426e64f0124e09c4bcf9ef64a480f096d2e2ea3c2ecab201ea6e43ee352
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:e76af05faa935debfea50360ac2f8d6e30dee30577ff5c55f6398965f3ccbbda
+# plan: sha256:f8c8169da3d16ffc80d106b79379aac3623c4364c973579c2e72b976a2d90152
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:0672ed77dfabd2ddf7e3bc3f2de4d087f5faad5933387c2eb8a32b04f08c1165
+# plan: sha256:2f4c7a1c5467d7184d2deae7fb9e07f0a81a23f4540e1aa59ae86637721197af
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

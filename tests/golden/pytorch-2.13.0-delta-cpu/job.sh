@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:23970132227d4fc5c2b7e04190ec01c131a2ef3edd86b745746f609b43f7ef09
+# plan: sha256:cd427f92ae274291fb7eb15419f18a352c376a2c05df232c49ca7543fff4c611
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:f5346f84fe02ef3d33592e2f71852583b48dcfb62cb2d83cd88ee389e46f6b5e
+# plan: sha256:a9ba9cf82354ecd3a013cd756ac9a9b448b6f550afdf4ae3a4d5d0e3d2db70f5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:f5346f84fe02ef3d33592e2f71852583b48dcfb62cb2d83cd88ee389e46f6b5e
+# plan: sha256:a9ba9cf82354ecd3a013cd756ac9a9b448b6f550afdf4ae3a4d5d0e3d2db70f5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

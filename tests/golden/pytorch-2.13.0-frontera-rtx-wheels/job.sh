@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:70f22c235ee86c06a0d831159d453c5ef29b9e95d3a736124951a154c6087a9c
+# plan: sha256:46b077aa5606d2d0cbd6ec7dcd3bfbeb2f238a88bb39d65fe550c2f1224648f8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

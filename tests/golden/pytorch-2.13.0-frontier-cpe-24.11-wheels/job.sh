@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:d2980514468b49b853edc16022fa32f4047b14f08c5358064a8508ee40cf6a76
+# plan: sha256:2aeee66a7a6741fc11649a062add06677398f8f4f4d85c0a31daeff33a837931
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:a1020714df9602c121464a31f0001b886ee93d62a5763da9b74dd87e8dc826e9
+# plan: sha256:02b823432e789e40f4a40c1551e9b69ab52deddcfe3579eba4bbdbbce964a7dc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:d0fd4d4e55a085e8b6e4508deee422482c94bc6da7cff4f711264faec2caaf66
+# plan: sha256:bcb869802c032d689fd0e8b0c901278339ed3070652b59dbff7bb9cee0cb4b1a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:4dcb5fa2665eb4ff8f0c55165c8286afef664365c4251b9fde18e7d6e1381f26
+# plan: sha256:c42fca4948c98cba6d70391775ae8ae75e31d211a9dc35a02bbf33371406cc49
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

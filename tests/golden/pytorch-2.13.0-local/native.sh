@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:9a479fd3aed5eaee6959430b7e0406d4e2624968fc68c40dc0efef1abb2fbe8d
+# plan: sha256:ade8fd806264eccadcf94bc362bdd524312c9ea3b476a16baf058f6283156765
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.13.0 at site lumi (x86_64)
-# plan: sha256:49deb0454ad1c33e8a93088f4048e4042eb9d41cd33b276f0d553bea1ffa591f
+# plan: sha256:5717cc02cfce78cd4060d8ce0576bbfee3327330ac7fb20bb2de94e139d9203d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

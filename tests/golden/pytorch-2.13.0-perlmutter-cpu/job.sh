@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:936896ec320ed548ef0a3dc8804bcba0357966f2495a424c5ecb96360c613cb6
+# plan: sha256:09ebb25991cf0f9312697e0a7dbef771a6bde514145ac3965719a0dae4125b9f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:0fafd2f03d57a41dfe7ca72f7306b176a9e030d246f00e2b3cbeae4986c0449e
+# plan: sha256:931fead133578fbaeb31782f7a062d0dda132a3dbf55ce7f5decb32b2019a7bb
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:10c7642d18abb6a5178dc912120d5e7d962df4a73cea95de1575a1e9bfe113cb
+# plan: sha256:e1e79489258540638dabf8e1e5d7cf0de58c0836a7869baa34bad8537dffee12
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:1b7677625629c3a5de710af5fbd49ed347aabee44afe4956cbaf92ec38153524
+# plan: sha256:f0e41d27922a7b597033172271a39d6af86b99cfd1c4dde9d8a9be8c7ae37c34
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

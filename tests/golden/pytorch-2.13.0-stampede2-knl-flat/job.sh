@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:ae2a18b85c99d5412c32af8c7abdd95e577224e96c9c58a886df9a665b8d64d8
+# plan: sha256:08bc7b7f292f7d0dded70f69789d8e5a5500a089cbab9a53242089ea7f277a8b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:22a332e17ee9fbedc7cf94d5737e7781c7abd7322f1dae03e78902e1112a36ed
+# plan: sha256:7518b7f9dfdf79845e43b435a754efc5bda744a530b00f99926d9e264b597f48
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-skx (x86_64)
-# plan: sha256:0d2d7f913cdcc13a9e3f9cea84871b8d5fd138549d35801d3155211802fe03ed
+# plan: sha256:609eb37c05151b2ecbb9aaa642a1339b620fdfe1503be5fe32b2aedca5c27ff8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.6.0 at site alps (aarch64)
-# plan: sha256:041f00c6309536eda3560cdbe9e535b3d11b09652660ede0e80eec92f159dead
+# plan: sha256:b8a7f68414991f76e2304672dbc8c4d8f1ed1ec33c63b7d7e4621f8dec7c9923
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.6.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:3c5f42378769223ce4a14e3bd2dedec3bddee5ceb0d13e4798ff78382765a1f4
+# plan: sha256:1b80f1569e5568257740069c5a2766c2df920b856be4c3f6e4d4e56d8c66edfa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

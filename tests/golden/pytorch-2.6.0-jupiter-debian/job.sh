@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:ac0085192ffc5c6682f4edf24ac169856666c47d3126574638a49d008511a7b4
+# plan: sha256:416e41d8aa6b5a6c30ff7fed45f1ec4a2219d082ccfd0d21b10393bb7f77fd0e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

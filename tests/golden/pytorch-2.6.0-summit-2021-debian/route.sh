@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2021 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:9c3b56946fcbbd1f8c03dcea956551c4596d3c9f8bf1bda8e8c3a5c3a03ef1bc
+# plan: sha256:224bbfa4e6c807e9c5e65d100593c005210204ee51eac35de76b7647dc4b976c
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

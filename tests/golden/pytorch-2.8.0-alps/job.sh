@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:539ac33d58eb65ee23e566f2f55c85089a7d78383824b6664f2cb76c4fa2f328
+# plan: sha256:913ac3eabf36b60b3a580dd8512489e261035cef994d2e8292e1f0ac278c284e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:ec1a040fae5bf1026f317e1f2d13052c52c15a7f388378c1ccba03727da3246b
+# plan: sha256:83b09e2946ffdfae451329010f079a81bbb9166c9bc9670594c50566dedf18ad
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

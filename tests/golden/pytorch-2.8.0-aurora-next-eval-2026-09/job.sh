@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:78957fda1b82edf67ddafe3594a60a1524a2cfb0b535ddb71069226e863c9034
+# plan: sha256:936e14f04ec8214912ee0002a2519d56ccf5d334577b79bb0d8a48db3d199e58
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

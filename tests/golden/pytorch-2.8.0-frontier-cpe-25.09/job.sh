@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.8.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:b1e8ab01a3133febf7654bd3b3a4cb303e15fcafd55a3f1ae578777a916e0aa9
+# plan: sha256:acf8fb247f76e60cbf7abba491f754253b2c39e5b6c9bb27f96beb4a256f1d93
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.8.0 at site jupiter (aarch64)
-# plan: sha256:7b234f85c6a78f3e972afd01f7f2f57418116f2016fffaacf6ad180e3330edc4
+# plan: sha256:33043ec0c4969aec35eb5aea745f20c8296cdfe673be35d565fd6bbd1a0af4a3
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:99b2a409d9f004c4999d77eabb52da30ae0f8f3c1520e2a2799b2e6b0198a26d
+# plan: sha256:403ea6a3275168f56e8c5997939b532bb306b8a8ae57600ec879b84da772f9e6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:a65cca0506688f146d61f21ac7c4eee147a846bace645a238bc8bc5fba1e74f9
+# plan: sha256:0c2d3651811f0a0a6f354fa3fc9042fe8cfd9bbde54eafd460f352aa6c1a065d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

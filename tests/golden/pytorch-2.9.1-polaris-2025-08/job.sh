@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:40179633bbb6b8329e0826edcd7154d92d63c7ce27e3e1f17b162d9c5da2881c
+# plan: sha256:02a226b9f6982dd8fa743db64eaec69cf0048d0e4a67bfbeeaeb46116ab7367c
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

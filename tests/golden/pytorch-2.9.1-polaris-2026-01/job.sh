@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:189104c3d2f744204e6dbfd0b9ee0b479bc0f45f0bcb4937cc0dccf034b847a5
+# plan: sha256:7e91a8140eefcc63ea8441a8f1dfaae0060eb7802fa3709b8207e61f45057e76
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

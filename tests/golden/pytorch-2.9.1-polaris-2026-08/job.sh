@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:7c80643d4f4bf74a957ebf0fb16ab3ef2422bc7dd53830a2c6bd902e7197be2f
+# plan: sha256:6facc7d3f7d49a34c629a3c7491eda2fefd66731c5ba9a607af38569eedfbcc0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

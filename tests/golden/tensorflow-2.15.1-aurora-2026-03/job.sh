@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:46e2c9b35018f6236db5272786939773670470b79288473e0939da2f01901432
+# plan: sha256:1f980d304c7fabca7ea0eb9b072de63e99493dc2209c0655fda417f71649b845
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

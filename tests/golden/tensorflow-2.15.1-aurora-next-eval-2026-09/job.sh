@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.15.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:d1f1d9761e931dc238853ca73f9ac0d3c6b3c7fb19c3104680f06ccfb05ce8be
+# plan: sha256:8b73da240f15d21834ceb1fda9f394a3f66fb42a75acf4adc95950950e54f6c4
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # tensorflow 2.17.0 at site alps (aarch64)
-# plan: sha256:7d256e189f6f8584df355530e35d5b8472121adb4eb5bfca71a412de28349b36
+# plan: sha256:7c4ee59fc1161db5926c1557a77e6223ba72faef61b1dd0044b66c4c9fcd66fd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

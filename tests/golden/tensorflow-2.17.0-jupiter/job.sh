@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # tensorflow 2.17.0 at site jupiter (aarch64)
-# plan: sha256:e1359102be067aa6bfb7101c78203b902d6a40aaab9e7b8c31bc83fe27af472e
+# plan: sha256:95956daf2981e88eb634f445ce29d982bdcb4b92019e0c38f176102200617c3f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.0 at site vista-gh (aarch64)
-# plan: sha256:a2728080c82344ccd545d2cf960563de655ccdaaa18204ec49484b35cd5e60a2
+# plan: sha256:76641f45dc75544080ee9c8976ca9d5670f51a8ed141929717251bd9dc8c8124
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x4 (x86_64)
-# plan: sha256:af935a4e3c14b0d4b12dd5cd5155075e845c935b314439aeddb41d13977c09b0
+# plan: sha256:7444110c97693a397cffc7ddba74f2c1a049fab64558aa7e83ff9432d0fede15
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a100x8 (x86_64)
-# plan: sha256:d7c310e3314a24981721479ffb7b6cd5c01853dcc87f64d74099e8eafe591809
+# plan: sha256:ba44a982e5a36309a4f51ad1599dece00e829395e18c3e402f401b02bcfb7b38
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.17.1 at site delta-a40x4 (x86_64)
-# plan: sha256:aac192cf0ef9b8a2d48e898f9424bc291e19abf278b8431c716eeae4619e198e
+# plan: sha256:1553298770ffeee06a6a8f18fb9c2de20b76c7e45ca369295ac0208c371a4bab
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.17.1 at site frontera-rtx (x86_64)
-# plan: sha256:3800b4480a9ec25f89a5e43bb34078ffcee9efc524c859d1efbccbf43d196a64
+# plan: sha256:0d804044943527085d70832cf2ef7ea1b8bb6c7f8be143d74bc52b38b24fd0ce
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.17.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:8fa7498a8149a6a78cac528337646d4a6d1de01450aafc06e91253e5cba24a86
+# plan: sha256:6639e274838d2863516ca493ab1ae2fca46fb4cea57d448360bed24a868831ff
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.17.1 at site leonardo-booster (x86_64)
-# plan: sha256:602e42cd55356786d4572522bb219050c32f7a889a0013687c73cfe85357cc71
+# plan: sha256:0a4ccda1ebfcd490cd165795ff1c9bf82a31a47e3ae75de2cc82dbe33d2b9401
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

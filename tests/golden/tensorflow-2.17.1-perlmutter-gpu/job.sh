@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.17.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:04580ef8d0f7ed2563bc9485ad1165d9dc3746c78b3e70307548bab21bb90d77
+# plan: sha256:4c132ea23f7195d1fe5977b4f9411a7908d69a172aeaecf6ddd72fc38136ccb5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:989a9f1bf624a43e636d2bb5bee9534721ec736b71b571da7f655db79a703bf4
+# plan: sha256:6efdbfee11823d468ff8d13df91e0ac1e1e7414ab35a7a4cffcd14d65e2bcbb2
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:f2d72808fa86dd8a5b8ca6371d81e2d5e12977104b5d175b677c1ecb6326b10b
+# plan: sha256:052a3e2028cac9e3405adfcb86d17d931eeca733c9ed47127cd335e2bfaad633
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

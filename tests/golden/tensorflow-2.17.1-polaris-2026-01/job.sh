@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:ad56a267c027c52b72aca036600a4f32c25d5405cba953e3721ef0b434606c55
+# plan: sha256:0c4a1f703f299a5d90d92ae5934b335123994f18a284a3e8d195b8335ce213c5
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.17.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:8ad1a96ceba7bcda5a5efff5536b0f1386c809053f1e594990deab4decf9b6c1
+# plan: sha256:a0a7dd495bc2608c3ca969ffb0e1dee1655e47fa6c73dc61f40a7b6d18ea7351
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

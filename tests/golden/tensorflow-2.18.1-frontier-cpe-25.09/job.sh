@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.18.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:9894eaeb22887731568c1d53e5bab619ae381856d011cbdf26a1eae256b2a751
+# plan: sha256:a65fcb97d404abe60a0b4a6f760e71e5e62df07d1db5a283ca47538aabb349a6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

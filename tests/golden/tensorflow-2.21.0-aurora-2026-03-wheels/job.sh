@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:9f5feaf012af9facd380c31bcc80d247124dae9a1c6478ddc4711781e505b7eb
+# plan: sha256:8ea11cc6c7a8a2369049101b51a935fc95c76fb45baf29122995eb95aa76f817
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # tensorflow 2.21.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:da2d6a9a7bcc6b183218b4af3e00d7257a13f3bd6d7cc2dd8d01771946e43a0d
+# plan: sha256:289c2cb460484be1a088884d8cac9d12dd38760c8d8fb85b829092a2a49751a0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x4 (x86_64)
-# plan: sha256:4cdaa200efbcdd9ccaf7e1104faefa54e5bff9360216aa37619cee5f8c14b1ce
+# plan: sha256:331b7a688d2f246460f4b3799df618daf781a5ae2bd4b300c296e00a8bb8ddc4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

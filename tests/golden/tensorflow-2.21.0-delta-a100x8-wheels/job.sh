@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a100x8 (x86_64)
-# plan: sha256:c5c028f918f1517ac7b1fddb64240271f3b74c775a9e607d8c1d5bd5bcd4212a
+# plan: sha256:d4a4288fc67852d376de9eeec94e11f24231d5f12ff3a9071dd13cb154eeaa10
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

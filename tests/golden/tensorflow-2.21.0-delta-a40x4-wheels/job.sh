@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-a40x4 (x86_64)
-# plan: sha256:43e639e2877821e6edb0515e625632890092ea9c21c7e81b3d3390e63c349c39
+# plan: sha256:4b062580c878a619dca0e9dfc645c22e0d7b0ecdc4e6f7221ab2497e0cf4df7e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # tensorflow 2.21.0 at site delta-cpu (x86_64)
-# plan: sha256:d4114c24674725b355370ce8cc095ea3547eee7973fdbb98c271180ff25c16a6
+# plan: sha256:384d0b77d942c43d1c6a1fd3037bf3a34db6e69e7cf9b03d165dbd4ebaf73347
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

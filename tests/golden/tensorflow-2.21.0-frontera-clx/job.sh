@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site frontera-clx (x86_64)
-# plan: sha256:3143bd432996c89e4e334e7266f37607920b403c547b085ee2a6f78da031d296
+# plan: sha256:a3707fab41c705210fe009b31e5df2ae84a265b0a807c59ee0266d6941e9c5aa
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site frontera-rtx (x86_64)
-# plan: sha256:ad6aba19a9813df23a0d944044292f01dce9ad83b9e977d48175bec1e9861d32
+# plan: sha256:9245e530e553c1a8e56654d3fa41baaf9ce131f67612fcda852bfae745b7c84e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:d645df4d4ff3207bdf050b1273057798c397a14c37157d9d86b5912d268d3030
+# plan: sha256:f6e46fc23d331b837433eedf075cbb78740695d08c42da1772ab740fcc4bde84
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # tensorflow 2.21.0 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:99124651d3f090ae5f8350c6882300171174ccbf23ce09bd8b39c9e3725b5d6f
+# plan: sha256:ac17efd9e5766ca0a9ca8b225b2330fb4c7df7ba0b4fd02ef725425bf5805939
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst

@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-cpu (x86_64)
-# plan: sha256:b38c4e0446ddd18a9eca5baa28ca0613a8aada010c9d667f80de8317036021ee
+# plan: sha256:22526dd187a488f771f9c314eb5a4d2e86c9f5b02c253266e5c91d6fb7b8bc5c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # tensorflow 2.21.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:d02c9ff55087a381c9bbf1f1175d3f680e585de06186af8e70534c245f47e655
+# plan: sha256:0e09c59685e07ac37ac0b3efb3ee4e63b322072acfcde650e4c5f5695fd9c8da
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # tensorflow 2.21.0 at site leonardo-booster (x86_64)
-# plan: sha256:a36eff322272f9ab512a6fe01d1f0f051938d50662441058fb76d0b3df917a84
+# plan: sha256:8bdee740c172024fe1fb2df746765a21dbe4a4169b00987ef3ffc2eb9a9e7c73
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

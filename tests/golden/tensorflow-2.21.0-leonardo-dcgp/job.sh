@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # tensorflow 2.21.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:d39c7e34ec82e220a1953283b411796da3f5c6b2f6a8f4586be58bf8a3a07330
+# plan: sha256:282aef5399a0e677d8ad5902ac15e7c493c0be3f5432d80ef5fb094f99c71cdf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

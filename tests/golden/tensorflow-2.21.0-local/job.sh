@@ -1,6 +1,6 @@
 #!/bin/bash
 # tensorflow 2.21.0 at site local (x86_64)
-# plan: sha256:af342dcb70f0c46bb91fd6d62a2b6e71087fed54954b8d0253dca0b752881bcf
+# plan: sha256:c4ff5fc408fe3f3a116e8444eb160e47dac41da52e2924cfb53e2a469d40a9a5
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:af342dcb70f0c46bb91fd6d62a2b6e71087fed54954b8d0253dca0b752881bcf
+# plan: sha256:c4ff5fc408fe3f3a116e8444eb160e47dac41da52e2924cfb53e2a469d40a9a5
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # tensorflow 2.21.0 at site lumi (x86_64)
-# plan: sha256:217f5ca4dabe0d62a01e7f872fd218f5db087810a16397ed3a6ecf2b3e15533b
+# plan: sha256:1f54046b6a9f42d0b1b51f1c9fa412d2b072ed498dc0626e37ba5ba727db9483
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

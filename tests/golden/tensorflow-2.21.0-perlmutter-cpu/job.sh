@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-cpu (x86_64)
-# plan: sha256:50720c4b1d55c7fe22b8e8667ae6412ef27b21c94964150d01fc95d44ec5f5f6
+# plan: sha256:6402a2179adfe63b7629be3a8074758d7e60f37d0c343d078019e318535206ca
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # tensorflow 2.21.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:45a1f1ad88e34bed1c740c87e0e8db7b4e7bb309973c92337be21080e8214d69
+# plan: sha256:47f2ed5e0cab36fbc5a57c815002fdaadd527ff43b5a4ee6bd22da591dddc723
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:06feeb6be81e3c8936e3960e299ec22692e9f2e09164ec61c2ad9028b2d15c76
+# plan: sha256:092dec3ebbfd2d022bf73bae931da07c0c7e63ee6be5f900fa4c4f7519a1de4e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

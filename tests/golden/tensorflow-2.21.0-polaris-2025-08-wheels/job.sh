@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:781132b6bf94c1227722db9c9c8341a20e2c32492c66c0f034dbdf7093885f4f
+# plan: sha256:ed450f58b00279eceaa9e7625046a9c0c864ab388f77ed90eaa1123c515a0c64
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:4932cbdbd0df3aa2f4c8e092049d005be732056d8645e7661068cfba78c0a064
+# plan: sha256:8685ff56f0e7d6ba4097611b9ed1f98a5a3f506661a51d810c303f82e9bdba8b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # tensorflow 2.21.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:4d7a70bf6ecd13b161f4a66a3e699e3275978dfc683a46cf8e461e5a2396f789
+# plan: sha256:872d767b9b9937566eaf2a27bdab56322742a1ecfa0ab162bac6c094f33c1c9d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-icx (x86_64)
-# plan: sha256:6d65fe90847525f1c79e9a11f247e061211ee46cf3f7731620a1da2a6854d374
+# plan: sha256:0cd5ee9487febf742efb85921f6c348452c65363598e02e58097a6f72c8e764b
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:244e146db1b71fcde4c66b75d443722d126a12c703f1667cba201236f44bc516
+# plan: sha256:41a5840bcfec88c8ec60094a5dc8bc4f616b2aa22ddbdaca14a4dc00bd59826c
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

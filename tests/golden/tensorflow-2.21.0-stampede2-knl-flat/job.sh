@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:b1ffa0c87f13192fc57aca10f879a8ac6c79aebf9530dcf472e1d59988f8a856
+# plan: sha256:611fc127bede31a3a98ceba67bef76d8bee6ca8390840d2c3e45d31dce7e9352
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

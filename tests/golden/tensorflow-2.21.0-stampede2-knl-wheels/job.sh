@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:6f45d1514999a6ec68c0bd9f3b396a6e7d69ad6cddee2856025cc74e89ac64bb
+# plan: sha256:80e53218c564085e2aec58e01edbf64e76154a4337c4952576e74f1ff8899e28
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

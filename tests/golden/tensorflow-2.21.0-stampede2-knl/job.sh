@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-knl (x86_64)
-# plan: sha256:e68bb98d8a1db9abd18f6df0d72436573b92484d6a4ee3016d810ddf1e8819c2
+# plan: sha256:bdb9b4cc01c4182d40f83d6dfd6f613973096718af569bd994f7307579ad69cd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

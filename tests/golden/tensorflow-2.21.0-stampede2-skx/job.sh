@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # tensorflow 2.21.0 at site stampede2-skx (x86_64)
-# plan: sha256:7c890b81f6b4486eb485309284dd2cedb2024fe4268b4ceb52e509b656db10f2
+# plan: sha256:72d5944f04eba5966c325b3e6570fb4b90f68374218c166c30e157e73b48f8f0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # tensorflow 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:7bbb3cbe6e8b5ee91578b99364e81780b5993f1dcdf6c7df3047643d828d88d9
+# plan: sha256:ab90191c64f0fdebcbfa7a3fed75bd5d19b1cf69f08b9af8272ec875f366466b
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

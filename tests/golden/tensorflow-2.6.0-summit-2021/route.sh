@@ -2,7 +2,7 @@
 # tensorflow 2.6.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:7bbb3cbe6e8b5ee91578b99364e81780b5993f1dcdf6c7df3047643d828d88d9
+# plan: sha256:ab90191c64f0fdebcbfa7a3fed75bd5d19b1cf69f08b9af8272ec875f366466b
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
