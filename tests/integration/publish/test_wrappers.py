@@ -164,7 +164,10 @@ def test_the_sites_file_systems_are_there(shelf: Shelf) -> None:
 
 def test_torchrun(shelf: Shelf, tmp_path: Path) -> None:
     script = tmp_path / "rank.py"
-    script.write_text("import os; print('rank', os.environ['RANK'], os.environ['WORLD_SIZE'])")
+    # One write a rank: torchrun's ranks are unbuffered, and print() writes each of its words.
+    script.write_text(
+        "import os\nos.write(1, 'rank {RANK} {WORLD_SIZE}\\n'.format(**os.environ).encode())\n"
+    )
     done = shelf.run(
         str(shelf.folder / "bin/torchrun"), "--standalone", "--nproc-per-node=2", str(script)
     )
