@@ -103,6 +103,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     else:
         words = ["--framework", options.framework, "--threads", str(options.threads)]
         wanted = training.options([*words, "--device", "cpu"])
+        wanted.place, wanted.meeting = importlib.import_module("ranks").place(), None
         trainer = importlib.import_module(f"training_{options.framework}").Trainer(wanted)
     for number in range(10):
         trainer.step(number)
