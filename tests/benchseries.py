@@ -2,12 +2,13 @@
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from dlcontainer.bench import chain
+from dlcontainer.bench.comparable import LossCheck, LossCurves
 from dlcontainer.bench.encoding import to_fields
 from dlcontainer.bench.records import (
     Arm,
@@ -272,3 +273,11 @@ RECORDED: dict[str, Plan] = {
     "import": Plan(seed=10, probe="import", joiner_pairs=8, sd=0.023),
     "interrupted": Plan(seed=11, complete=False),
 }
+
+
+def losses_of(samples: Iterable[Sample], tolerance: float) -> LossCheck:
+    """Compare every launch's loss curve with the first one's."""
+    curves = LossCurves(tolerance)
+    for one in samples:
+        curves.take(one)
+    return curves.check

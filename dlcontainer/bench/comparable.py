@@ -1,7 +1,7 @@
 """May two sides be compared? What they attest of themselves, and what they have computed."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -221,14 +221,6 @@ class LossCurves:
                 )
                 return LossCheck(steps=len(reference), largest=apart, problem=problem)
         return None
-
-
-def check_losses(samples: Iterable[Sample], tolerance: float) -> LossCheck:
-    """Compare every launch's loss curve with the first one's."""
-    curves = LossCurves(tolerance)
-    for sample in samples:
-        curves.take(sample)
-    return curves.check
 
 
 def _curve(sample: Sample) -> list[float] | None:

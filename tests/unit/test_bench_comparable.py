@@ -4,7 +4,7 @@ import pytest
 
 from dlcontainer.bench import comparable
 from dlcontainer.bench.records import Json, Sample, Stack
-from tests.benchseries import FACTS, INSIDE
+from tests.benchseries import FACTS, INSIDE, losses_of
 
 
 def stacks(changes: dict[str, Json], base: dict[str, Json] = INSIDE) -> tuple[Stack, Stack]:
@@ -118,11 +118,11 @@ def sample(loss: Json, line: int = 4) -> Sample:
 
 
 def test_losses_that_agree() -> None:
-    found = comparable.check_losses([sample([2.0, 1.0]), sample([2.0, 1.005])], 0.01)
+    found = losses_of([sample([2.0, 1.0]), sample([2.0, 1.005])], 0.01)
     assert not found.problem
     assert found.steps == 2
     assert found.largest == pytest.approx(0.005, abs=1e-4)
-    assert not comparable.check_losses([sample([0.0]), sample([0.0])], 0.01).problem
+    assert not losses_of([sample([0.0]), sample([0.0])], 0.01).problem
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_losses_that_agree() -> None:
     ],
 )
 def test_losses_that_do_not(loss: Json, says: str) -> None:
-    found = comparable.check_losses([sample([2.0, 1.0]), sample(loss, 9)], 0.01)
+    found = losses_of([sample([2.0, 1.0]), sample(loss, 9)], 0.01)
     import re
 
     assert re.search(says, found.problem)

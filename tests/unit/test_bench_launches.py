@@ -16,7 +16,7 @@ from dlcontainer.bench.verdict import Evidence, judge
 from dlcontainer.errors import BenchDataError
 from tests import benchseries, benchtriples
 from tests.benchrunner import Bench, ProbeRunner
-from tests.benchseries import Plan
+from tests.benchseries import Plan, losses_of
 from tests.benchtriples import Triples
 
 RECORDED = sorted((Path(__file__).parents[1] / "recorded").glob("bench*/*.jsonl"))
@@ -185,7 +185,7 @@ def test_losses_and_ranks(analysis: Analysis) -> None:
             s for s in series.samples if s.ok and s.role != "warmup" and s.arm in declared.sides
         ]
         tolerance = declared.loss_tolerance or comparable.LOSS_TOLERANCE
-        assert analysis.losses == comparable.check_losses(used, tolerance)
+        assert analysis.losses == losses_of(used, tolerance)
     for arm in ecdf.ready(analysis):
         assert list(arm.points) == sorted(arm.points)
         if arm.name in declared.sides:
