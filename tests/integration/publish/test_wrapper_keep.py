@@ -137,7 +137,7 @@ def test_a_mount_that_cannot_run_is_refused_once(job: Job, tmp_path: Path) -> No
 
 def test_what_is_no_time(tmp_path: Path) -> None:
     there = fake(tmp_path)
-    for value in ("9", "soon", "-1", "1 0", "$(id)"):
+    for value in ("9", "00", "060", "soon", "-1", "1 0", "$(id)"):
         done = there.shelf.run(there.shelf.python, DLCONTAINER_KEEP=value, code=2)
         assert f"DLCONTAINER_KEEP is '{value}'" in done.stderr
         assert "at least 10" in done.stderr
@@ -161,6 +161,14 @@ def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
     assert "is not your own folder" in done.stderr
     assert there.calls()[-1].endswith(f"<{shelf.folder}/image.sif><python>")
     assert not list((tmp_path / "planted").iterdir())
+
+
+def test_where_nothing_can_be_mounted(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    there.works("unpacked")
+    done = there.shelf.run(there.shelf.python, DLCONTAINER_KEEP="10")
+    assert "can't be kept mounted: nothing can be mounted on this host" in done.stderr
+    assert "<--unsquash>" in there.calls()[-1]
 
 
 def test_a_job_with_an_id_that_is_no_name(tmp_path: Path) -> None:
