@@ -93,15 +93,18 @@ def kept(cell: Cell, path: Path, ground: Ground) -> Iterator[Path | None]:
     point = Path(tempfile.mkdtemp(prefix="kept-", dir=ground.lab.work))
     begin, end = mounting(cell, path, point, ground)
     try:
-        if cell.open == "kernel":
-            forms.run(begin, ground.lab, "a SquashFS can't be mounted")
-            yield point
-        else:
+        if cell.open != "kernel":
             with forms.held([begin[0], "-f", *begin[1:]], point, ground.lab):
                 yield point
+            return
+        forms.run(begin, ground.lab, "a SquashFS can't be mounted")
+        try:
+            yield point
+        finally:
+            ground.runner(end, check=False)
     finally:
-        ground.runner(end, check=False)
-        point.rmdir()
+        with suppress(OSError):
+            point.rmdir()
 
 
 def _found(name: str, ground: Ground) -> str:
