@@ -93,10 +93,11 @@ def build(plan: Plan, workshop: Workshop, output: Path, wishes: Wishes) -> Image
     scratch = preflight.choose_tmpdir(plan, workshop.host, wishes.tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, workshop.progress)
-    runner, failed = workshop.runner, output / f"{plan.name}.failed.log"
+    runner, note = workshop.runner, workshop.progress.note
+    failed = output / f"{plan.name}.failed.log"
     with (
-        workspace(output, runner) as near,
-        workspace(scratch, runner) as work,
+        workspace(output, runner, note) as near,
+        workspace(scratch, runner, note) as work,
         beside(runner) as aside,
         failing.log_kept(near / "build.log", failed),
     ):
@@ -114,7 +115,7 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
     root = shop.root(plan, workshop, base)
     if base is None and not image:
         root["base"] = "made anew: none of today is kept"
-    with workspace(scratch, workshop.runner) as work:
+    with workspace(scratch, workshop.runner, workshop.progress.note) as work:
         context.stage(plan, work / "context")
         todo = stepwork.work(plan, work / "context", root, workshop.pins)
     recall = benches.recaller(plan, workshop)

@@ -90,7 +90,7 @@ def _fetch_missing(
     plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, missing: Sequence[str]
 ) -> None:
     part = folder / _PART
-    with workspace(fetcher.scratch, fetcher.runner) as work:
+    with workspace(fetcher.scratch, fetcher.runner, fetcher.progress.note) as work:
         resolver = locking.resolver_of(plan, fetcher.host, fetcher.runner, work, fetcher.progress)
         debs = [pin for pin in _unique(lock.os_pins) if f"{bundles.DEBS}/{pin.file}" in missing]
         if debs:

@@ -53,7 +53,7 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
                 why="conda finds what they need while it builds",
                 next_step="build without --locked",
             )
-    with workspace(scratch, runner) as work:
+    with workspace(scratch, runner, progress.note) as work:
         resolver = resolver_of(plan, host, runner, work, progress)
         base = _base(plan, resolver, progress)
         steps = []

@@ -27,6 +27,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 
+_MOUNTS = Path("/proc/self/mounts")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
@@ -122,17 +124,33 @@ def source_date(environ: Mapping[str, str]) -> int | None:
     return int(given)
 
 
-def mount_of(path: Path, *, mounts: Path = Path("/proc/self/mounts")) -> Mount:
+def mount_of(path: Path, *, mounts: Path = _MOUNTS) -> Mount:
     """Tell which mount a path lies on; the path may not exist yet."""
     there = Path(os.path.realpath(path))
     best = Mount(point=Path("/"), kind="unknown", options=frozenset())
-    for line in mounts.read_text(errors="replace").splitlines():
-        fields = line.split(" ")
-        point = Path(_unescape(fields[1]))
+    for mount in _listed(mounts):
         # A later line covers an earlier one at the same point.
-        if there.is_relative_to(point) and len(point.parts) >= len(best.point.parts):
-            best = Mount(point=point, kind=fields[2], options=frozenset(fields[3].split(",")))
+        if there.is_relative_to(mount.point) and len(mount.point.parts) >= len(best.point.parts):
+            best = mount
     return best
+
+
+def mounts_below(path: Path, *, mounts: Path = _MOUNTS) -> list[Mount]:
+    """Tell what is mounted at or below a path without links, the last mounted first.
+
+    Only the list is read: to touch a mount is to wait for its server, which may be gone.
+    """
+    return [mount for mount in reversed(_listed(mounts)) if mount.point.is_relative_to(path)]
+
+
+def _listed(mounts: Path) -> list[Mount]:
+    found = []
+    # Not splitlines: the kernel escapes line feeds in a name, and nothing else that it splits at.
+    for line in mounts.read_text(errors="surrogateescape").split("\n")[:-1]:
+        _, point, kind, options, *_ = line.split(" ")
+        split = frozenset(options.split(","))
+        found.append(Mount(point=Path(_unescape(point)), kind=kind, options=split))
+    return found
 
 
 def free_mb(path: Path) -> int:

@@ -69,7 +69,7 @@ def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published
         _require_ok(checks)
         with (
             tree.locked(place, own, shop.progress.note) as alone,
-            _staging(place.root, shop.runner) as aside,
+            _staging(place.root, shop) as aside,
         ):
             if _is_taken(place, release, image, alone=alone, runner=shop.runner):
                 return _already(place, own, shop, aside=aside / "link")
@@ -127,9 +127,9 @@ def _explained(root: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _staging(root: Path, runner: Runner) -> Iterator[Path]:
+def _staging(root: Path, shop: Shop) -> Iterator[Path]:
     try:
-        with workspace(root, runner) as path:
+        with workspace(root, shop.runner, shop.progress.note) as path:
             yield path
     except BuildError as error:
         raise PublishError(error.what, why=error.why) from None
@@ -171,12 +171,12 @@ def _is_taken(place: Place, release: Release, image: Path, *, alone: bool, runne
 
 
 def _already(place: Place, own: Ownership, shop: Shop, *, aside: Path | None = None) -> Published:
-    reap(place.root, shop.runner)
+    reap(place.root, shop.runner, shop.progress.note)
     missing = [link for link in place.links if not link.exists()]
     if missing and aside is not None:
         _link(place, own, aside)
     elif missing:
-        with _staging(place.root, shop.runner) as folder:
+        with _staging(place.root, shop) as folder:
             _link(place, own, folder / "link")
     return Published(place=place, new=False)
 

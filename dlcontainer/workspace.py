@@ -7,26 +7,38 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dlcontainer.errors import BuildError
-from dlcontainer.shell import CommandFailedError, CommandNotFoundError, Runner
+from dlcontainer.machine import mounts_below
+from dlcontainer.shell import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Runner,
+    quote,
+)
+
+# What tells a user something worth knowing.
+Note = Callable[[str], None]
 
 PREFIX = ".dlcontainer-build-"
 _LOCK = "lock"
 # A folder without a lock file may be one that another process is just making.
 _GRACE_S = 60.0
+_UNMOUNT_S = 3.0
 
 
 @contextlib.contextmanager
-def workspace(parent: Path, runner: Runner) -> Iterator[Path]:
+def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
     """Make a private folder in `parent` and remove it at the end, whatever happens.
 
     A killed process can't remove its own: the next one finds it by its free lock, and does.
-    Raises BuildError where the folder can't be made.
+    A folder that can't be removed is worth a note: it is no reason to fail, and must not take the
+    place of the one that there is. Raises BuildError where the folder can't be made.
     """
-    reap(parent, runner)
+    reap(parent, runner, note)
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
@@ -43,7 +55,7 @@ def workspace(parent: Path, runner: Runner) -> Iterator[Path]:
         yield path
     finally:
         try:
-            remove(path, runner)
+            _remove_or_note(path, runner, note)
         finally:
             os.close(lock)
 
@@ -59,17 +71,26 @@ def _locked(path: Path) -> int:
     return lock
 
 
-def reap(parent: Path, runner: Runner) -> list[Path]:
+def reap(parent: Path, runner: Runner, note: Note) -> list[Path]:
     """Remove what killed processes of this user left in a folder; give what was removed."""
     removed = []
     for path in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
             # Not through links: in a shared /tmp another user's may lead to a folder of ours.
             info = path.lstat()
-            if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and _is_left(path):
-                remove(path, runner)
+            ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
+            if ours and _is_left(path) and _remove_or_note(path, runner, note):
                 removed.append(path)
     return removed
+
+
+def _remove_or_note(path: Path, runner: Runner, note: Note) -> bool:
+    try:
+        remove(path, runner)
+    except BuildError as error:
+        note(str(error))
+        return False
+    return True
 
 
 def _is_left(path: Path) -> bool:
@@ -87,7 +108,11 @@ def _is_left(path: Path) -> bool:
 
 
 def remove(path: Path, runner: Runner) -> None:
-    """Remove a tree, also where folders are not writable or belong to subordinate users."""
+    """Remove a tree, also where folders are not writable or belong to subordinate users.
+
+    What is mounted in it is unmounted, never walked into. Raises BuildError where it stays.
+    """
+    _unmount_below(path, runner)
     _make_removable(path)
     shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
@@ -99,10 +124,28 @@ def remove(path: Path, runner: Runner) -> None:
         runner(argv)
     except (CommandFailedError, CommandNotFoundError) as error:
         raise BuildError(
-            f"can't remove {path}",
-            why=str(error),
-            next_step="remove it with: unshare --map-root-user --map-auto rm -rf",
+            f"can't remove {path}", why=str(error), next_step=f"remove it with: {quote(argv)}"
         ) from None
+
+
+def _unmount_below(path: Path, runner: Runner) -> None:
+    """Unmount what a killed process left mounted in a tree."""
+    real = Path(os.path.realpath(path))
+    for mount in mounts_below(real):
+        point = str(mount.point)
+        # As a user might; then as root, who can unmount what fusermount did not mount.
+        for argv in (["fusermount3", "-u", "-z", "--", point], ["umount", "-l", "--", point]):
+            with contextlib.suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
+                runner(argv, timeout=_UNMOUNT_S)
+                break
+    left = mounts_below(real)
+    if left:
+        argv = ["umount", "-l", "--", str(left[0].point)]
+        raise BuildError(
+            f"can't remove {path}",
+            why=f"a file system ({left[0].kind}) is mounted at {left[0].point}",
+            next_step=f"unmount it with: {quote(argv)}",
+        )
 
 
 def _make_removable(path: Path) -> None:

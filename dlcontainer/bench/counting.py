@@ -7,7 +7,6 @@ audit hooks see only what Python opens and lists. So the tool stands beside each
 
 import json
 import os
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,8 @@ from dlcontainer import opened
 from dlcontainer.bench import strace
 from dlcontainer.bench.slowfs.mounting import DEVICE, helper
 from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.beside import Beside, beside
+from dlcontainer.beside import Task as Running
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.machine import find_program
 from dlcontainer.opened import Trace
@@ -25,6 +26,7 @@ from dlcontainer.shell import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
+    Completed,
     ProcessRunner,
 )
 
@@ -139,25 +141,33 @@ def run_ranks(
 ) -> list[float]:
     """Start all commands at once and wait for all; give each one's seconds.
 
-    Raises BenchDataError with the last words of the first that fails.
+    Raises BenchDataError with the last words of the first rank that fails. When this ends, by an
+    interruption too, none of them runs any more.
     """
-    seconds = [0.0] * len(commands)
-    failures: list[str] = []
+    with beside(runners[0]) as crew:
+        return _crewed(crew, commands, [runner.environ for runner in runners], timeout_s)
 
-    def work(rank: int) -> None:
+
+def _crewed(
+    crew: Beside,
+    commands: Sequence[Sequence[str]],
+    environs: Sequence[Mapping[str, str]],
+    timeout_s: float,
+) -> list[float]:
+    def start(argv: Sequence[str], environ: Mapping[str, str]) -> Running[Completed]:
+        return crew.start(lambda runner: runner(argv, env=environ, timeout=timeout_s))
+
+    started = [start(*each) for each in zip(commands, environs, strict=True)]
+    seconds: list[float] = []
+    failures: list[str] = []
+    for rank, running in enumerate(started):
         try:
-            seconds[rank] = runners[rank](commands[rank], timeout=timeout_s).elapsed
+            seconds.append(running.result().elapsed)
         except CommandFailedError as error:
             said = " ".join(error.completed.stderr.split())[-400:]
             failures.append(f"rank {rank}: {error}: {said}")
         except (CommandNotFoundError, CommandTimeoutError) as error:
             failures.append(f"rank {rank}: {error}")
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(len(commands))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
     if failures:
         raise BenchDataError("a rank of the run failed", why=failures[0])
     return seconds
@@ -196,8 +206,10 @@ def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Coun
             why="the counted file system is mounted elsewhere, and put in its place in the command",
             next_step="name files below it by their whole path in the command",
         )
-    with shown.mounted(point, runner):
-        seconds = run_ranks([words] * task.ranks, [runner] * task.ranks, task.timeout_s)
+    commands, environs = [words] * task.ranks, [runner.environ] * task.ranks
+    # The mount ends first: a rank that waits for an answer can't be killed.
+    with beside(runner) as crew, shown.mounted(point, runner):
+        seconds = _crewed(crew, commands, environs, task.timeout_s)
         found = shown.counters.counted()
     node = Count(operations=found.operations, bytes=found.bytes, files=found.files)
     ranks = (node,) if task.ranks == 1 else ()

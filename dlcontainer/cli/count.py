@@ -90,9 +90,10 @@ def count(
         raise UsageError(f"--under {under}: no such folder")
     if target is not None:
         atomic.require(target)
-    runner = output.Console(verbose=verbose, quiet=as_json).runner(here().environ)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    runner = console.runner(here().environ)
     chosen = counting.choose(None if tool == "auto" else tool, under, runner)
-    with workspace(Path(tempfile.gettempdir()), runner) as work:
+    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
         task = counting.Task(
             argv=tuple(command), ranks=ranks, under=under, work=work, timeout_s=timeout
         )

@@ -131,7 +131,7 @@ def _measured(
 
     world, console = around
     runner = console.runner(world.environ)
-    with workspace(Path(tempfile.gettempdir()), runner) as work:
+    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
         bench = measure.Bench(work=work, runner=runner, profile=PROFILES[profile], say=console.step)
         if subject.is_file():
             return _of_image(subject, module, bench, around)

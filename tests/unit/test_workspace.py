@@ -13,6 +13,7 @@ from dlcontainer.workspace import PREFIX, reap, remove, settle, workspace
 from tests.fakes import RecordingRunner
 
 NOBODY = RecordingRunner(strict=True)
+SAID: list[str] = []
 LONG_AGO = time.time() - 3600
 
 
@@ -34,10 +35,10 @@ def left(parent: Path, name: str, *, lock: bool = True) -> Path:
 
 
 def test_it_is_there_and_then_gone(parent: Path) -> None:
-    with workspace(parent, NOBODY) as work:
+    with workspace(parent, NOBODY, SAID.append) as work:
         assert (work.parent, work.stat().st_mode & 0o777) == (parent, 0o700)
-        assert reap(parent, NOBODY) == []
-        with workspace(parent, NOBODY) as second:
+        assert reap(parent, NOBODY, SAID.append) == []
+        with workspace(parent, NOBODY, SAID.append) as second:
             assert second != work
         assert [path.name for path in parent.iterdir()] == [work.name]
     assert list(parent.iterdir()) == []
@@ -45,7 +46,7 @@ def test_it_is_there_and_then_gone(parent: Path) -> None:
 
 def test_an_error_undoes_it_too(parent: Path) -> None:
     def fail() -> None:
-        with workspace(parent, NOBODY) as work:
+        with workspace(parent, NOBODY, SAID.append) as work:
             (work / "read only").mkdir(mode=0o500)
             raise KeyError
 
@@ -57,7 +58,7 @@ def test_an_error_undoes_it_too(parent: Path) -> None:
 def test_a_folder_that_is_not_there(parent: Path) -> None:
     with (
         pytest.raises(BuildError, match=r"can't write in .*: No such file") as caught,
-        workspace(parent / "none", NOBODY),
+        workspace(parent / "none", NOBODY, SAID.append),
     ):
         raise AssertionError("it was entered")
     assert "-o for the image" in str(caught.value.next_step)
@@ -69,7 +70,7 @@ def test_what_killed_processes_left_is_reaped(parent: Path) -> None:
     half_made = left(parent, "half", lock=False)
     other = left(parent, "x").rename(parent / "dlcontainer-build-x")
     (parent / f"{PREFIX}file").write_text("")
-    assert reap(parent, NOBODY) == sorted([half_made, killed])
+    assert reap(parent, NOBODY, SAID.append) == sorted([half_made, killed])
     assert {path.name for path in parent.iterdir()} == {
         just_made.name,
         other.name,
@@ -82,17 +83,17 @@ def test_a_folder_in_use_is_not_reaped(parent: Path) -> None:
     lock = os.open(used / "lock", os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert reap(parent, NOBODY) == []
+        assert reap(parent, NOBODY, SAID.append) == []
         assert (used / "below" / "file").exists()
     finally:
         os.close(lock)
-    assert reap(parent, NOBODY) == [used]
+    assert reap(parent, NOBODY, SAID.append) == [used]
 
 
 def test_anothers_folder_is_not_reaped(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = left(parent, "theirs")
     monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
-    assert reap(parent, NOBODY) == []
+    assert reap(parent, NOBODY, SAID.append) == []
     assert theirs.exists()
 
 
@@ -102,7 +103,7 @@ def test_links_are_not_followed(parent: Path, tmp_path: Path, lock: bool) -> Non
     mine.chmod(0o500)
     (parent / f"{PREFIX}link").symlink_to(mine)
     os.utime(mine, (LONG_AGO, LONG_AGO))
-    assert reap(parent, NOBODY) == []
+    assert reap(parent, NOBODY, SAID.append) == []
     assert mine.stat().st_mode & 0o777 == 0o500
     assert (mine / "below" / "file").exists()
 

@@ -1,23 +1,23 @@
-"""Mount through fusermount, answer in threads, and leave no mount, whoever ends whom.
+"""Mount through fusermount, and leave no mount, whoever ends whom.
 
 fusermount stays beside us (`auto_unmount`) and waits on a socket that only this process holds:
-when the process is killed, it unmounts. In good order we unmount first, lazily: a client that
-still has a file open gets an error and holds nothing up.
+when that closes, in good order or because the process was killed, it unmounts what nobody serves
+any more. In good order the connection is aborted first: a client that still has a file open gets
+an error and holds nothing up.
 """
 
 import os
 import socket
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlcontainer.bench.slowfs import protocol
 from dlcontainer.bench.slowfs.passthrough import PassThrough
+from dlcontainer.bench.slowfs.serving import Service
 from dlcontainer.errors import ChecksFailedError, UsageError
-from dlcontainer.machine import find_program, mount_of
+from dlcontainer.machine import find_program, mounts_below
 from dlcontainer.shell import (
     CommandFailedError,
     CommandNotFoundError,
@@ -27,26 +27,19 @@ from dlcontainer.shell import (
 
 DEVICE = Path("/dev/fuse")
 _OPTIONS = "ro,nosuid,nodev,default_permissions,auto_unmount,fsname=dlcontainer,subtype=slowfs"
-# As many requests can wait at a time: ranks of a node, and what is read ahead for them.
-_THREADS = 96
-_BUFFER = protocol.MAX_READ + 65_536
 _MOUNT_S = 30.0
-_END_S = 10.0
-_DRAIN_S = 2.0
+# A session ends within 10 s: so long fusermount, which only needs a moment of a processor, is
+# waited for, and then the one that is started in its place.
+_GUARD_S = 3.0
+_UNMOUNT_S = 1.0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Mount:
     """A mount that is being served; `ended` is set when it is gone."""
 
     point: Path
-    device: int | None = None
     ended: threading.Event = field(default_factory=threading.Event)
-
-    def close(self) -> None:
-        """Let go of the kernel's end."""
-        if self.device is not None:
-            os.close(self.device)
 
 
 def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
@@ -87,33 +80,34 @@ def check_places(source: Path, point: Path) -> None:
 def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[Mount]:
     """Serve a file system at a folder; raises ChecksFailedError where it can't be mounted."""
     program = helper(runner.environ)
-    real = point.resolve()
-    mount = Mount(point=real)
-    serving: list[threading.Thread] = []
+    mount = Mount(point=point.resolve())
+    before = _mounted_at(mount.point)
     ours, theirs = socket.socketpair()
-    guard = _Guard(program, real, runner, theirs)
-    with ours:
-        guard.start()
-        try:
-            guard.receive(ours, mount)
-            _serve(files, mount, serving)
+    guard = _Guard(program, mount.point, runner, theirs)
+    guard.start()
+    try:
+        # The service ends before `ours` is closed: fusermount unmounts what nobody serves, and
+        # would take an answer for a sign of life.
+        with ours, _served(files, guard.receive(ours), mount.ended):
             yield mount
-        finally:
-            _unmount(program, runner, mount)
-            # Where someone still has a file open, the descriptors stay as they are until this
-            # process ends: their numbers must not come to mean other files.
-            if _drained(serving):
-                mount.close()
-                files.close()
-    guard.join(_END_S)
+    finally:
+        guard.join(_GUARD_S)
+        if _mounted_at(mount.point) > before:
+            _unmount(program, runner, mount.point)
 
 
-def _drained(threads: Sequence[threading.Thread]) -> bool:
-    """Wait for threads that answer; tell whether all have ended."""
-    until = time.monotonic() + _DRAIN_S
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
-    return not any(thread.is_alive() for thread in threads)
+@contextmanager
+def _served(files: PassThrough, device: int, ended: threading.Event) -> Iterator[None]:
+    try:
+        service = Service(files, device, ended)
+    except BaseException:
+        os.close(device)
+        raise
+    try:
+        service.start()
+        yield
+    finally:
+        service.end()
 
 
 class _Guard(threading.Thread):
@@ -122,7 +116,7 @@ class _Guard(threading.Thread):
     def __init__(
         self, program: Path, point: Path, runner: ProcessRunner, end: socket.socket
     ) -> None:
-        super().__init__(name="dlcontainer-fusermount")
+        super().__init__(name="dlcontainer-fusermount", daemon=True)
         self._argv = [str(program), "-o", _OPTIONS, "--", str(point)]
         self._runner = replace(runner, inherited=(end.fileno(),))
         self._end = end
@@ -137,20 +131,21 @@ class _Guard(threading.Thread):
         finally:
             self._end.close()
 
-    def receive(self, ours: socket.socket, mount: Mount) -> None:
+    def receive(self, ours: socket.socket) -> int:
         """Take the descriptor that fusermount sends."""
         ours.settimeout(_MOUNT_S)
         with suppress(TimeoutError):
-            _, found, _, _ = socket.recv_fds(ours, 1, 1)
-            mount.device = found[0] if found else None
-        if mount.device is None:
-            ours.close()
-            self.join(_END_S)
-            raise ChecksFailedError(
-                f"{self._argv[0]} can't mount at {self._argv[-1]}",
-                why=_said(self._failure),
-                next_step=f"it needs read and write on {DEVICE}, and an empty place of your own",
-            )
+            # Close-on-exec: a process that inherited it would keep the connection alive.
+            _, found, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+            if found:
+                return found[0]
+        ours.close()
+        self.join(_GUARD_S)
+        raise ChecksFailedError(
+            f"{self._argv[0]} can't mount at {self._argv[-1]}",
+            why=_said(self._failure),
+            next_step=f"it needs read and write on {DEVICE}, and an empty place of your own",
+        )
 
 
 def _said(failure: BaseException | None) -> str:
@@ -159,44 +154,18 @@ def _said(failure: BaseException | None) -> str:
     return str(failure or f"it sent no device within {_MOUNT_S:g} s")
 
 
-def _serve(files: PassThrough, mount: Mount, serving: list[threading.Thread]) -> None:
-    for _ in range(_THREADS):
-        serving.append(threading.Thread(target=_answer, args=(files, mount), daemon=True))
-        serving[-1].start()
-
-
-def _answer(files: PassThrough, mount: Mount) -> None:
-    """Answer requests until the mount is gone (ENODEV)."""
-    device = mount.device
-    assert device is not None  # noqa: S101 - threads start once it is there
-    while True:
-        try:
-            message = os.read(device, _BUFFER)
-        except InterruptedError:
-            continue
-        except FileNotFoundError:
-            continue  # the client took its request back
-        except OSError:
-            mount.ended.set()
-            return
-        if mount.ended.is_set():
-            # fusermount asks whether we live, and unmounts once this process is gone.
-            return
-        reply = files.answer(protocol.request(message))
-        if reply is not None:
-            with suppress(OSError):  # nobody waits for it any more
-                os.write(device, reply)
-
-
-def _unmount(program: Path, runner: ProcessRunner, mount: Mount) -> None:
-    if mount.device is None or mount.ended.is_set():
-        return
-    mount.ended.set()
+def _unmount(program: Path, runner: ProcessRunner, point: Path) -> None:
+    """Unmount what fusermount left: it was killed, or was slow."""
     with suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
-        runner([str(program), "-u", "-z", "--", str(mount.point)], timeout=_END_S)
+        runner([str(program), "-u", "-z", "--", str(point)], timeout=_UNMOUNT_S)
 
 
 def is_mounted(point: Path) -> bool:
     """Tell whether one of ours is mounted at a folder."""
-    there = mount_of(point)
-    return there.point == Path(os.path.realpath(point)) and there.kind == "fuse.slowfs"
+    return _mounted_at(Path(os.path.realpath(point))) > 0
+
+
+def _mounted_at(real: Path) -> int:
+    """Count our mounts at a folder: one may cover another."""
+    below = mounts_below(real)
+    return sum(1 for one in below if one.point == real and one.kind == "fuse.slowfs")
