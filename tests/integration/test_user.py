@@ -1,14 +1,17 @@
 """An ordinary user, without root, without subordinate ids, builds and validates."""
 
+import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.workspace import PREFIX
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY, given
-from tests.integration.world import World, write_bare, write_tiny, write_wheel
+from tests.integration.world import World, missing, write_bare, write_tiny, write_wheel
 
 
 @pytest.fixture
@@ -59,3 +62,22 @@ def test_image_that_can_not_be_read(user: World) -> None:
     image.write_bytes(b"x")
     image.chmod(0)
     assert f"can't read {image}: Permission denied" in user.run("validate", image, code=1).stderr
+
+
+def test_a_leftover_that_can_not_be_removed_is_a_note(user: World) -> None:
+    if os.getuid() != 0:
+        missing("root, which puts a file of its own in the user's way")
+    # Another's folder below: neither this user nor a user namespace may empty it.
+    stays = Path(user.environ["TMPDIR"]) / f"{PREFIX}it's left"
+    (stays / "below").mkdir(parents=True)
+    (stays / "below/file").write_text("x")
+    (stays / "lock").write_text("")
+    for path in (stays, stays / "lock"):
+        os.chown(path, NOBODY.uid, NOBODY.gid)
+    done = user.run(
+        "bench", "count", "--with", "audit", "--", "/usr/bin/python3", "-c", "import os"
+    )
+    assert "rank 0" in done.stdout
+    assert f"note: can't remove {stays}" in done.stderr
+    command = done.stderr.partition("remove it with: ")[2].splitlines()[0]
+    assert shlex.split(command)[-1] == str(stays)

@@ -76,6 +76,17 @@ def test_options_of_a_mount() -> None:
     assert "noexec" not in machine.mount_of(Path("/dev/shm"), mounts=MOUNTS).options
 
 
+def test_mounts_below_a_folder_come_last_first(tmp_path: Path) -> None:
+    listed = tmp_path / "mounts"
+    points = ("/", "/work", "/work/a\\040place", "/workshop", "/work/a\\040place/in\u2028it")
+    text = "".join(f"x {point} fuse.slowfs ro,nosuid 0 0\n" for point in points)
+    listed.write_bytes(text.encode() + b"x /work/\xff tmpfs rw 0 0\n")
+    below = [os.fsencode(one.point) for one in machine.mounts_below(Path("/work"), mounts=listed)]
+    last = "/work/a place/in\u2028it".encode()
+    assert below == [b"/work/\xff", last, b"/work/a place", b"/work"]
+    assert machine.mounts_below(Path("/none"), mounts=listed) == []
+
+
 def test_a_link_is_where_it_leads(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/scr atch/it's\\here")
     assert machine.mount_of(tmp_path / "link" / "x", mounts=MOUNTS).kind == "lustre"

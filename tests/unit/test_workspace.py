@@ -1,16 +1,20 @@
 """Folders that undo themselves, leftovers of killed processes, files that appear whole."""
 
+import contextlib
 import fcntl
 import os
+import shlex
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
 from dlcontainer.errors import BuildError
-from dlcontainer.shell import CommandNotFoundError
+from dlcontainer.machine import Mount
+from dlcontainer.shell import CommandNotFoundError, CommandTimeoutError
 from dlcontainer.workspace import PREFIX, reap, remove, settle, workspace
-from tests.fakes import RecordingRunner
+from tests.fakes import RecordingRunner, completed
 
 NOBODY = RecordingRunner(strict=True)
 SAID: list[str] = []
@@ -134,6 +138,68 @@ def test_what_belongs_to_subordinate_ids(parent: Path, monkeypatch: pytest.Monke
     with pytest.raises(BuildError, match="can't remove") as caught:
         remove(tree, broken)
     assert "unshare: missing" in str(caught.value.why)
+    # As a whole, to be copied: the parent's name has quotes and a space.
+    said, _, command = str(caught.value.next_step).partition(": ")
+    assert (said, tuple(shlex.split(command))) == ("remove it with", wanted)
+
+
+def test_a_leftover_that_stays_stops_nobody(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stays, goes = left(parent, "a"), left(parent, "b")
+    real = shutil.rmtree
+    monkeypatch.setattr(
+        "shutil.rmtree",
+        lambda path, ignore_errors: None if path == stays else real(path, ignore_errors=True),
+    )
+    said: list[str] = []
+    broken = RecordingRunner([CommandNotFoundError("unshare", "missing")])
+    with workspace(parent, broken, said.append) as work:
+        assert {path.name for path in parent.iterdir()} == {stays.name, work.name}
+    assert len(said) == 1
+    assert f"can't remove {stays}" in said[0]
+    assert not goes.exists()
+
+
+@pytest.mark.parametrize("ending", [None, KeyError])
+def test_a_folder_that_stays_does_not_hide_how_the_work_ended(
+    parent: Path, monkeypatch: pytest.MonkeyPatch, ending: type[Exception] | None
+) -> None:
+    monkeypatch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
+    said: list[str] = []
+    broken = RecordingRunner([CommandNotFoundError("unshare", "missing")])
+
+    def work() -> None:
+        with workspace(parent, broken, said.append):
+            if ending is not None:
+                raise ending
+
+    with pytest.raises(ending) if ending else contextlib.nullcontext():
+        work()
+    assert len(said) == 1
+
+
+def test_a_mount_is_unmounted_and_not_walked_into(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = left(parent, "x")
+    below = Mount(point=tree / "below", kind="fuse.slowfs", options=frozenset())
+    listed = [[below], []]
+    monkeypatch.setattr("dlcontainer.workspace.mounts_below", lambda path: listed.pop(0))
+    runner = RecordingRunner()
+    remove(tree, runner)
+    assert runner.argvs == [("fusermount3", "-u", "-z", "--", str(below.point))]
+    assert not tree.exists()
+
+
+def test_what_stays_mounted_is_left_alone(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = left(parent, "x")
+    below = Mount(point=tree / "below", kind="fuse.slowfs", options=frozenset())
+    monkeypatch.setattr("dlcontainer.workspace.mounts_below", lambda path: [below])
+    late = CommandTimeoutError(completed("fusermount3"), 3)
+    runner = RecordingRunner([late, CommandNotFoundError("umount", "missing")])
+    with pytest.raises(BuildError, match="can't remove") as caught:
+        remove(tree, runner)
+    assert (tree / "below/file").read_text() == "x"
+    assert str(caught.value.next_step).startswith("unmount it with: umount -l -- '")
 
 
 def test_a_file_appears_whole(parent: Path) -> None:

@@ -81,7 +81,7 @@ def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[
     """Serve a file system at a folder; raises ChecksFailedError where it can't be mounted."""
     program = helper(runner.environ)
     mount = Mount(point=point.resolve())
-    before = _mounted_at(mount.point)
+    before = mounted_at(mount.point)
     ours, theirs = socket.socketpair()
     guard = _Guard(program, mount.point, runner, theirs)
     guard.start()
@@ -92,7 +92,7 @@ def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[
             yield mount
     finally:
         guard.join(_GUARD_S)
-        if _mounted_at(mount.point) > before:
+        if mounted_at(mount.point) > before:
             _unmount(program, runner, mount.point)
 
 
@@ -160,12 +160,7 @@ def _unmount(program: Path, runner: ProcessRunner, point: Path) -> None:
         runner([str(program), "-u", "-z", "--", str(point)], timeout=_UNMOUNT_S)
 
 
-def is_mounted(point: Path) -> bool:
-    """Tell whether one of ours is mounted at a folder."""
-    return _mounted_at(Path(os.path.realpath(point))) > 0
-
-
-def _mounted_at(real: Path) -> int:
-    """Count our mounts at a folder: one may cover another."""
+def mounted_at(real: Path) -> int:
+    """Count our mounts at a path without links: one may cover another."""
     below = mounts_below(real)
     return sum(1 for one in below if one.point == real and one.kind == "fuse.slowfs")
