@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo golden test test-long lint clean
+.PHONY: help setup setup-tests demo golden test test-long lint dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -51,6 +51,10 @@ test: setup-tests lint ## lint and all tests but those that take minutes
 
 test-long: setup-tests ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest
+
+dist: setup ## wheel and source archive in dist/: the same bytes whenever and wherever they are made
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 clean: ## remove what make made, the private engine and demo images included
 	@# Below a path with a space the engine stands elsewhere, and .tools/apptainer is a link to it.

@@ -1,81 +1,219 @@
-"""The wheel: built, installed into an empty environment, used from the root folder."""
+"""The release: both archives as `make dist` makes them; the wheel in an empty environment."""
 
+import email.message
+import email.parser
+import email.policy
+import fnmatch
+import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import venv
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from dlcontainer import __version__
+from tests.integration.world import missing
 from tests.values import GOLDEN, ROOT
 
 SOURCES = (
-    *("pyproject.toml", "README.md", "LICENSE"),
-    *("dlcontainer", "recipes", "templates", "site-configs"),
+    *(".gitignore", "Makefile", "pyproject.toml", "README.md", "LICENSE"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "dlcontainer", "recipes", "templates", "site-configs"),
+    *("tests", "docs", "tools", "benchmarks"),
 )
+# Lies about in a checkout that is worked in.
+JUNK = (
+    *(".tools/apptainer/bin/apptainer", ".venv/bin/python", "demo/x.sif", "images/x.sif"),
+    *(".mypy_cache/x.json", ".hypothesis/x", ".pytest_cache/x", "dist/dlcontainer-0.0.1.tar.gz"),
+    *("dlcontainer/__pycache__/x.cpython-311.pyc", "recipes/pytorch/__pycache__/verify.pyc"),
+    *("tests/__pycache__/x.pyc", "dlcontainer.egg-info/PKG-INFO"),
+)
+UNWANTED = ("*.py[co]", "*/__pycache__/*", "*/.?*_cache/*", "*/.tools/*", "*/.venv/*", "*.sif",
+            "*/.hypothesis/*", "*/dist/*", "*.egg-info/*", "*/.git/*", "*~", "*.swp")  # fmt: skip
 
 
-def run(*argv: object, cwd: Path) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Archives:
+    """What `make dist` left in dist/."""
+
+    wheel: Path
+    sdist: Path
+
+
+def run(*argv: object, cwd: Path, home: Path | None = None) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    env["HOME"] = str(cwd)
+    if home is not None:
+        env["HOME"] = str(home)
     words = [str(word) for word in argv]
     done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # From a copy: a checkout may hold build outputs, and it stays as it is.
-    folder = tmp_path_factory.mktemp("it's a copy")
+def make_dist(checkout: Path, *, umask: int) -> Archives:
+    """Make both archives in a copy of the checkout, by this environment's tools."""
+    if shutil.which("make") is None:
+        missing("make")
     for name in SOURCES:
-        source, target = ROOT / name, folder / "source" / name
+        source, target = ROOT / name, checkout / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             target.parent.mkdir(exist_ok=True)
             shutil.copyfile(source, target)
-    (folder / "source" / "recipes" / "left.log").write_text("")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder / "dist",
-        cwd=folder / "source")  # fmt: skip
-    [built] = (folder / "dist").iterdir()
-    return built
+    for name in JUNK:
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text("junk")
+    # Its `make setup` is this environment's.
+    script = f'umask {umask:o}; exec make -s -o setup dist BIN="$0"'
+    run("/bin/sh", "-c", script, Path(sys.executable).parent, cwd=checkout)
+    [wheel] = (checkout / "dist").glob("*.whl")
+    [sdist] = (checkout / "dist").glob("*.tar.gz")
+    assert len(list((checkout / "dist").iterdir())) == 2, "an old archive is still there"
+    return Archives(wheel=wheel, sdist=sdist)
 
 
-def test_what_is_in_it(wheel: Path) -> None:
-    names = set(zipfile.ZipFile(wheel).namelist())
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
+    return make_dist(tmp_path_factory.mktemp("a") / "copy", umask=0o022)
+
+
+@pytest.fixture(scope="module")
+def unpacked(archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the source archive."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(archives.sdist) as archive:
+        archive.extractall(folder, filter="data")
+    [top] = folder.iterdir()
+    return top
+
+
+@pytest.fixture(scope="module")
+def installed(archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel and what it needs into an empty environment; give its bin."""
+    environment = tmp_path_factory.mktemp("installed") / "it's empty"
+    venv.create(environment, with_pip=False, symlinks=True)
+    python = environment / "bin/python"
+    # This user's own way to an index; nothing of this checkout.
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-compile", archives.wheel, cwd=Path("/"))
+    return environment / "bin"
+
+
+def names(archive: Path) -> list[str]:
+    if archive.suffix == ".whl":
+        return zipfile.ZipFile(archive).namelist()
+    with tarfile.open(archive) as opened:
+        return opened.getnames()
+
+
+def test_what_is_in_the_wheel(archives: Archives) -> None:
+    found = set(names(archives.wheel))
     shipped = {
         f"dlcontainer/_data/{path.relative_to(ROOT)}"
         for kind in ("recipes", "templates", "site-configs")
         for path in (ROOT / kind).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert shipped <= names
-    assert "dlcontainer/probe/inside.py" in names
-    tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"dlcontainer"}
+    modules = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "dlcontainer").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    info = {name for name in found if name.startswith(f"dlcontainer-{__version__}.dist-info/")}
+    assert found - info == shipped | modules
+    assert {Path(name).name for name in info} == {
+        *("METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE")
+    }
 
 
-def test_it_renders_from_the_root_folder(wheel: Path, tmp_path: Path) -> None:
-    environment = tmp_path / "it's empty"
-    venv.create(environment, with_pip=False, symlinks=True)
-    python = environment / "bin" / "python"
-    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(run(python, "-c", purelib, cwd=tmp_path).strip())
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    # Its dependencies are this environment's; the package itself is the wheel's.
-    here = run(sys.executable, "-c", purelib, cwd=tmp_path).strip()
-    program = (
-        f"import sys; sys.path.append({here!r}); import dlcontainer; "
-        f"assert dlcontainer.__file__.startswith({str(site)!r}), dlcontainer.__file__; "
-        "from dlcontainer.cli.main import run; run()"
-    )
-    argv = (python, "-c", program, "render", "--site", "example-slurm")
+def test_what_is_in_the_source_archive(archives: Archives) -> None:
+    found = {name.partition("/")[2] for name in names(archives.sdist)}
+    tops = {name.partition("/")[0] for name in found}
+    assert tops == {*SOURCES, "PKG-INFO"}
+    assert {"tests/unit/test_plan.py", "docs/releasing.md", "tools/setup_venv.py"} <= found
+
+
+def test_nothing_unwanted_is_in_either(archives: Archives) -> None:
+    for archive in (archives.wheel, archives.sdist):
+        bad = [n for n in names(archive) for one in UNWANTED if fnmatch.fnmatch(f"/{n}", one)]
+        assert bad == []
+
+
+def test_two_builds_are_the_same_bytes(archives: Archives, tmp_path: Path) -> None:
+    again = make_dist(tmp_path / "another copy", umask=0o077)
+    for one, other in ((archives.wheel, again.wheel), (archives.sdist, again.sdist)):
+        assert one.name == other.name
+        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (one, other)]
+        assert digests[0] == digests[1], one.name
+
+
+def test_the_source_archive_gives_the_same_wheel(
+    archives: Archives, unpacked: Path, tmp_path: Path
+) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=unpacked)
+    [wheel] = tmp_path.iterdir()
+    assert wheel.name == archives.wheel.name
+    contents = []
+    for path in (archives.wheel, wheel):
+        with zipfile.ZipFile(path) as archive:
+            contents.append({name: archive.read(name) for name in archive.namelist()})
+    assert contents[0].keys() == contents[1].keys()
+    assert [name for name in contents[0] if contents[0][name] != contents[1][name]] == []
+
+
+def metadata(archives: Archives) -> email.message.Message:
+    with zipfile.ZipFile(archives.wheel) as archive:
+        text = archive.read(f"dlcontainer-{__version__}.dist-info/METADATA").decode()
+    return email.parser.Parser(policy=email.policy.compat32).parsestr(text)
+
+
+def test_its_metadata(archives: Archives) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found = metadata(archives)
+    assert (found["Name"], found["Version"]) == ("dlcontainer", __version__)
+    assert (found["License-Expression"], found["License-File"]) == ("Apache-2.0", "LICENSE")
+    assert found["Requires-Python"] == ">=3.11"
+    assert found.get_all("Classifier") == project["classifiers"]
+    # With a licence expression an index refuses the classifier.
+    assert not [one for one in project["classifiers"] if one.startswith("License ::")]
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert found.get_payload() == (ROOT / "README.md").read_text()
+    needed = [one for one in found.get_all("Requires-Dist", []) if "extra ==" not in one]
+    assert {re.split(r"[<>=!~;\[ ]", one)[0].lower() for one in needed} == {
+        re.split(r"[<>=!~;\[ ]", one)[0].lower() for one in project["dependencies"]
+    }
+
+
+def test_the_version_is_said_in_one_place(installed: Path) -> None:
+    assert "version" not in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    said = run(installed / "dlcontainer", "--version", cwd=Path("/"))
+    assert said == f"dlcontainer {__version__}\n"
+    program = "from importlib.metadata import version; print(version('dlcontainer'))"
+    assert run(installed / "python", "-c", program, cwd=Path("/")) == f"{__version__}\n"
+
+
+def test_it_works_without_a_checkout(installed: Path, tmp_path: Path) -> None:
+    def said(*argv: str) -> str:
+        return run(installed / "dlcontainer", *argv, cwd=Path("/"), home=tmp_path)
+
+    program = "import dlcontainer, json, sys; print(json.dumps([dlcontainer.__file__, *sys.path]))"
+    paths = json.loads(run(installed / "python", "-c", program, cwd=Path("/")))
+    assert paths[0].startswith(f"{installed.parent}/")
+    assert not [path for path in paths if path.startswith(f"{ROOT}/") or path == str(ROOT)]
+
+    assert "pytorch" in said("plan", "pytorch", "--site", "local")
+    argv = ("render", "pytorch", "--site", "example-slurm", "--format", "apptainer")
     wanted = (GOLDEN / "pytorch-2.13.0-example-slurm" / "apptainer.def").read_text()
-    assert run(*argv, cwd=Path("/")) == wanted
-    listed = run(python, "-c", program, "site", "list", cwd=Path("/"))
-    assert "example-slurm" in listed
+    assert said(*argv) == wanted
+    sites, recipes = said("site", "list"), said("recipe", "list")
+    assert [p.stem for p in (ROOT / "site-configs").glob("*.yaml") if p.stem not in sites] == []
+    assert [p.name for p in (ROOT / "recipes").iterdir() if p.name not in recipes] == []
