@@ -20,6 +20,9 @@ class Task(Generic[T]):
     _done: list[T] = field(default_factory=list)
     _error: BaseException | None = None
     _thread: threading.Thread | None = None
+    # Not the thread's own join alone: Python 3.11 takes a thread for ended once a signal's
+    # exception has interrupted a join (bpo-45274).
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
         """Begin; a thread that hangs does not keep the program from ending."""
@@ -29,11 +32,12 @@ class Task(Generic[T]):
     @property
     def runs(self) -> bool:
         """Tell whether it has not ended yet."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread is not None and not self._ended.is_set()
 
     def join(self) -> None:
         """Wait for its end, whatever that is."""
         if self._thread is not None:
+            self._ended.wait()
             self._thread.join()
 
     def result(self) -> T:
@@ -48,6 +52,8 @@ class Task(Generic[T]):
             self._done.append(self._call())
         except BaseException as error:  # noqa: BLE001  raised again by `result`
             self._error = error
+        finally:
+            self._ended.set()
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,7 +1,9 @@
 """Work beside the work: results, errors, and that nothing of it outlives its end."""
 
 import os
+import signal
 import threading
+from types import FrameType
 
 import pytest
 
@@ -41,3 +43,29 @@ def test_it_is_ended_with_what_it_was_started_beside() -> None:
         build()
     assert ended.is_set()
     assert threading.active_count() == before
+
+
+def test_a_wait_that_a_signal_interrupts_is_waited_for_again() -> None:
+    release, done = threading.Event(), threading.Event()
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise InterruptedError
+
+    def build() -> None:
+        with beside(RecordingRunner()) as work:
+            task = work.start(lambda _: (release.wait(60), done.set()))
+            # Once it is interrupted nobody is kept waiting; it itself needs a while to end.
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            try:
+                task.join()
+            finally:
+                assert task.runs
+                threading.Timer(0.3, release.set).start()
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(InterruptedError):
+            build()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert done.is_set()
