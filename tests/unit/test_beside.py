@@ -51,9 +51,13 @@ def test_a_wait_that_a_signal_interrupts_is_waited_for_again() -> None:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise InterruptedError
 
+    def slow(_runner: Runner) -> None:
+        release.wait(60)
+        done.set()
+
     def build() -> None:
         with beside(RecordingRunner()) as work:
-            task = work.start(lambda _: (release.wait(60), done.set()))
+            task = work.start(slow)
             # Once it is interrupted nobody is kept waiting; it itself needs a while to end.
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             try:
