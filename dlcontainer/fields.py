@@ -57,6 +57,28 @@ def _host_text(value: str) -> str:
     return _one_line(value)
 
 
+# What no address of a proxy holds: all that a shell, a configuration file or apt reads otherwise.
+_PROXY = re.compile(
+    r"https?://(?:[^\s'\"\\<>;{}$`/@]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+    r"(?:/[^\s'\"\\<>;{}$`]*)?"
+)
+
+
+def is_proxy(value: str) -> bool:
+    """Tell whether this is the address of a proxy: http://[USER:PASSWORD@]HOST[:PORT]."""
+    return bool(_PROXY.fullmatch(value)) and value.isprintable()
+
+
+def _proxy(value: str) -> str:
+    if value not in ("auto", "none") and not is_proxy(value):
+        # The value is not repeated: a password may stand in it.
+        raise ValueError(
+            "none of 'auto', 'none' and http://[USER:PASSWORD@]HOST[:PORT] (or https://; other "
+            "characters as %XX)"
+        )
+    return value
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 # Text whose $NAME and ${NAME} the host's shell fills in, in a job; all else in it is literal.
 HostText = Annotated[str, AfterValidator(_host_text)]
@@ -98,6 +120,8 @@ CondaPackage = Annotated[
 ]
 Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "a SHA-256 (64 hex digits)")]
 Url = Annotated[str, _matching(r"https://[^\s'\"\\<>^`{|}$]+", "an https:// address")]
+# One type, not a union with a Literal: a union's error would repeat the value.
+Proxy = Annotated[str, AfterValidator(_proxy)]
 Digest = Annotated[str, _checked(is_digest, "a digest (sha256: and 64 hex digits)")]
 RegistryHost = Annotated[str, _checked(is_registry, "a registry (HOST or HOST:PORT)")]
 AptLine = Annotated[

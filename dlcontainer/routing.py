@@ -19,11 +19,11 @@ from dlcontainer.formats.upstreams import upstream_variable
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan
+from dlcontainer.proxies import proxies_of
 from dlcontainer.render import quote
 from dlcontainer.shell import Runner
 from dlcontainer.sitefacts import PipRouting, Routing
 
-PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
 CA_VARIABLES = (
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -177,18 +177,6 @@ def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tupl
         given[upstream_variable(name)] = url
         notes += [note] if note else []
     return given, tuple(notes)
-
-
-def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
-    """Give the proxies of a site, or of the host: variable -> address."""
-    if routing.proxy == "none":
-        return {}
-    if routing.proxy != "auto":
-        return {"http_proxy": routing.proxy, "https_proxy": routing.proxy}
-    found = {
-        name: host.environ.get(name) or host.environ.get(name.upper()) for name in PROXY_VARIABLES
-    }
-    return {name: value for name, value in found.items() if value}
 
 
 def ca_of(routing: Routing, host: Host) -> Path | None:

@@ -15,6 +15,7 @@ from dlcontainer.fields import (
     HostText,
     Line,
     Name,
+    Proxy,
     RegistryHost,
     Strict,
     Url,
@@ -268,7 +269,9 @@ class Routing(Strict):
     )
     pip: Literal["auto", "default"] | PipRouting = "auto"
     ca: Literal["auto", "default"] | AbsolutePath = "auto"
-    proxy: Literal["auto", "none"] | Line = "auto"
+    proxy: Proxy = Field(
+        default="auto", description="auto, none, or http://[USER:PASSWORD@]HOST[:PORT]"
+    )
     wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
     plain_http: tuple[RegistryHost, ...] = Field(
         default=(), description="registries that speak http: HOST or HOST:PORT"

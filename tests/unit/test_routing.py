@@ -67,12 +67,12 @@ def test_nothing_is_routed(folder: Path, asked: list[dict[str, Any]]) -> None:
 
 
 def test_an_upstream_that_answers(folder: Path, asked: list[dict[str, Any]]) -> None:
-    routed = prepare(folder, proxy="http://proxy.example:3128/it's")
+    routed = prepare(folder, proxy="http://puser:p(w%27d@proxy.example:3128/")
     assert f"export DLC_UPSTREAM_UP={URL}" in script(folder)
-    proxy = "http://proxy.example:3128/it's"
+    proxy = "http://puser:p(w%27d@proxy.example:3128/"
     assert [(call["url"], call["proxies"]["https"]) for call in asked] == [(URL, proxy)]
     assert asked[0]["timeout"]
-    quoted = "'http://proxy.example:3128/it'\"'\"'s'"
+    quoted = f"'{proxy}'"
     assert f"export http_proxy={quoted} HTTP_PROXY={quoted}" in script(folder)
     assert (proxy in routed.traces, URL in routed.traces, routed.notes) == (True, False, ())
 
