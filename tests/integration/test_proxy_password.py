@@ -67,7 +67,8 @@ def proxy() -> Iterator[Proxy]:
             except OSError:
                 self._answer(502, b"")
 
-        do_HEAD = do_GET
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         proxy.address = f"http://{USER}:{SECRET}@127.0.0.1:{server.server_port}"

@@ -170,7 +170,8 @@ CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE
 def caches(there: Fake, **variables: str) -> dict[str, str]:
     """Give the variables for caches that reach the engine."""
     there.program.write_text("#!/bin/sh\nenv | grep -E '^APPTAINERENV_(TORCHI|MIOPEN|TRITON)'\n")
-    done = there.shelf.run(there.shelf.python, DLCONTAINER_RUN_MODE="plain", **variables)
+    changes: dict[str, Any] = {"DLCONTAINER_RUN_MODE": "plain", **variables}
+    done = there.shelf.run(there.shelf.python, **changes)
     assert done.stderr == ""
     pairs = (line.split("=", 1) for line in done.stdout.splitlines())
     return {name.removeprefix("APPTAINERENV_"): value for name, value in pairs}
