@@ -51,8 +51,7 @@ MEMORY = (
     "{% set a = 99 %}" + "{% set a = a * a %}" * 60 + "{{ a }}",
     "{% for x in range(9999) %}{{ 'y' * 9999 }}{% endfor %}",
     "{% for x in range(9999) %}" + "y" * 9999 + "{% endfor %}",
-    "{% set n = namespace(a='xxxx') %}{% for x in range(99) %}"
-    + "{% set n.a = n.a + n.a %}{% endfor %}",
+    "{% set n = namespace(a='xxxx') %}" + "{% set n.a = n.a + n.a %}" * 40,
     "{% macro m() %}{{ caller() }}{{ caller() }}{% endmacro %}"
     + "{% call m() %}" * 40
     + "x"

@@ -126,8 +126,7 @@ def writes(path: Path) -> Iterator[int]:
             ):
                 yield node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module == "sys":
-            if {"stdout", "stderr"} & {alias.name for alias in node.names}:
-                yield node.lineno
+            yield from (node.lineno for one in node.names if one.name in {"stdout", "stderr"})
 
 
 def test_only_one_module_writes_to_the_terminal(tmp_path: Path) -> None:
