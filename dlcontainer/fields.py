@@ -51,6 +51,17 @@ def _absolute(value: str) -> str:
     return value if value == "/" else value.rstrip("/")
 
 
+# Folders that hold far more than an index, which a build has no business with.
+_WIDE = {"/", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", "/var"}  # noqa: S108
+
+
+def _index_folder(value: str) -> str:
+    folder = _absolute(value)
+    if folder in _WIDE or (folder.startswith("/home/") and folder.count("/") == 2):
+        raise ValueError(f"too wide for an index, all in it would show in the build: {value!r}")
+    return folder
+
+
 def _host_text(value: str) -> str:
     if re.sub(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})", "", value).count("$"):
         raise ValueError(f"'$' stands only before a variable's name here: {value!r}")
@@ -100,7 +111,10 @@ Command = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", "a comma
 OsPackage = Annotated[
     str,
     _matching(
-        r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?(=[0-9A-Za-z.+:~-]+)?",
+        # A '-' or '+' as the last character is apt's mark to remove a package, or to install it.
+        # Two are none (g++); a name that ends in one (ncbi-blast+) can be had with its version.
+        r"[a-z0-9][a-z0-9+.-]+(?:(?<![+-])|(?<=\+\+)|(?=[:=]))(:[a-z0-9]+)?"
+        r"(=[0-9A-Za-z.+:~-]*[0-9A-Za-z.~])?",
         "an OS package (NAME or NAME=VERSION)",
     ),
 ]
@@ -133,6 +147,7 @@ AptLine = Annotated[
     ),
 ]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+IndexFolder = Annotated[str, AfterValidator(_index_folder)]
 # Sources and targets of files stand in %files and COPY lines, whose quoting differs by engine and
 # version: names that need none are the only ones that work everywhere.
 RelativePath = Annotated[

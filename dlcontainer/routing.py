@@ -168,6 +168,7 @@ def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tupl
         given |= dict.fromkeys(CA_VARIABLES, str(ca))
     text, links = pipconfig.inside(pip_of(routing, host), str(folder))
     for source, link in links:
+        Path(link).parent.mkdir(exist_ok=True)
         Path(link).symlink_to(source)
     (folder / "pip.conf").write_text(text)
     given["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
@@ -216,7 +217,7 @@ def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
     text, binds = pipconfig.inside(pip, ROUTING_FOLDER)
     (folder / PIP_CONFIG).write_text(text)
     for _, target in binds:
-        (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir()
+        (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir(parents=True)
     return binds
 
 

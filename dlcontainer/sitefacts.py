@@ -13,6 +13,7 @@ from dlcontainer.fields import (
     EnvPattern,
     GroupName,
     HostText,
+    IndexFolder,
     Line,
     Name,
     Proxy,
@@ -258,7 +259,9 @@ class PipRouting(Strict):
     """Where pip finds packages during a build, said outright."""
 
     index: Url | None = None
-    extra_indexes: tuple[Line, ...] = ()
+    extra_indexes: tuple[Url | IndexFolder, ...] = Field(
+        default=(), description="https:// addresses, or folders of this host"
+    )
 
 
 class Routing(Strict):
