@@ -13,6 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dlcontainer.bounded import LARGEST, BoundedSandbox, metered, rendered
 from dlcontainer.errors import ConfigError, Mark
+from dlcontainer.hints import cut
 
 # What an expression that a human wrote can end in.
 _WRONG = (
@@ -27,6 +28,7 @@ _WRONG = (
     # What Python says of code that is nested too deeply.
     SyntaxError,
 )
+_LONGEST_SAYING = 400  # characters of a message: a name in it may be anything
 # Characters of what a file of templates/ comes to: a report of many sessions has some.
 _LONGEST_FILE = 64 * 2**20
 
@@ -142,13 +144,14 @@ def _guarded(action: Any, where: Mark | str, *, lines: bool = True) -> Any:
         return metered(action)
     except jinja2.TemplateSyntaxError as error:
         raise ConfigError(
-            f"template does not parse: {error.message}", where=_place(where, error.lineno)
+            f"template does not parse: {cut(str(error.message), _LONGEST_SAYING)}",
+            where=_place(where, error.lineno),
         ) from None
     except jinja2.TemplateNotFound as error:
         raise ConfigError(f"no template {error.name!r}", where=where) from None
     except _WRONG as error:
         raise ConfigError(
-            f"template: {error or type(error).__name__}",
+            f"template: {cut(str(error) or type(error).__name__, _LONGEST_SAYING)}",
             where=_place(where, _line_of(error) if lines else None),
             next_step="names it may use: site, base, versions, prefix, recipe"
             if isinstance(error, jinja2.UndefinedError)
