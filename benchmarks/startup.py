@@ -36,6 +36,7 @@ from benchmarks.sampling import (
 from dlcontainer import plan, recipe
 from dlcontainer.cli.world import World
 from dlcontainer.formats import texts
+from dlcontainer.siteconfig import Target
 
 RECIPE = "pytorch"
 SITE = "example-slurm"
@@ -123,19 +124,20 @@ def _start_up(
 
 
 def _further_texts(environ: dict[str, str], *, rounds: int) -> Samples:
-    """Plan and render in this process, the three formats in turn; the first round is left out."""
+    """Plan and render in this process, the formats in turn; the first round is left out."""
     world = World(environ=environ)
     site = world.site(SITE)
     path = world.locate("recipes", RECIPE)
-    setting = plan.Setting(host=world.host, trial=None, templates=world.template_digests())
     folders = world.resources.template_folders()
+    # Not every format makes sense on every site.
+    forms = texts.formats_of(world.plan(RECIPE, SITE, [], Target(), None))
     samples: Samples = {"plan.resolve": [], "texts.text": []}
     for number in range(rounds + 1):
-        for form in texts.FORMATS:
+        for form in forms:
             written = recipe.read(path, display=RECIPE)
             start = time.perf_counter()
             settled = plan.resolve(
-                site=site, recipe=written, folder=path.parent, changes=[], setting=setting
+                site=site, recipe=written, folder=path.parent, changes=[], setting=world.setting
             )
             resolved = time.perf_counter()
             texts.text(settled, form, folders)

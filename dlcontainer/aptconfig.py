@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import aptsyntax
+from dlcontainer.errors import ConfigError
+from dlcontainer.fields import is_proxy
 from dlcontainer.formats.commands import ROUTING_FOLDER
 from dlcontainer.machine import Host, find_program
 from dlcontainer.plan import Plan
@@ -17,8 +20,9 @@ FILE = "apt.conf"
 
 # Settings of the host's apt that reach the build's: how it gets out, and which dates it accepts.
 _APT_KEPT = re.compile(
-    r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout) "
+    r"Acquire::(?:https?::(?:[^:]+::)?Proxy|Check-Valid-Until|Check-Date|Retries|https?::Timeout)"
 )
+_NO_PROXY = ("DIRECT", "false", "")
 
 # apt's lists of what the mirrors have, in the routing folder: they outlive a step, and leave
 # nothing in the image.
@@ -33,13 +37,13 @@ SETTING = (
 
 # How apt works inside a build.
 _INSIDE = (
-    f'Dir::Etc::SourceList "{ROUTING_FOLDER}/sources.list";',
-    'Dir::Etc::SourceParts "/dev/null";',
+    aptsyntax.setting("Dir::Etc::SourceList", f"{ROUTING_FOLDER}/sources.list"),
+    aptsyntax.setting("Dir::Etc::SourceParts", "/dev/null"),
     # Not every build can change to the user _apt; the image appears whole or not at all, so
     # dpkg need not sync every file.
-    'APT::Sandbox::User "root";',
+    aptsyntax.setting("APT::Sandbox::User", "root"),
     'DPkg::Options:: "--force-unsafe-io";',
-    'Acquire::Languages "none";',
+    aptsyntax.setting("Acquire::Languages", "none"),
 )
 
 
@@ -54,8 +58,7 @@ class AptSource:
 
     def line(self, keyring: str | None) -> str:
         """Give the line of a sources.list."""
-        option = f"[signed-by={keyring}] " if keyring else ""
-        return f"deb {option}{self.uri} {self.suite} {' '.join(self.components)}"
+        return aptsyntax.source_line([self.uri, self.suite, *self.components], keyring=keyring)
 
 
 def read(
@@ -80,13 +83,31 @@ def read(
         dump = runner([str(config), "dump", "Acquire"]).stdout
     except CommandFailedError:
         return (), ()
-    settings = tuple(line for line in dump.splitlines() if _APT_KEPT.match(line))
-    return parse_targets(listed, base.release), _proxy_settings(settings, proxies)
+    return parse_targets(listed, base.release), _proxy_settings(parse_dump(dump), proxies)
+
+
+def parse_dump(text: str) -> tuple[str, ...]:
+    """Pick the settings that a build takes over from apt's own; raises ConfigError."""
+    kept = []
+    for name, value in aptsyntax.dumped(text):
+        if not _APT_KEPT.fullmatch(name):
+            continue
+        # apt may be told of a SOCKS proxy too; all else about the address is the same.
+        address = re.sub(r"^socks5h://", "http://", value)
+        if name.endswith("Proxy") and value not in _NO_PROXY and not is_proxy(address):
+            raise ConfigError(
+                "not the address of a proxy",
+                where=f"apt's setting {name}",
+                why="it has the form http://[USER:PASSWORD@]HOST[:PORT], other characters as %XX",
+                next_step="correct it in /etc/apt/apt.conf.d, or say in the site: routing.apt",
+            )
+        kept.append(aptsyntax.setting(name, value))
+    return tuple(kept)
 
 
 def _proxy_settings(settings: tuple[str, ...], proxies: Mapping[str, str]) -> tuple[str, ...]:
     added = [
-        f'Acquire::{scheme}::Proxy "{proxies[f"{scheme}_proxy"]}";'
+        aptsyntax.setting(f"Acquire::{scheme}::Proxy", proxies[f"{scheme}_proxy"])
         for scheme in ("http", "https")
         if f"{scheme}_proxy" in proxies and not any(f"{scheme}::Proxy" in line for line in settings)
     ]
@@ -147,9 +168,9 @@ def write(
     (folder / "sources.list").write_text("\n".join(lines) + "\n")
     config = [*settings, *_INSIDE]
     if has_ca:
-        config.append(f'Acquire::https::CAInfo "{ROUTING_FOLDER}/ca.crt";')
+        config.append(aptsyntax.setting("Acquire::https::CAInfo", f"{ROUTING_FOLDER}/ca.crt"))
     (folder / FILE).write_text("\n".join(config) + "\n")
-    config.append(f'Dir::State::Lists "{ROUTING_FOLDER}/{LISTS}";')
+    config.append(aptsyntax.setting("Dir::State::Lists", f"{ROUTING_FOLDER}/{LISTS}"))
     (folder / _WITH_LISTS).write_text("\n".join(config) + "\n")
 
 
@@ -171,6 +192,6 @@ def write_local(folder: Path) -> None:
 
     They were checked against a lock: no signature says more.
     """
-    line = f"deb [trusted=yes] file:{ROUTING_FOLDER} ./\n"
+    line = f"deb [trusted=yes] file:{ROUTING_FOLDER} ./\n"  # of constants alone
     (folder / "sources.list").write_text(line)
     (folder / FILE).write_text("\n".join(_INSIDE) + "\n")

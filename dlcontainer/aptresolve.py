@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
+from dlcontainer import aptsyntax
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.lock import OsPin, Release
@@ -63,7 +64,8 @@ class Apt:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         lines = [source.line(_text(source.keyring)) for source in self.sources]
         (self.folder / "sources.list").write_text("\n".join(lines) + "\n")
-        own = f'APT::Architecture "{self.arch}";\nAPT::Architectures {{ "{self.arch}"; }};\n'
+        own = aptsyntax.setting("APT::Architecture", self.arch)
+        own += f"\nAPT::Architectures {{ {aptsyntax.quote(self.arch, where='arch')}; }};\n"
         (self.folder / "apt.conf").write_text(_CONFIG + own + "\n".join(self.settings) + "\n")
         self._note_installed()
         try:

@@ -1,7 +1,8 @@
 """What makes a base: mmdebstrap and mksquashfs, of which tree, in which surroundings."""
 
+import os
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from dlcontainer.machine import Host, find_program
 from dlcontainer.render import quote
 from dlcontainer.routing import Routed
 from dlcontainer.shell import CommandFailedError, Runner
+
+# Names in the tree of the files that `stage` writes.
+_SETTINGS = "98dlcontainer"
+_SOURCES = "sources.list"
 
 _EPOCH = "1577836800"  # 2020-01-01
 
@@ -73,30 +78,62 @@ def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) 
         argv.append(f"--include={','.join(wanted.packages)}")
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
     argv += [f"--dpkgopt=path-include={pattern}" for pattern in _KEPT]
-    argv += [f"--aptopt={setting.rstrip(';')}" for setting in routed.apt_settings]
     if routed.bundle is not None and wanted.locked:
         argv += lockedbase.options(routed.bundle.lock, target.parent)
-    elif routed.apt_sources:
-        lines = [
-            source.line(str(source.keyring) if source.keyring else None)
-            for source in routed.apt_sources
-        ]
-        listed = " ".join(map(quote, lines))
-        argv += [
-            '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
-            f"--setup-hook=printf '%s\\n' {listed} > \"$1\"/etc/apt/sources.list",
-            '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
-            # The steps' apt begins with these: it asks whether they still hold, and fetches none.
-            f"--customize-hook=copy-out /var/lib/apt/lists {quote(str(target.parent))}",
-        ]
+    argv += _way_out(wanted, routed, target.parent)
     argv += [
-        # Nothing of this host: its resolver, its name, its apt settings.
-        '--customize-hook=rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap',
+        # Nothing of this host: its resolver, its name.
         '--customize-hook=: > "$1"/etc/resolv.conf',
         '--customize-hook=echo localhost > "$1"/etc/hostname',
         '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
     ]
     return [*argv, wanted.release, str(target)]
+
+
+def stage(wanted: RootTree, routed: Routed, work: Path) -> None:
+    """Write the files that mmdebstrap carries into the tree, and out again, for nobody else."""
+    # An address may hold a password: arguments can be read by all users of a machine.
+    if routed.apt_settings:
+        _write_private(work / _SETTINGS, routed.apt_settings)
+    if routed.apt_sources and not wanted.locked:
+        lines = [
+            source.line(str(source.keyring) if source.keyring else None)
+            for source in routed.apt_sources
+        ]
+        _write_private(work / _SOURCES, lines)
+
+
+def unstage(work: Path) -> None:
+    """Remove what `stage` wrote."""
+    for name in (_SETTINGS, _SOURCES):
+        (work / name).unlink(missing_ok=True)
+
+
+def _way_out(wanted: RootTree, routed: Routed, work: Path) -> list[str]:
+    # copy-in: mmdebstrap may work as a subordinate user, who can't enter a private folder. It keeps
+    # the files' mode.
+    argv = []
+    if routed.apt_settings:
+        argv += [
+            f"--setup-hook=copy-in {quote(str(work / _SETTINGS))} /etc/apt/apt.conf.d",
+            f'--customize-hook=rm "$1"/etc/apt/apt.conf.d/{_SETTINGS}',
+        ]
+    if routed.apt_sources and not wanted.locked:
+        argv += [
+            '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
+            f"--setup-hook=copy-in {quote(str(work / _SOURCES))} /etc/apt",
+            '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
+            # The steps' apt begins with these: it asks whether they still hold, and fetches none.
+            f"--customize-hook=copy-out /var/lib/apt/lists {quote(str(work))}",
+        ]
+    return argv
+
+
+def _write_private(path: Path, lines: Iterable[str]) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:

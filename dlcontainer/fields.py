@@ -51,10 +51,43 @@ def _absolute(value: str) -> str:
     return value if value == "/" else value.rstrip("/")
 
 
+# Folders that hold far more than an index, which a build has no business with.
+_WIDE = {"/", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", "/var"}  # noqa: S108
+
+
+def _index_folder(value: str) -> str:
+    folder = _absolute(value)
+    if folder in _WIDE or (folder.startswith("/home/") and folder.count("/") == 2):
+        raise ValueError(f"too wide for an index, all in it would show in the build: {value!r}")
+    return folder
+
+
 def _host_text(value: str) -> str:
     if re.sub(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})", "", value).count("$"):
         raise ValueError(f"'$' stands only before a variable's name here: {value!r}")
     return _one_line(value)
+
+
+# What no address of a proxy holds: all that a shell, a configuration file or apt reads otherwise.
+_PROXY = re.compile(
+    r"https?://(?:[^\s'\"\\<>;{}$`/@]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+    r"(?:/[^\s'\"\\<>;{}$`]*)?"
+)
+
+
+def is_proxy(value: str) -> bool:
+    """Tell whether this is the address of a proxy: http://[USER:PASSWORD@]HOST[:PORT]."""
+    return bool(_PROXY.fullmatch(value)) and value.isprintable()
+
+
+def _proxy(value: str) -> str:
+    if value not in ("auto", "none") and not is_proxy(value):
+        # The value is not repeated: a password may stand in it.
+        raise ValueError(
+            "none of 'auto', 'none' and http://[USER:PASSWORD@]HOST[:PORT] (or https://; other "
+            "characters as %XX)"
+        )
+    return value
 
 
 Line = Annotated[str, AfterValidator(_one_line)]
@@ -78,7 +111,10 @@ Command = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", "a comma
 OsPackage = Annotated[
     str,
     _matching(
-        r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?(=[0-9A-Za-z.+:~-]+)?",
+        # A '-' or '+' as the last character is apt's mark to remove a package, or to install it.
+        # Two are none (g++); a name that ends in one (ncbi-blast+) can be had with its version.
+        r"[a-z0-9][a-z0-9+.-]+(?:(?<![+-])|(?<=\+\+)|(?=[:=]))(:[a-z0-9]+)?"
+        r"(=[0-9A-Za-z.+:~-]*[0-9A-Za-z.~])?",
         "an OS package (NAME or NAME=VERSION)",
     ),
 ]
@@ -98,6 +134,8 @@ CondaPackage = Annotated[
 ]
 Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "a SHA-256 (64 hex digits)")]
 Url = Annotated[str, _matching(r"https://[^\s'\"\\<>^`{|}$]+", "an https:// address")]
+# One type, not a union with a Literal: a union's error would repeat the value.
+Proxy = Annotated[str, AfterValidator(_proxy)]
 Digest = Annotated[str, _checked(is_digest, "a digest (sha256: and 64 hex digits)")]
 RegistryHost = Annotated[str, _checked(is_registry, "a registry (HOST or HOST:PORT)")]
 AptLine = Annotated[
@@ -109,6 +147,7 @@ AptLine = Annotated[
     ),
 ]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+IndexFolder = Annotated[str, AfterValidator(_index_folder)]
 # Sources and targets of files stand in %files and COPY lines, whose quoting differs by engine and
 # version: names that need none are the only ones that work everywhere.
 RelativePath = Annotated[

@@ -18,3 +18,8 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
         return f"; did you mean '{by_folded[near[0]]}'?"
     rest = f", … ({len(known)} in all)" if len(known) > MOST_LISTED else ""
     return f"; known: {', '.join(known[:MOST_LISTED])}{rest}"
+
+
+def cut(text: str, longest: int) -> str:
+    """Shorten a text for a message, and say how long it was."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"

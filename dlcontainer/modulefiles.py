@@ -16,6 +16,10 @@ from dlcontainer.siteconfig import Site
 _ALREADY = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # noqa: S108
 
 
+# Variables that name a folder for compiled code.
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Release:
     """What is published, as its record says it."""
@@ -31,6 +35,8 @@ class Release:
     sha256: str
     # Where the image's SquashFS begins, bytes.
     offset: int
+    # Those of CACHES that the image sets itself.
+    own_caches: frozenset[str] = frozenset()
 
 
 def lua(value: object) -> str:
@@ -139,6 +145,8 @@ def wrappers(
         # Of one image: a mount is shared by all wrappers of its module, and no other's.
         "key": f"{release.name}-{release.version}-{release.sha256[:12]}",
         "offset": release.offset,
+        # Names alone: they need no quotes.
+        "caches": Text(" ".join(name for name in CACHES if name not in release.own_caches)),
     }
     return {
         command: render_template(templates, "module/wrapper.sh.j2", {**values, "command": command})

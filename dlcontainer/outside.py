@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dlcontainer import aptconfig, pipconfig, routing
+from dlcontainer import aptconfig, aptsyntax, pipconfig, routing
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
+from dlcontainer.proxies import proxies_of
 from dlcontainer.shell import Runner
 
 
@@ -31,13 +32,13 @@ def find(plan: Plan, host: Host, runner: Runner) -> Outside:
     Raises ConfigError for a wheel folder or a CA that isn't there.
     """
     given = plan.site.routing
-    proxies = routing.proxies_of(given, host)
+    proxies = proxies_of(given, host)
     environment = proxies | {name.upper(): value for name, value in proxies.items()}
     ca = routing.ca_of(given, host)
     sources, settings = aptconfig.read(plan, host, runner, proxies)
     if ca is not None:
         environment |= dict.fromkeys(routing.CA_VARIABLES, str(ca))
-        settings = (*settings, f'Acquire::https::CAInfo "{ca}";')
+        settings = (*settings, aptsyntax.setting("Acquire::https::CAInfo", str(ca)))
     upstreams, notes = {}, []
     for name, upstream in plan.recipe.upstreams.items():
         upstreams[name], note = routing.upstream_of(given, str(upstream.url), proxies, ca)

@@ -9,10 +9,12 @@ from pathlib import Path
 from urllib.parse import quote as quote_url
 from urllib.parse import unquote, urlsplit
 
+from dlcontainer.errors import ConfigError
 from dlcontainer.machine import Host
 
-# Folders too wide to show to a build for the sake of an index that lies right below them.
-_NEVER_BOUND = {"/", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", "/var"}  # noqa: S108
+# Where the files of an index in a folder lie beside it: its pages link to ../../packages/…
+# Source: the layout of bandersnatch, PyPI's own mirror program.
+_BESIDE_INDEX = "packages"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,18 +97,23 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
     Folders and file:// addresses become folders under `folder`; those that are not there are
     left out, as pip itself would pass over them.
     """
-    bound: dict[Path, str] = {}
+    binds: list[tuple[Path, str]] = []
+    known: dict[tuple[Path, bool], str] = {}
 
     def moved(place: str, *, is_index: bool = False) -> list[str]:
         path = _local(place)
         if path is None:
-            return [place]
+            return [_one_line(place)]
         if not path.is_dir():
             return []
-        # An index links to files beside it (../../packages/…): what holds both is bound.
-        top = path.parent if is_index and str(path.parent) not in _NEVER_BOUND else path
-        target = bound.setdefault(top, f"{folder}/folder-{len(bound)}")
-        inner = str(Path(target) / path.relative_to(top))
+        if (path, is_index) not in known:
+            top = f"{folder}/folder-{len(known)}"
+            known[path, is_index] = f"{top}/index" if is_index else top
+            binds.append((path, known[path, is_index]))
+            files = path.parent / _BESIDE_INDEX
+            if is_index and files.is_dir():
+                binds.append((files, f"{top}/{_BESIDE_INDEX}"))
+        inner = known[path, is_index]
         return [f"file://{quote_url(inner)}" if place.startswith("file:") else inner]
 
     values = {
@@ -115,7 +122,7 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
             new for old in settings.extra_indexes for new in moved(old, is_index=True)
         ],
         "find-links": [new for old in settings.find_links for new in moved(old)],
-        "trusted-host": list(settings.trusted_hosts),
+        "trusted-host": list(map(_one_line, settings.trusted_hosts)),
         "no-index": ["true"] if settings.no_index else [],
         "timeout": _number(settings.timeout),
         "retries": _number(settings.retries),
@@ -127,7 +134,7 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
             lines.append(f"{key} = {places[0]}")
         elif places:
             lines.append("\n    ".join([f"{key} =", *places]))
-    return "\n".join(lines) + "\n", list(bound.items())
+    return "\n".join(lines) + "\n", binds
 
 
 def arguments(settings: PipSettings) -> list[str]:
@@ -143,6 +150,18 @@ def arguments(settings: PipSettings) -> list[str]:
     for option, value in (("--timeout", settings.timeout), ("--retries", settings.retries)):
         argv += [part for number in _number(value) for part in (option, number)]
     return argv
+
+
+def _one_line(place: str) -> str:
+    # A further line of the file would be a further setting.
+    if not place.isprintable():
+        raise ConfigError(
+            "pip's configuration can't hold an address with a control character",
+            where="index-url, extra-index-url, find-links or trusted-host",
+            next_step="correct it in the host's pip.conf or PIP_* variables, or say in the site: "
+            "routing.pip",
+        )
+    return place
 
 
 def _number(text: str | None) -> list[str]:

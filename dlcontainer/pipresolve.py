@@ -33,7 +33,11 @@ _SKIPPED = re.compile(r"Skipping link: (?:none of the wheel's tags|No (?:sources
 _FILE = re.compile(r"/([^/\s#?]+\.(?:whl|tar\.gz|zip))(?=[\s#?]|$)")
 
 # Everyone on a machine sees command lines, and an index's address may hold a password.
-_UNSEEN = {"--index-url": "PIP_INDEX_URL", "--extra-index-url": "PIP_EXTRA_INDEX_URL"}
+_UNSEEN = {
+    "--index-url": "PIP_INDEX_URL",
+    "--extra-index-url": "PIP_EXTRA_INDEX_URL",
+    "--find-links": "PIP_FIND_LINKS",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -245,8 +249,13 @@ def _unseen(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     unseen: dict[str, list[str]] = {}
     words = iter(argv)
     for word in words:
-        if word in _UNSEEN:
-            unseen.setdefault(_UNSEEN[word], []).append(next(words))
-        else:
+        if word not in _UNSEEN:
             seen.append(word)
+            continue
+        place = next(words)
+        # pip parts a variable at blanks, which a folder's name may hold; no secret is in one.
+        if "://" in place:
+            unseen.setdefault(_UNSEEN[word], []).append(place)
+        else:
+            seen += [word, place]
     return seen, {name: " ".join(places) for name, places in unseen.items()}

@@ -11,7 +11,7 @@ from dlcontainer import record
 from dlcontainer.engines import sif
 from dlcontainer.errors import PublishError
 from dlcontainer.fields import Command, ImagePath, Line, Name, Strict, Url, Version
-from dlcontainer.modulefiles import Release
+from dlcontainer.modulefiles import CACHES, Release
 from dlcontainer.siteconfig import Site
 
 
@@ -68,6 +68,7 @@ def described(image: Path, site: Site) -> Release:
         digest=written.digest,
         sha256=written.sha256,
         offset=sif.tree(image).offset,
+        own_caches=frozenset(CACHES) & frozenset(content.get("environment") or ()),
     )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from dlcontainer.bounded import LARGEST, BoundedSandbox, metered, rendered
 from dlcontainer.errors import ConfigError, Mark
+from dlcontainer.hints import cut
 
 # What an expression that a human wrote can end in.
 _WRONG = (
@@ -22,7 +24,14 @@ _WRONG = (
     AttributeError,
     LookupError,
     RecursionError,
+    MemoryError,
+    # What Python says of code that is nested too deeply.
+    SyntaxError,
 )
+_LONGEST_SAYING = 400  # characters of a message: a name in it may be anything
+# Characters of what a file of templates/ comes to: a report of many sessions has some.
+_LONGEST_FILE = 64 * 2**20
+
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|MB|GB)(?![\w-]))")
 
 
@@ -60,6 +69,17 @@ def _sandbox(
     return environment
 
 
+@cache
+def _bounded(*, shell: bool) -> BoundedSandbox:
+    return BoundedSandbox(
+        undefined=jinja2.StrictUndefined,
+        finalize=quote if shell else None,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell: bool) -> str:
     """Expand one string of a recipe; in a shell snippet every value arrives quoted.
 
@@ -70,14 +90,14 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
     if isinstance(where, Mark) and "\n" in text:
         # A block scalar's text starts on the line after its key; a flow scalar's on its own.
         where = replace(where, line=where.line + 1)
-    sandbox = _sandbox(finalize=quote if shell else None)
-    return str(_guarded(lambda: sandbox.from_string(text).render(values), where))
+    sandbox, longest = _bounded(shell=shell), LARGEST + len(text)
+    return str(_guarded(lambda: rendered(sandbox.from_string(text), values, longest), where))
 
 
 def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:
     """Tell whether a recipe's `when` expression is true on these values."""
     compiled = _guarded(
-        lambda: _sandbox(finalize=None).compile_expression(expression, undefined_to_none=False),
+        lambda: _bounded(shell=False).compile_expression(expression, undefined_to_none=False),
         where,
     )
     # One line, and Jinja's frames of an expression know nothing of it.
@@ -96,7 +116,7 @@ def render_template(
     Raises ConfigError with the template's line.
     """
     environment = _sandbox(finalize=finalize, folders=tuple(folders))
-    return str(_guarded(lambda: environment.get_template(name).render(values), name))
+    return str(_guarded(lambda: _rendered_file(environment, name, values), name))
 
 
 def render_page(folders: list[Path], name: str, values: Mapping[str, object]) -> str:
@@ -105,7 +125,13 @@ def render_page(folders: list[Path], name: str, values: Mapping[str, object]) ->
     Raises ConfigError with the template's line.
     """
     environment = _sandbox(escaping=True, folders=tuple(folders))
-    return str(_guarded(lambda: environment.get_template(name).render(values), name))
+    return str(_guarded(lambda: _rendered_file(environment, name, values), name))
+
+
+def _rendered_file(
+    environment: ImmutableSandboxedEnvironment, name: str, values: Mapping[str, object]
+) -> str:
+    return rendered(environment.get_template(name), values, _LONGEST_FILE)
 
 
 def tied(text: str) -> str:
@@ -115,16 +141,17 @@ def tied(text: str) -> str:
 
 def _guarded(action: Any, where: Mark | str, *, lines: bool = True) -> Any:
     try:
-        return action()
+        return metered(action)
     except jinja2.TemplateSyntaxError as error:
         raise ConfigError(
-            f"template does not parse: {error.message}", where=_place(where, error.lineno)
+            f"template does not parse: {cut(str(error.message), _LONGEST_SAYING)}",
+            where=_place(where, error.lineno),
         ) from None
     except jinja2.TemplateNotFound as error:
         raise ConfigError(f"no template {error.name!r}", where=where) from None
     except _WRONG as error:
         raise ConfigError(
-            f"template: {error or type(error).__name__}",
+            f"template: {cut(str(error) or type(error).__name__, _LONGEST_SAYING)}",
             where=_place(where, _line_of(error) if lines else None),
             next_step="names it may use: site, base, versions, prefix, recipe"
             if isinstance(error, jinja2.UndefinedError)

@@ -111,7 +111,9 @@ def _make(
     if maker.host.uid == 0:
         # Root's mmdebstrap mounts /proc and the like: they end with it, however it ends.
         argv = ["unshare", "--mount", *argv]
+    basemaker.stage(wanted, routed, work)
     basemaker.run(maker, argv, {**env, **routed.environment}, (work, log))
+    basemaker.unstage(work)
     aptconfig.take_lists(work / "lists", routed.folder)
     if bundle is not None:
         lockedbase.check(bundle.lock, tar)

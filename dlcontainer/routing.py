@@ -19,11 +19,11 @@ from dlcontainer.formats.upstreams import upstream_variable
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.plan import Plan
+from dlcontainer.proxies import proxies_of
 from dlcontainer.render import quote
 from dlcontainer.shell import Runner
 from dlcontainer.sitefacts import PipRouting, Routing
 
-PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
 CA_VARIABLES = (
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -168,6 +168,7 @@ def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tupl
         given |= dict.fromkeys(CA_VARIABLES, str(ca))
     text, links = pipconfig.inside(pip_of(routing, host), str(folder))
     for source, link in links:
+        Path(link).parent.mkdir(exist_ok=True)
         Path(link).symlink_to(source)
     (folder / "pip.conf").write_text(text)
     given["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
@@ -177,18 +178,6 @@ def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tupl
         given[upstream_variable(name)] = url
         notes += [note] if note else []
     return given, tuple(notes)
-
-
-def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
-    """Give the proxies of a site, or of the host: variable -> address."""
-    if routing.proxy == "none":
-        return {}
-    if routing.proxy != "auto":
-        return {"http_proxy": routing.proxy, "https_proxy": routing.proxy}
-    found = {
-        name: host.environ.get(name) or host.environ.get(name.upper()) for name in PROXY_VARIABLES
-    }
-    return {name: value for name, value in found.items() if value}
 
 
 def ca_of(routing: Routing, host: Host) -> Path | None:
@@ -228,7 +217,7 @@ def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
     text, binds = pipconfig.inside(pip, ROUTING_FOLDER)
     (folder / PIP_CONFIG).write_text(text)
     for _, target in binds:
-        (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir()
+        (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir(parents=True)
     return binds
 
 

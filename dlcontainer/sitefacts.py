@@ -13,8 +13,10 @@ from dlcontainer.fields import (
     EnvPattern,
     GroupName,
     HostText,
+    IndexFolder,
     Line,
     Name,
+    Proxy,
     RegistryHost,
     Strict,
     Url,
@@ -257,7 +259,9 @@ class PipRouting(Strict):
     """Where pip finds packages during a build, said outright."""
 
     index: Url | None = None
-    extra_indexes: tuple[Line, ...] = ()
+    extra_indexes: tuple[Url | IndexFolder, ...] = Field(
+        default=(), description="https:// addresses, or folders of this host"
+    )
 
 
 class Routing(Strict):
@@ -268,7 +272,9 @@ class Routing(Strict):
     )
     pip: Literal["auto", "default"] | PipRouting = "auto"
     ca: Literal["auto", "default"] | AbsolutePath = "auto"
-    proxy: Literal["auto", "none"] | Line = "auto"
+    proxy: Proxy = Field(
+        default="auto", description="auto, none, or http://[USER:PASSWORD@]HOST[:PORT]"
+    )
     wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
     plain_http: tuple[RegistryHost, ...] = Field(
         default=(), description="registries that speak http: HOST or HOST:PORT"

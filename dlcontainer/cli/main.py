@@ -22,6 +22,7 @@ from dlcontainer.cli import (
     fetch,
     inspect,
     lock,
+    output,
     plan,
     publish,
     recipe,
@@ -63,7 +64,7 @@ app.command("doctor")(doctor.doctor)
 
 def _version(value: bool) -> None:
     if value:
-        print(f"dlcontainer {__version__}")
+        output.say(f"dlcontainer {__version__}")
         raise typer.Exit
 
 
@@ -93,19 +94,16 @@ def _signals() -> Iterator[None]:
 
 
 def _report(error: DlcontainerError, *, as_json: bool) -> None:
-    print(f"dlcontainer: {error}", file=sys.stderr)
+    output.complain(f"dlcontainer: {error}")
     if as_json:
-        import json
-
         body = {
-            "schema": "dlcontainer/error/1",
             "exit_code": error.exit_code,
             "what": error.what,
             "where": None if error.where is None else str(error.where),
             "why": error.why,
             "next": error.next_step,
         }
-        print(json.dumps(body, indent=1))
+        output.emit("error", body)
 
 
 def _run(argv: list[str], *, as_json: bool) -> int:
@@ -148,8 +146,8 @@ def run() -> None:
         sys.stderr.close()
         code = 0
     except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
-        traceback.print_exc()
-        print(f"dlcontainer {__version__}: a bug; please report the lines above", file=sys.stderr)
+        output.complain(traceback.format_exc())
+        output.complain(f"dlcontainer {__version__}: a bug; please report the lines above")
         code = 70
     gc.freeze()
     sys.exit(code)

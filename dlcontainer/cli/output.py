@@ -1,5 +1,6 @@
-"""What people and programs read: text, tables, JSON, progress."""
+"""What people and programs read: text, tables, JSON, progress; no other module prints."""
 
+import re
 import shutil
 import sys
 import time
@@ -12,11 +13,40 @@ if TYPE_CHECKING:
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
+# What a terminal obeys, or shows in another order than it stands: control characters (C0, C1),
+# marks of direction, line ends of Unicode's own, halves of pairs. Images, sessions and YAML files
+# of others hold whatever their authors like.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """Show what is no visible character as its code; line ends and tabs stay in a text."""
+    clean = _UNSEEN.sub(_code, text)
+    return re.sub("[\t\n]", _code, clean) if one_line else clean
+
+
+def _code(match: re.Match[str]) -> str:
+    # As JSON writes them: where a text is JSON, it stays so.
+    number = ord(match[0])
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def say(text: str) -> None:
     """Print a result."""
-    print(text)
+    print(printable(text))
+
+
+def write(text: str) -> None:
+    """Print a text that is made for files and pipes: there it arrives as it is."""
+    print(printable(text) if sys.stdout.isatty() else text, end="")
+
+
+def complain(text: str) -> None:
+    """Print what went wrong, on stderr."""
+    print(printable(text), file=sys.stderr)
 
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
@@ -33,7 +63,10 @@ def document(schema: str, body: Mapping[str, object]) -> str:
 
 def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:
     """Set rows in columns, two spaces apart."""
-    lines = [[str(cell) for cell in row] for row in ([head, *rows] if head else rows)]
+    lines = [
+        [printable(str(cell), one_line=True) for cell in row]
+        for row in ([head, *rows] if head else rows)
+    ]
     if not lines:
         return ""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
@@ -69,7 +102,8 @@ class Console:
         if not self.quiet:
             self.spoke = time.monotonic()
             clear = _CLEAR if self.live else ""
-            print(f"{clear}[{self._elapsed()}] {text}", file=sys.stderr, flush=True)
+            line = f"[{self._elapsed()}] {printable(text)}"
+            print(f"{clear}{line}", file=sys.stderr, flush=True)
 
     def _elapsed(self) -> str:
         return f"{time.monotonic() - self.began:5.0f} s"
@@ -104,7 +138,7 @@ class Console:
             self._print(f"  | {text}")
         elif self.live and not self.quiet:
             width = shutil.get_terminal_size().columns - 14
-            clean = "".join(character for character in text if character.isprintable())
+            clean = printable(text, one_line=True)
             print(
                 f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}",
                 end="",

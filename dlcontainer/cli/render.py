@@ -67,6 +67,6 @@ def render(
         body = {"format": form, "digest": settled.digest, "text": text, "beside": beside}
         output.emit("render", {**body, "written": str(written) if written else None})
     elif written is None:
-        typer.echo(text, nl=False)
+        output.write(text)
     else:
         output.say(f"wrote {written}")

@@ -4,8 +4,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dlcontainer.document.base import Document, KeyPath, dotted
 from dlcontainer.document.shape import Shape
-from dlcontainer.document.wording import Saying, discriminator, say
+from dlcontainer.document.wording import (
+    LONGEST_KEY,
+    LONGEST_SAYING,
+    Saying,
+    discriminator,
+    say,
+)
 from dlcontainer.errors import ConfigError, Mark
+from dlcontainer.hints import cut
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -106,8 +113,11 @@ def _lines(document: Document, found: list[Finding]) -> list[str]:
     lines: list[tuple[tuple[str, int, int], str]] = []
     for finding in found:
         where = document.origin(finding.path).where
-        name = f"{dotted(finding.path)}: " if finding.path else ""
-        text = " ".join(f"{where}: {name}{finding.saying}".split())
+        path = tuple(
+            cut(part, LONGEST_KEY) if isinstance(part, str) else part for part in finding.path
+        )
+        name = f"{dotted(path)}: " if path else ""
+        text = " ".join(f"{where}: {name}{cut(str(finding.saying), LONGEST_SAYING)}".split())
         order = (where.file, where.line, where.column) if isinstance(where, Mark) else ("~", 0, 0)
         lines.append((order, text))
     texts = [text for _, text in sorted(lines, key=lambda line: line[0])]

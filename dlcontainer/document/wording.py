@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 LONGEST_SHOWN = 60
+LONGEST_KEY = 200
+# What our own validators say of a value, some 200 characters of which help to find it.
+LONGEST_SAYING = 400
 
 # pydantic's error types of "not this kind of value", and what was wanted.
 WANTED = {

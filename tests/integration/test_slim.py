@@ -50,6 +50,7 @@ KEPT = {
 PROMISES = """\
 import ast, json, pathlib, sysconfig
 import torch
+from torch._inductor.runtime.cache_dir_utils import cache_dir
 from torch.utils.cpp_extension import load_inline
 
 def step(x):
@@ -82,7 +83,7 @@ for file in root.rglob("*.py"):
             after = parts[parts.index("tests") + 1 :] if "tests" in parts else []
             if any(part.startswith("test_") or part.endswith("_test") for part in after):
                 broken.append(f"{file}: {name}")
-libraries = list(pathlib.Path("/tmp/torchinductor").rglob("*.so"))
+libraries = list(pathlib.Path(cache_dir()).rglob("*.so"))
 print(json.dumps({
     "apart": apart,
     "twice": bool(torch.equal(made.twice(x), x * 2)),

@@ -2,7 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import (
@@ -19,6 +19,7 @@ from pydantic import (
 
 from dlcontainer.document import from_settings, merge, parse, suggest, validate
 from dlcontainer.errors import ConfigError
+from tests.values import site_of
 
 
 class Strict(BaseModel):
@@ -247,3 +248,28 @@ class Loose(Strict):
     environment: dict[str, str] = {}
     sizes: dict[str, list[str]] = {}
     count: int = 0
+
+
+LONG = "x y" * 20_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": LONG},
+        {LONG: 1},
+        {"environment": {LONG: "1"}},
+        {"routing": {"wheels": [LONG]}},
+        {"routing": {"pip": {"index": LONG, "extra_indexes": [LONG]}}},
+        {"scheduler": {"directives": [LONG]}},
+        {"modules": {"root": LONG, "group": LONG, "pass_environment": [LONG]}},
+        {"node_types": {LONG: {}}},
+    ],
+)
+def test_a_message_does_not_repeat_a_long_value(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        site_of(**change)
+    lines = str(caught.value).splitlines()
+    assert max(map(len, lines)) < 900
+    assert any("characters)" in line or "…" in line for line in lines)
+    assert any("x yx y" in line for line in lines)

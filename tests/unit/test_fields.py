@@ -24,7 +24,17 @@ GOOD: list[tuple[str, list[str]]] = [
     ("EnvName", ["A", "_", "a1_B"]),
     ("Identifier", ["a", "_x1"]),
     ("Command", ["python3.11", "g++", "a-b"]),
-    ("OsPackage", ["libgomp1", "g++", "libc6:amd64=2.36-9+deb12u4", "gcc=1:2~rc"]),
+    (
+        "OsPackage",
+        [
+            "libgomp1",
+            "g++",
+            "ncbi-blast+=2.12",
+            "libstdc++6",
+            "libc6:amd64=2.36-9+deb12u4",
+            "gcc=1:2~rc",
+        ],
+    ),
     ("PythonPackage", ["torch==2.13.0+cpu", "a[b,c]==1", "a.b_c==1!2.0"]),
     ("Url", ["https://example.org/whl/cpu?a=b#c"]),
     ("AbsolutePath", ["/", "/a b/it's", "/a..b"]),
@@ -38,6 +48,7 @@ BAD: list[tuple[str, list[object]]] = [
     ("EnvName", ["", "1A", "A-B", "A=B", "A B", "A\n", "Ä"]),
     ("Identifier", ["", "A", "1a", "a-b", "a.b"]),
     ("Command", ["", "a/b", "-rf", "a b", "a;b"]),
+    ("OsPackage", ["libc6-", "python3+", "a1:amd64-", "a1=1-", "a1=1+", "a1-", "b2.-"]),
     ("OsPackage", ["", "a", "A1", "-y1", "a1 b1", "a1;b", "a1=$(x)", "--option"]),
     ("PythonPackage", ["torch", "torch>=2", "torch==2.*", "-r x", "a==1;b", "a==1 --pre"]),
     (

@@ -1,6 +1,7 @@
 """Texts of a module: quoting for Lua and Tcl, and what the files say."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,6 @@ def test_text_is_not_quoted_twice() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_summary_is_one_line(text: str) -> None:
-    from dataclasses import replace
-
     release = replace(RELEASE, summary=text)
     in_lua, in_tcl = modulefiles.modulefiles(release, Path("/m/demo"), "today", [TEMPLATES])
     assert f"whatis({lua('Description: ' + text)})\n" in in_lua
@@ -124,3 +123,12 @@ def test_a_wrapper_for_each_command() -> None:
 def test_a_site_that_would_be_code_in_a_wrapper(modules: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="not a"):
         site_of(modules=modules)
+
+
+def test_caches_that_the_image_names_stay_its_own() -> None:
+    site, resort = site_of().value, LastResort(engine=ENGINE)
+    text = modulefiles.wrappers(RELEASE, site, resort, [TEMPLATES])["python"]
+    assert f"for dlc_name in {' '.join(modulefiles.CACHES)}; do" in text
+    release = replace(RELEASE, own_caches=frozenset({"TORCHINDUCTOR_CACHE_DIR"}))
+    text = modulefiles.wrappers(release, site, resort, [TEMPLATES])["python"]
+    assert "for dlc_name in MIOPEN_USER_DB_PATH MIOPEN_CUSTOM_CACHE_DIR; do" in text

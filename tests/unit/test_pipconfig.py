@@ -3,10 +3,12 @@
 import sys
 from configparser import RawConfigParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlcontainer import pipconfig
+from dlcontainer.errors import ConfigError
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from tests.values import host
@@ -111,13 +113,13 @@ def test_folders_become_folders_of_the_build(tmp_path: Path) -> None:
     )
     text, binds = pipconfig.inside(settings, "/mnt")
     assert binds == [
-        (index.parent, "/mnt/folder-0"),
+        (index, "/mnt/folder-0/index"),
         (beside, "/mnt/folder-1"),
         (wheels, "/mnt/folder-2"),
     ]
     assert str(tmp_path) not in text
     assert parsed(text) == {
-        "index-url": "file:///mnt/folder-0/simple",
+        "index-url": "file:///mnt/folder-0/index",
         "extra-index-url": "https://a.example/simple",
         "find-links": "\n/mnt/folder-1\nfile:///mnt/folder-2\nhttps://b.example/links"
         "\n/mnt/folder-1",
@@ -126,14 +128,29 @@ def test_folders_become_folders_of_the_build(tmp_path: Path) -> None:
     }
 
 
-def test_an_index_right_below_a_wide_folder_is_bound_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = tmp_path / "simple"
-    index.mkdir()
-    monkeypatch.setattr(pipconfig, "_NEVER_BOUND", {str(tmp_path)})
-    text, binds = pipconfig.inside(PipSettings(index=str(index)), "/mnt")
-    assert (binds, parsed(text)["index-url"]) == ([(index, "/mnt/folder-0")], "/mnt/folder-0")
+def test_an_index_is_bound_alone_with_its_files(tmp_path: Path) -> None:
+    index, files, secret = (tmp_path / name for name in ("simple", "packages", "private"))
+    for folder in (index, secret):
+        folder.mkdir()
+    settings = PipSettings(index=str(index), extra_indexes=(str(index), index.as_uri()))
+    text, binds = pipconfig.inside(settings, "/mnt")
+    assert (binds, parsed(text)["index-url"]) == (
+        [(index, "/mnt/folder-0/index")],
+        "/mnt/folder-0/index",
+    )
+    files.mkdir()
+    assert pipconfig.inside(settings, "/mnt") == (
+        text,
+        [(index, "/mnt/folder-0/index"), (files, "/mnt/folder-0/packages")],
+    )
+
+
+@pytest.mark.parametrize("key", ["index", "extra_indexes", "find_links", "trusted_hosts"])
+def test_a_line_more_would_be_a_setting_more(key: str) -> None:
+    bad = "https://m.example\nno-index = true"
+    given: dict[str, Any] = {key: bad if key == "index" else (bad,)}
+    with pytest.raises(ConfigError, match="control character"):
+        pipconfig.inside(PipSettings(**given), "/mnt")
 
 
 def test_wheel_folders_come_first() -> None:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import shlex
 import tarfile
 import time
 from pathlib import Path
@@ -198,7 +199,6 @@ def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path
         f"{tmp_path}/it's bin/mmdebstrap",
         *("--variant=minbase", "--format=tar", "--architectures=amd64"),
         *WITHOUT_DOCUMENTATION,
-        '--customize-hook=rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap',
         '--customize-hook=: > "$1"/etc/resolv.conf',
         '--customize-hook=echo localhost > "$1"/etc/hostname',
         '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
@@ -229,15 +229,45 @@ def test_the_hosts_mirrors_are_put_aside_again(plan: Plan, tools: Host, tmp_path
         uri="https://m.example/it's", suite="bookworm", components=("main",), keyring=Path("/k.gpg")
     )
     way = routed(tmp_path, apt_sources=(source,), apt_settings=('Acquire::Retries "3";',))
-    argv = basemaker.mmdebstrap_argv(rootfs.root_tree(plan), way, tools, Path("/t.tar"))
-    line = "deb [signed-by=/k.gpg] https://m.example/it's bookworm main"
-    quoted = "'" + line.replace("'", "'\"'\"'") + "'"
-    assert argv[10:14] == [
-        '--aptopt=Acquire::Retries "3"',
-        '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
-        f"--setup-hook=printf '%s\\n' {quoted} > \"$1\"/etc/apt/sources.list",
-        '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
+    tree, work = rootfs.root_tree(plan), tmp_path / "it's work"
+    work.mkdir()
+    argv = basemaker.mmdebstrap_argv(tree, way, tools, work / "t.tar")
+    quoted = shlex.quote(str(work))
+    assert [shlex.split(word.partition("=")[2]) for word in (argv[10], argv[13], argv[15])] == [
+        ["copy-in", f"{work}/98dlcontainer", "/etc/apt/apt.conf.d"],
+        ["copy-in", f"{work}/sources.list", "/etc/apt"],
+        ["copy-out", "/var/lib/apt/lists", str(work)],
     ]
+    assert argv[11:13] == [
+        '--customize-hook=rm "$1"/etc/apt/apt.conf.d/98dlcontainer',
+        '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
+    ]
+    assert argv[14] == '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list'
+    assert argv[15].endswith(f" {quoted}")
+    basemaker.stage(tree, way, work)
+    files = {path.name: path.read_text() for path in work.iterdir()}
+    assert files == {
+        "98dlcontainer": 'Acquire::Retries "3";\n',
+        "sources.list": "deb [signed-by=/k.gpg] https://m.example/it's bookworm main\n",
+    }
+    assert {path.stat().st_mode & 0o777 for path in work.iterdir()} == {0o600}
+    basemaker.unstage(work)
+    assert list(work.iterdir()) == []
+
+
+def test_no_secret_in_an_argument(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    uri = "https://puser:PLANTED@m.example/debian"
+    source = AptSource(uri=uri, suite="bookworm", components=("main",), keyring=None)
+    setting = 'Acquire::http::Proxy "http://puser:PLANTED@p.example:1";'
+    way = routed(tmp_path / "work", apt_sources=(source,), apt_settings=(setting,))
+    runner = Making()
+    (tmp_path / "work").mkdir()
+    kept = maker(tools, runner, tmp_path)
+    rootfs.prepare(plan, way, kept, tmp_path / "work", tmp_path / "log")
+    assert len(runner.argvs) == 2
+    assert not [word for argv in runner.argvs for word in argv if "PLANTED" in word]
+    # Nor does it stay in a file.
+    assert not [path for path in (tmp_path / "work").iterdir() if path.is_file()]
 
 
 def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:

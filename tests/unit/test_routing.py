@@ -67,12 +67,12 @@ def test_nothing_is_routed(folder: Path, asked: list[dict[str, Any]]) -> None:
 
 
 def test_an_upstream_that_answers(folder: Path, asked: list[dict[str, Any]]) -> None:
-    routed = prepare(folder, proxy="http://proxy.example:3128/it's")
+    routed = prepare(folder, proxy="http://puser:p(w%27d@proxy.example:3128/")
     assert f"export DLC_UPSTREAM_UP={URL}" in script(folder)
-    proxy = "http://proxy.example:3128/it's"
+    proxy = "http://puser:p(w%27d@proxy.example:3128/"
     assert [(call["url"], call["proxies"]["https"]) for call in asked] == [(URL, proxy)]
     assert asked[0]["timeout"]
-    quoted = "'http://proxy.example:3128/it'\"'\"'s'"
+    quoted = f"'{proxy}'"
     assert f"export http_proxy={quoted} HTTP_PROXY={quoted}" in script(folder)
     assert (proxy in routed.traces, URL in routed.traces, routed.notes) == (True, False, ())
 
@@ -231,3 +231,40 @@ def test_sources_that_the_site_names(folder: Path) -> None:
     (first, _) = aptconfig.parse_lines(tuple(with_key))
     assert first.keyring == Path("/no/such.gpg")
     assert first.components == ("main", "contrib")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(
+            "http://m.example/simple",
+            "--trusted-host=m.example",
+            "m.example",
+            "file:///srv/x/simple",
+        ),
+        *("/", "/root", "/home", "/home/ada", "/tmp", "../x", "/srv/../root", "/srv/a\nb", ""),
+    ],
+)
+def test_what_is_no_index(place: str) -> None:
+    with pytest.raises(ConfigError, match=r"routing\.pip\.extra_indexes"):
+        site_of(routing={"pip": {"extra_indexes": [place]}})
+
+
+def test_an_index_in_a_folder(folder: Path, tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    index, files = tmp_path / "mirror" / "simple", tmp_path / "mirror" / "packages"
+    for path in (index, files, tmp_path / "mirror" / "private"):
+        path.mkdir(parents=True)
+    routed = prepare(folder, pip={"extra_indexes": [str(index)]})
+    assert routed.binds[1:] == (
+        (index, "/mnt/folder-0/index"),
+        (files, "/mnt/folder-0/packages"),
+    )
+    assert sorted(path.name for path in (folder / "folder-0").iterdir()) == ["index", "packages"]
+    other = folder.parent / "on the host"
+    other.mkdir()
+    pip = {"extra_indexes": [str(index)]}
+    plan = plan_of(folder_of(tmp_path, **RECIPE), site=site_of(routing={**PLAIN, "pip": pip}))
+    given, _ = routing.for_host(plan, host(), other)
+    assert (other / "folder-0/index").resolve() == index
+    assert (other / "folder-0/packages").resolve() == files
+    assert given["PIP_CONFIG_FILE"] == str(other / "pip.conf")

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-2026-03 (x86_64)
-# plan: sha256:2c6712a2e3edb70c70f2691e9c368746f8ea55945d347719a5347af9eda5702d
+# plan: sha256:8ac8fcf51e9463112578f6758ff5b9f359732d0b85b400fec2f2081873c1799e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

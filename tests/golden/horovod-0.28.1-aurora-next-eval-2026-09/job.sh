@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # horovod 0.28.1 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:3e56d2a2f65eba6540b4112098adec41c58e5c5d68be54f16738b8c1c12a31eb
+# plan: sha256:968352fd5bae31df7b432d97cc53eaff1db50b37c2d58a37afb707a1e3599ef1
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

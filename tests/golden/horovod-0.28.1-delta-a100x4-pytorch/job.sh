@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a100x4 (x86_64)
-# plan: sha256:3e1ab27d19751e040be7462db790f3cee44fd80ceb5311a9041eb19eb2c770a9
+# plan: sha256:70182ba57383474783ef5ceb741ae1700c909cad47e43954fa73d0014510c84a
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a100x8 (x86_64)
-# plan: sha256:ade9f93735e43eb3537c96c7925418d903f9b8ea63544fa50febd50c4d4876e1
+# plan: sha256:64611e45553ca958b3490ae16958c2b2960637138e468be51ed90e63a58e4256
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-a40x4 (x86_64)
-# plan: sha256:aabfe7213962fd2b8bb7245a9eb87058f8b31fbb61e344f44877ec0b3d550d4d
+# plan: sha256:1bd6a69ea6ea16ad833cfa79bc3e9e2713aa0320c5350b03b307cf6f8720e4bf
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # horovod 0.28.1 at site delta-cpu (x86_64)
-# plan: sha256:431ee44f84180019d234ee3d26b1548dd5135151069edf040ac39f20febb3f6f
+# plan: sha256:7e9b887fb9bb5a01ff2b669296ef2bc8fa3b1a8e3a54bb7fdb340a9ca19bfdf5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:95a88a2dd33af16d901e0f58dd42c363a2f52bde4a8b5594602b77b38b725b7f
+# plan: sha256:25b3a8f8487a9a44110be4bc512d5681ce108fc62a7b57850c7059ccdb4a3627
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:95a88a2dd33af16d901e0f58dd42c363a2f52bde4a8b5594602b77b38b725b7f
+# plan: sha256:25b3a8f8487a9a44110be4bc512d5681ce108fc62a7b57850c7059ccdb4a3627
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -29,7 +29,6 @@ done
 [ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
 export LANG=C.UTF-8
 export OMP_PROC_BIND=close
-export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
 
 echo "==> step 1/2 pytorch"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
@@ -87,7 +86,6 @@ quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
 {
     printf '%s\n' 'export LANG=C.UTF-8'
     printf '%s\n' 'export OMP_PROC_BIND=close'
-    printf '%s\n' 'export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor'
     printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
 } > "$prefix/activate.sh"
 

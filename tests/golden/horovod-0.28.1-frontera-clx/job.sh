@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site frontera-clx (x86_64)
-# plan: sha256:ea9afead909645ffc0856c1822d61b17bc41db81df19b25cdf4a04065aac81cc
+# plan: sha256:b0ab147404847b334c69eb8cd2f979688f7fc8106741d2177c927c4b227b5d71
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site frontera-rtx (x86_64)
-# plan: sha256:145a94cc8fe297107e29bcf909352e681d4c080b5a43598c7e95742934ab798e
+# plan: sha256:a48002bbe38ac97448e69e9fa360e7deeb73f5b7bef52a1ea4d5150596dee828
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # horovod 0.28.1 at site frontier-cpe-25.09 (x86_64)
-# plan: sha256:1eda22eec85a9d98f6295b9e0f54c365917a11379e55ddaf750a3da333235e5a
+# plan: sha256:622d322e54e83dd30d5a6a06b56d928c87b146ae844c9f8537bfcb78ac86432f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
@@ -49,7 +49,7 @@ set -eu
 export MPICH_GPU_SUPPORT_ENABLED=1
 
 # In the image.
-dlc_need CRAY_MPICH_ROOTDIR CRAY_LD_LIBRARY_PATH
+dlc_need USER CRAY_MPICH_ROOTDIR CRAY_LD_LIBRARY_PATH
 dlc_path=
 for dlc_entry in "${CRAY_MPICH_ROOTDIR}"/gtl/lib /opt/cray/lib64 /opt/rocm/lib /opt/rocm/lib64 \
     "${CRAY_LD_LIBRARY_PATH}" "${LD_LIBRARY_PATH-}" /opt/cray/pe/lib64; do
@@ -65,8 +65,8 @@ dlc_inside FI_CXI_DISABLE_HOST_REGISTER 1
 dlc_inside FI_CXI_DEFAULT_CQ_SIZE 131072
 dlc_inside FI_CXI_DEFAULT_TX_SIZE 2048
 dlc_inside FI_CXI_RX_MATCH_MODE hybrid
-dlc_inside MIOPEN_USER_DB_PATH /tmp/my-miopen-cache
-dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/my-miopen-cache
+dlc_inside MIOPEN_USER_DB_PATH /tmp/miopen-"${USER}"
+dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/miopen-"${USER}"
 dlc_inside LD_PRELOAD "${CRAY_MPICH_ROOTDIR}"/gtl/lib/libmpi_gtl_hsa.so.0
 dlc_inside LD_LIBRARY_PATH "$dlc_path"
 export APPTAINER_CONTAINLIBS=/usr/lib64/libjansson.so.4,/usr/lib64/libgfortran.so.5,/usr/lib64/libnl-3.so.200,/lib64/libtinfo.so.6,/usr/lib64/libjson-c.so.5,/usr/lib64/libcxi.so.1,/opt/xpmem/lib64/libxpmem.so.0

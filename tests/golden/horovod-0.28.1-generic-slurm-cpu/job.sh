@@ -8,7 +8,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-cpu (x86_64)
-# plan: sha256:622172adced9fe5f8d457efba065487154068264c10f175ae7df51e22c1c9bde
+# plan: sha256:bacf505c7ff3f61b244d9d617666cb0e80813d68b9dfccbeddcfbd911f675fe4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # horovod 0.28.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:675fde84318120243f7d86309085898a425d075656bb214822f28f6d1e129e8f
+# plan: sha256:60f1b74bd871b7a8c83bba4a579ae5ec2d6339a7a0d7557c44b4d65545c66f9f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

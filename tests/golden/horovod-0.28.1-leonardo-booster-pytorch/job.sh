@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # horovod 0.28.1 at site leonardo-booster (x86_64)
-# plan: sha256:085eff046a913da8c060b619a9c654ba6f6c3d436fb9c4dc25bb976069862425
+# plan: sha256:054242f2bb6d0c460675753ae935d05768a53cfbdbf7a705f53704bcc4713b23
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

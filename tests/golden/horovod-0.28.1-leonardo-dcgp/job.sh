@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # horovod 0.28.1 at site leonardo-dcgp (x86_64)
-# plan: sha256:8942fa3c31f8d2b1e5686e3b5a13f1ebd118172a7b86cf0b2fe071e3433698ea
+# plan: sha256:7038ec5fff1cd55294e48740c48dfef22189386afd34a1dfd2942e09b7b0a1ba
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

@@ -1,6 +1,6 @@
 #!/bin/bash
 # horovod 0.28.1 at site local (x86_64)
-# plan: sha256:bb22f787fb1c73b1f03a3bc76d9d636882043565263edacaab832a4e5c6f7e36
+# plan: sha256:af9434ee6908b45155cff0c3170b0b70cf687a776a66d937510eb7350d265491
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

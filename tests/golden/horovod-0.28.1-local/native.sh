@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:bb22f787fb1c73b1f03a3bc76d9d636882043565263edacaab832a4e5c6f7e36
+# plan: sha256:af9434ee6908b45155cff0c3170b0b70cf687a776a66d937510eb7350d265491
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -28,7 +28,6 @@ for package in ca-certificates cmake g++ libgomp1 libopenmpi-dev make openmpi-bi
 done
 [ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
 export LANG=C.UTF-8
-export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
 
 echo "==> step 1/2 pytorch"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
@@ -85,7 +84,6 @@ mkdir -p "$prefix"
 quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
 {
     printf '%s\n' 'export LANG=C.UTF-8'
-    printf '%s\n' 'export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor'
     printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
 } > "$prefix/activate.sh"
 

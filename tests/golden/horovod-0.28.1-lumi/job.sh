@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # horovod 0.28.1 at site lumi (x86_64)
-# plan: sha256:1264fcf917bf78c47a774fa148a1f52a44d011c87d612de8019ff718716549aa
+# plan: sha256:6b686384d8681b2a86e2229623b47e49865c5bbc547c4663fc665faec2c33d16
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-cpu (x86_64)
-# plan: sha256:e479d94291bf21d7d9d89bc512e9ca84490f863e0a0bbc2020402b51c2a9027a
+# plan: sha256:e3ceff167128b9792372987b2bf8755f2c945b0ce9231f759055555f98e56770
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # horovod 0.28.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:8660c4b38968253bb036e9a0ab7d8571e9b931b1c4d158e97753454cdec1d95f
+# plan: sha256:63262b3d383140e38f2c07023e3252e5aa4edc15580ba3bd2d572b194ca14cd5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:109b21505b431bd3a100588a7e2ec1c028bacdc4342568b40bad98262a997e12
+# plan: sha256:d622fa34c21afb818fec9413a9a7cbef362873ce4e4ec57c63a682c88dc00b6d
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

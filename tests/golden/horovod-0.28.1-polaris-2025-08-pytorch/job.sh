@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:a8ba25eecf4d42c2f7ac8ef88f9eebc437e9936a3ebd06af05e608f7d733f1da
+# plan: sha256:73b48171d5f50c29efa4ead2bee68fa68086c41223b1825616abdc9599a4e500
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:e6c1573fc11ea4ef6bd292efe722b11f4ab7da3d2d9fe8a5d3ca9c58d1aa58fd
+# plan: sha256:3909eef48b49b1eadc5c74446a30c8e0e5f1680477850a5aa77c125c870596c0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # horovod 0.28.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:4212fbb792002afa136eceaab113b1e1fcbe3a7ff257ccd467b0c339b8b2084a
+# plan: sha256:72029a460975af111819b810c6b3292b0381aa5d56c0b0c86ce09c5adc8560fd
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

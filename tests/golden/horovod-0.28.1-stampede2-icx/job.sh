@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-icx (x86_64)
-# plan: sha256:052120e041cd7af8c971b723b6d98aa1fa6371fcb9d19a189f8bf53dd16af7b9
+# plan: sha256:309c870918e3c9fd029fdddd998eafefcba7542fbcbd6db0ebe933daec206a2d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

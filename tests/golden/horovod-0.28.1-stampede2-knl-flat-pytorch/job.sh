@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl-flat (x86_64)
-# plan: sha256:0ad13ac0ed32dd7a3aae2e00a843b6b4fec24b10e3d2599f64c69844cbde048a
+# plan: sha256:e8205e5df57947303ddeb218f882eabc167e37a099e77d7b2082f01227d5bdd1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-knl (x86_64)
-# plan: sha256:98064bde364df5f0bf3013f4fe8785a5183e33b95c59dc8db335e13e02e64264
+# plan: sha256:b864d061e22b2d2d4d229cd795c3a081aef866c92b7160deb57057498e1caffc
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # horovod 0.28.1 at site stampede2-skx (x86_64)
-# plan: sha256:67f27c4c8afb062633f23ed0058989bdfe937ad2ad75c7954288191904d97206
+# plan: sha256:0613d5d083a55e04c25b0e0ab91f67b46b06ed52347bbf19084b800a57304de6
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

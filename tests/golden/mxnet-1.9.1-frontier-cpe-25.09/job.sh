@@ -21,6 +21,12 @@
 # not known: libmpicxx: cray-mpich-abi has none, so programs that use MPI's C++ interface are not promised to start
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+dlc_need() {
+    for dlc_name; do
+        [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
+            "load the module that sets it, or export $dlc_name before you submit"
+    done
+}
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof that the image carries.
@@ -37,6 +43,7 @@ module reset || dlc_stop
 set -eu
 
 # In the image.
+dlc_need USER
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
 dlc_inside NCCL_SOCKET_IFNAME hsn0
@@ -47,8 +54,8 @@ dlc_inside FI_CXI_DISABLE_HOST_REGISTER 1
 dlc_inside FI_CXI_DEFAULT_CQ_SIZE 131072
 dlc_inside FI_CXI_DEFAULT_TX_SIZE 2048
 dlc_inside FI_CXI_RX_MATCH_MODE hybrid
-dlc_inside MIOPEN_USER_DB_PATH /tmp/my-miopen-cache
-dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/my-miopen-cache
+dlc_inside MIOPEN_USER_DB_PATH /tmp/miopen-"${USER}"
+dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/miopen-"${USER}"
 
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec --workdir . --rocm --bind "${PWD}" "$dlc_image" "$@"

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.9.0 at site summit-2021 (ppc64le)
-# plan: sha256:2b2dea0205c38dbbbd7c16472813263f1b2f5e560908c4b3f4dc399dc8be5d8e
+# plan: sha256:d9d9b833bfe1f9f21fbd86a3ba34ef0f082c451506ec8d250f3362fe181ea54f
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # pytorch 1.9.0 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:2b2dea0205c38dbbbd7c16472813263f1b2f5e560908c4b3f4dc399dc8be5d8e
+# plan: sha256:d9d9b833bfe1f9f21fbd86a3ba34ef0f082c451506ec8d250f3362fe181ea54f
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:f8c8169da3d16ffc80d106b79379aac3623c4364c973579c2e72b976a2d90152
+# plan: sha256:efa6238d3a6f754cf2cd6f8434121cdf90778b9c6ac335f5ab65a853fd3d7ad0
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

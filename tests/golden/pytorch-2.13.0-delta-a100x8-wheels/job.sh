@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a100x8 (x86_64)
-# plan: sha256:2f4c7a1c5467d7184d2deae7fb9e07f0a81a23f4540e1aa59ae86637721197af
+# plan: sha256:8ff8d224fcda07195257a7b9945720dc0b5c5a66cbde874c06f077b5e74f83f4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

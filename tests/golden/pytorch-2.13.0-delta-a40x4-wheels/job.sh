@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-a40x4 (x86_64)
-# plan: sha256:55480393f9197896edf584e01dcd1c2e720f53df888c5bad0ade73faf6135683
+# plan: sha256:362625a38ee971aae6695c1501ea4d878b34ae02cb4677b1f148917c4f86aa4d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=0
 # pytorch 2.13.0 at site delta-cpu (x86_64)
-# plan: sha256:cd427f92ae274291fb7eb15419f18a352c376a2c05df232c49ca7543fff4c611
+# plan: sha256:9a722178791889c134e8887b3537255e32520dbf28b060198bc57c8243c0f3de
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:a9ba9cf82354ecd3a013cd756ac9a9b448b6f550afdf4ae3a4d5d0e3d2db70f5
+# plan: sha256:d85c99e17565fa7b7baa4446d7c10848322514031dce7d75064a2a869ddeed03
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -29,7 +29,6 @@ done
 [ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
 export LANG=C.UTF-8
 export OMP_PROC_BIND=close
-export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
 
 echo "==> step 1/1 framework"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
@@ -43,7 +42,6 @@ quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
 {
     printf '%s\n' 'export LANG=C.UTF-8'
     printf '%s\n' 'export OMP_PROC_BIND=close'
-    printf '%s\n' 'export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor'
     printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
 } > "$prefix/activate.sh"
 

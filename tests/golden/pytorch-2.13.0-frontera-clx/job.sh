@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-clx (x86_64)
-# plan: sha256:49b2779df2dd489b08eba4a819594c9188af68d39d6f992792e2ec9471a87c12
+# plan: sha256:8e95e65bcbd5bbf9b444a6bb278e8814a0554b87d99e386bbedfb74a5bf278ca
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site frontera-rtx (x86_64)
-# plan: sha256:46b077aa5606d2d0cbd6ec7dcd3bfbeb2f238a88bb39d65fe550c2f1224648f8
+# plan: sha256:d235d00ed4111945eb9ee8c9ac3afaa7a4d26d33c2ad2fa082b45cc3cc42a46d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

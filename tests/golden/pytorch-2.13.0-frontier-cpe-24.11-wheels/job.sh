@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 # pytorch 2.13.0 at site frontier-cpe-24.11 (x86_64)
-# plan: sha256:2aeee66a7a6741fc11649a062add06677398f8f4f4d85c0a31daeff33a837931
+# plan: sha256:b42249ae4f1d79e43ed8350effac8a8b866ebe7854de890bb23890415b8fe7e4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
@@ -21,6 +21,12 @@
 # not known: libmpicxx: cray-mpich-abi has none, so programs that use MPI's C++ interface are not promised to start
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+dlc_need() {
+    for dlc_name; do
+        [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
+            "load the module that sets it, or export $dlc_name before you submit"
+    done
+}
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof that the image carries.
@@ -37,6 +43,7 @@ module reset || dlc_stop
 set -eu
 
 # In the image.
+dlc_need USER
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
 dlc_inside NCCL_SOCKET_IFNAME hsn0
@@ -47,8 +54,8 @@ dlc_inside FI_CXI_DISABLE_HOST_REGISTER 1
 dlc_inside FI_CXI_DEFAULT_CQ_SIZE 131072
 dlc_inside FI_CXI_DEFAULT_TX_SIZE 2048
 dlc_inside FI_CXI_RX_MATCH_MODE hybrid
-dlc_inside MIOPEN_USER_DB_PATH /tmp/my-miopen-cache
-dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/my-miopen-cache
+dlc_inside MIOPEN_USER_DB_PATH /tmp/miopen-"${USER}"
+dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/miopen-"${USER}"
 
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec --workdir . --rocm --bind "${PWD}" "$dlc_image" "$@"

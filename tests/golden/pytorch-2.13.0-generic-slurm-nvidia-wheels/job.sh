@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.13.0 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:8f2588d761f623a0d0cda472ae4d5a80d782f379ec822d4be20ff40ce2592e86
+# plan: sha256:ff8c1db744701c8b2d3a5a27425a7442e5ef186543efaf8746823e4b8b6911b5
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:cb8012393e76a706af5666faf06bc8da136b2983d261c4471a0be3d549e19370
+# plan: sha256:ce91c0866b1442ee689d77fb7e51630cdfc6ee339545339bd506cde6eac8c038
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

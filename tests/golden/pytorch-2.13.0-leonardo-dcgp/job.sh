@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=56
 # pytorch 2.13.0 at site leonardo-dcgp (x86_64)
-# plan: sha256:c42fca4948c98cba6d70391775ae8ae75e31d211a9dc35a02bbf33371406cc49
+# plan: sha256:8052e5a04bca9a489707a0112207edf21ea7f6e3b14f56fec3cef2059e26e109
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://wiki.u-gov.it/confluence/display/SCAIUS/LEONARDO+User+Guide

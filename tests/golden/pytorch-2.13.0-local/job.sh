@@ -1,6 +1,6 @@
 #!/bin/bash
 # pytorch 2.13.0 at site local (x86_64)
-# plan: sha256:ade8fd806264eccadcf94bc362bdd524312c9ea3b476a16baf058f6283156765
+# plan: sha256:f3a9574c25e65e4101361d2087fac7b751420f6466370eb6adc2e466dbc92826
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pytorch 2.13.0 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:ade8fd806264eccadcf94bc362bdd524312c9ea3b476a16baf058f6283156765
+# plan: sha256:f3a9574c25e65e4101361d2087fac7b751420f6466370eb6adc2e466dbc92826
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.
@@ -28,7 +28,6 @@ for package in ca-certificates libgomp1 python3 python3-venv; do
 done
 [ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
 export LANG=C.UTF-8
-export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
 
 echo "==> step 1/1 framework"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
@@ -41,7 +40,6 @@ mkdir -p "$prefix"
 quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
 {
     printf '%s\n' 'export LANG=C.UTF-8'
-    printf '%s\n' 'export TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor'
     printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
 } > "$prefix/activate.sh"
 

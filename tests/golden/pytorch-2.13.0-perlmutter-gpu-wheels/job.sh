@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.13.0 at site perlmutter-gpu (x86_64)
-# plan: sha256:931fead133578fbaeb31782f7a062d0dda132a3dbf55ce7f5decb32b2019a7bb
+# plan: sha256:20d7c898d7b5a1c865ba1389b747325a2c6dcd71714ba436f91a3f2f33af5e7e
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2025-08 (x86_64)
-# plan: sha256:47c2cdacb77cae456a12e610bd66a10cc165667e9e0e90e1063c773070467f51
+# plan: sha256:a0130fca759d401829bf19aec84dc1f606c9dacca1e6a57405f451bdcb76e88e
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-01 (x86_64)
-# plan: sha256:f0e41d27922a7b597033172271a39d6af86b99cfd1c4dde9d8a9be8c7ae37c34
+# plan: sha256:63e6e6acea6018d5a683dfdd1caf4f336fb16e575d0a0d9826bcb9d26b53f7f5
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

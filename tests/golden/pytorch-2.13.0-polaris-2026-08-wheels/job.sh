@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2026-08 (x86_64)
-# plan: sha256:77f1b2ee69d70596701564daac3bcecc4152543a02b750206673b6bac67abfe5
+# plan: sha256:e6dea84b73cd05f960eb10480c5006fb82963957350fb010f9b9960d9bbcb5cd
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:75a1ec6108b846109652b24b0de3bdd2d7f927283e5475a7c1ddc11172d157cc
+# plan: sha256:03638a37159711c435a5e1e9d9780f86e10f097446b5a889ac801a17daee52b0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl-flat (x86_64)
-# plan: sha256:08bc7b7f292f7d0dded70f69789d8e5a5500a089cbab9a53242089ea7f277a8b
+# plan: sha256:8b2177e39d4a6b8f4cebed3e67a85c7a4eea8edd3f12dc2ebcfb7435a2ff5412
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:7518b7f9dfdf79845e43b435a754efc5bda744a530b00f99926d9e264b597f48
+# plan: sha256:2346e0cb941070c9a75ef76a732617896458837d3561ea2c6baf0317fc498d7f
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-knl (x86_64)
-# plan: sha256:1398ae9c80d0f4f5d0372164d543f1cc1563c9e7170122e7c5c1a44bda72a0b5
+# plan: sha256:98ad22cb9309266fb2963ee418ae15bdcfd38f2460a09141532e2315fa6d73b1
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

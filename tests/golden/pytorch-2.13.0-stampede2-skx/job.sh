@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.13.0 at site stampede2-skx (x86_64)
-# plan: sha256:609eb37c05151b2ecbb9aaa642a1339b620fdfe1503be5fe32b2aedca5c27ff8
+# plan: sha256:531ac3ccbdfb7c010a21476e9ef9fe847e160332f1eeb160c622b9b884e549ee
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

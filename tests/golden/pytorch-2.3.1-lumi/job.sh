@@ -7,7 +7,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 # pytorch 2.3.1 at site lumi (x86_64)
-# plan: sha256:fa6195c5a2146bd3bc84f7e8951c5c2a96721d49d9ec88c5e5b9ae645979ffe1
+# plan: sha256:49530caedbdf17461b44778ff23924406e9b7d9575e24a23a6d735c32afdf143
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh

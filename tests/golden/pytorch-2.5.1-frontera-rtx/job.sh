@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.5.1 at site frontera-rtx (x86_64)
-# plan: sha256:3dfab600e4a7ba2f4d7f15204a26decc6a919e978f5e739a8c361f959f3f1030
+# plan: sha256:fa1167efa9ed1d144a903d82571f08bda90661785a5fd0a507544146d0ec32f9
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:416e41d8aa6b5a6c30ff7fed45f1ec4a2219d082ccfd0d21b10393bb7f77fd0e
+# plan: sha256:96fb1ce8012024bf32c3b51a1875c457a8d3af876e872d692d9cca4277426139
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

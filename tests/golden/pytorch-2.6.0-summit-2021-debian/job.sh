@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:224bbfa4e6c807e9c5e65d100593c005210204ee51eac35de76b7647dc4b976c
+# plan: sha256:30b23424001b0218a593159a594526feaa4917ba490ee7621edd92c414ca5267
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2021 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:224bbfa4e6c807e9c5e65d100593c005210204ee51eac35de76b7647dc4b976c
+# plan: sha256:30b23424001b0218a593159a594526feaa4917ba490ee7621edd92c414ca5267
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

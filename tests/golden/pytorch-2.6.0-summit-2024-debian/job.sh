@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2024 (ppc64le)
-# plan: sha256:b26bddc73217477cd5c4f81548518dab00048ba2c66e7f64d0e11d1c704102f6
+# plan: sha256:59e2fe9bb4b36679f39e3d74d20a15198ea78df1ebee9bcd4a3685c28fc03e14
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

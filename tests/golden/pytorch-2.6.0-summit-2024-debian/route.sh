@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2024 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:b26bddc73217477cd5c4f81548518dab00048ba2c66e7f64d0e11d1c704102f6
+# plan: sha256:59e2fe9bb4b36679f39e3d74d20a15198ea78df1ebee9bcd4a3685c28fc03e14
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gh (aarch64)
-# plan: sha256:b81f41397e83607e5f66e499ce0a5c6c60dbde17da4e2a4dffa258818ec24b15
+# plan: sha256:f7b96ef2e2449bc09ec25188e1a721ceeb152dd0855ae7e7f968a8b8d7d6cffd
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

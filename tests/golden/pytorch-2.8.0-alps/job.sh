@@ -5,7 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 # pytorch 2.8.0 at site alps (aarch64)
-# plan: sha256:913ac3eabf36b60b3a580dd8512489e261035cef994d2e8292e1f0ac278c284e
+# plan: sha256:84a4608f7d086eeca5498992b1400e64e12960fc0763299d4b7a28f2db26cad2
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmi2, pmix. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:83b09e2946ffdfae451329010f079a81bbb9166c9bc9670594c50566dedf18ad
+# plan: sha256:57830503710ea3fa11a4b38381002bd0b826c92a637d7b9b2388c21427238879
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q next-eval
 #PBS -A ABC123
 # pytorch 2.8.0 at site aurora-next-eval-2026-09 (x86_64)
-# plan: sha256:936e14f04ec8214912ee0002a2519d56ccf5d334577b79bb0d8a48db3d199e58
+# plan: sha256:ababe1504d557920877629e8e1c97347bbdfb9197fdab66769bc5e9a4e2064ce
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.8.0 at site jupiter (aarch64)
-# plan: sha256:33043ec0c4969aec35eb5aea745f20c8296cdfe673be35d565fd6bbd1a0af4a3
+# plan: sha256:812e87d27ad028df807fa7e6774ec5aa2ee2634c376b59ee1617032a0a03e1b0
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

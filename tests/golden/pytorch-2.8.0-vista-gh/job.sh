@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.8.0 at site vista-gh (aarch64)
-# plan: sha256:403ea6a3275168f56e8c5997939b532bb306b8a8ae57600ec879b84da772f9e6
+# plan: sha256:d177e2410a40904f1228d8ec904d561de1490c9f0d279dacd9eb326203b9d2d4
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x4 (x86_64)
-# plan: sha256:a7f271d45d61189cf34de1c7572dd2c919f0cc8385ca925e5f2a0e35ffd7cb42
+# plan: sha256:24d0dd5d6c886d3946a26375d30917ad3085df8b77036b321dfcc1216658e54d
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a100x8 (x86_64)
-# plan: sha256:2486420abf14437e939ed0b32a9e350c88002e5a1dd9922a2c740bdc6ddec0e4
+# plan: sha256:6e2bba383e3390d59b43a726713af88708bffdc966fe4d0e7028f22e1e2b9763
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

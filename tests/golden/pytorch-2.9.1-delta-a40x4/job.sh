@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=0
 # pytorch 2.9.1 at site delta-a40x4 (x86_64)
-# plan: sha256:82aeca766369e353cca8a84106165b7934e2f135b1ba47f28dbfcfd97b1a7edd
+# plan: sha256:4d2eb651da0bc67ced1c7ad068025a633661fbdbb67f9bb84d2ba445c914ce22
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst

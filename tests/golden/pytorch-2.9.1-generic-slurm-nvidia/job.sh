@@ -9,7 +9,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -o dlcontainer.o%j
 # pytorch 2.9.1 at site generic-slurm-nvidia (x86_64)
-# plan: sha256:0c2d3651811f0a0a6f354fa3fc9042fe8cfd9bbde54eafd460f352aa6c1a065d
+# plan: sha256:5168a36d85160a3354c2bbe5faff7bc3ef17c7e502c15640c9a80370a9ae09b8
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # Ways to place ranks: pmix, pmi2. Another than pmix: DLCONTAINER_FORM=NAME sbatch job.sh

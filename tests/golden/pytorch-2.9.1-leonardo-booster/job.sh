@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.9.1 at site leonardo-booster (x86_64)
-# plan: sha256:bf9b84304e959dea3d16a920f3358c9f8f6fbb70d52bed35d2074a2012b89a40
+# plan: sha256:81f6a788210f3f4a9fb1d2499d6c2f0f5148f46fbd2d041665d55c26507f8a32
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 # pytorch 2.9.1 at site perlmutter-gpu (x86_64)
-# plan: sha256:c346c64890bafc1101a5da5e1c7d83283f5ae7162ba614c67e39930e772007de
+# plan: sha256:a33d83564e13bc024894bf42e61b18c56425c8d3757331cbc64310c34df63030
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # compute nodes see migrated images: podman-hpc migrate IMAGE

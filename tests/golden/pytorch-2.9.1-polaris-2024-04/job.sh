@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2024-04 (x86_64)
-# plan: sha256:fe414ae00a15e41503aba202d4926ca3e298e37a49e3a6b1c47bedcf9142764b
+# plan: sha256:f4167d8653433cbb607727d4859e82e45636aa93dfd8149fc066e877ab5dfa26
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2025-08 (x86_64)
-# plan: sha256:02a226b9f6982dd8fa743db64eaec69cf0048d0e4a67bfbeeaeb46116ab7367c
+# plan: sha256:a1189cb534a71cdb097b944a04ea032d4154ee66353d706304ed34107a0871ad
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-01 (x86_64)
-# plan: sha256:7e91a8140eefcc63ea8441a8f1dfaae0060eb7802fa3709b8207e61f45057e76
+# plan: sha256:b3ffcb12effea992482e6bc6fe1e80af10edd878b257bd39b89aeed35027cd8b
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.9.1 at site polaris-2026-08 (x86_64)
-# plan: sha256:6facc7d3f7d49a34c629a3c7491eda2fefd66731c5ba9a607af38569eedfbcc0
+# plan: sha256:5c44004e6b8618568a3820827f6c82ee2c7fec0f2d2aedb10fca514867026605
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -1,5 +1,6 @@
 """Wrappers with an engine of the tests' own, which works only as a test says."""
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 
 from dlcontainer import modulefiles
 from dlcontainer.modulefiles import LastResort, Release
+from tests.integration.accounts import NOBODY
 from tests.integration.publish.tools import Shelf, clean_home
+from tests.integration.world import missing
 from tests.values import TEMPLATES, site_of
 
 # Notes its arguments; fails unless it is asked to run in the way that WORKS names.
@@ -159,3 +162,69 @@ def test_folders(tmp_path: Path) -> None:
     assert f"<--bind><{folder}/link>" in call
     assert f"<--bind><{folder}/real>" in call
     assert f'<--mount><type=bind,"source={folder}/a:b,c","destination={folder}/a:b,c">' in call
+
+
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
+
+
+def caches(there: Fake, **variables: str) -> dict[str, str]:
+    """Give the variables for caches that reach the engine."""
+    there.program.write_text("#!/bin/sh\nenv | grep -E '^APPTAINERENV_(TORCHI|MIOPEN|TRITON)'\n")
+    changes: dict[str, Any] = {"DLCONTAINER_RUN_MODE": "plain", **variables}
+    done = there.shelf.run(there.shelf.python, **changes)
+    assert done.stderr == ""
+    pairs = (line.split("=", 1) for line in done.stdout.splitlines())
+    return {name.removeprefix("APPTAINERENV_"): value for name, value in pairs}
+
+
+def test_caches_are_each_users_own(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    folder = tmp_path / f"dlcontainer-caches-{os.getuid()}"
+    before = os.umask(0)
+    try:
+        assert caches(there, TMPDIR=str(tmp_path)) == dict.fromkeys(CACHES, str(folder))
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert caches(there, TMPDIR=str(tmp_path)) == dict.fromkeys(CACHES, str(folder))
+
+
+def test_the_users_own_caches_win(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    own = {name: f"/my/{name}" for name in (*CACHES, "TRITON_CACHE_DIR")}
+    assert caches(there, TMPDIR=str(tmp_path), **own) == own
+    # Then nothing is made for nobody.
+    assert not list(tmp_path.glob("dlcontainer-caches-*"))
+
+
+@pytest.mark.parametrize("how", ["another user's", "a link", "a file"])
+def test_a_planted_cache_is_not_used(tmp_path: Path, how: str) -> None:
+    there = fake(tmp_path)
+    planted = tmp_path / f"dlcontainer-caches-{os.getuid()}"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o777)
+    if how == "a link":
+        planted.symlink_to(elsewhere)
+    elif how == "a file":
+        planted.write_text("")
+    elif os.getuid() == 0:
+        planted.mkdir(mode=0o777)
+        os.chown(planted, NOBODY.uid, NOBODY.gid)
+    else:
+        missing("root, which makes another user's folder for the test")
+    found = caches(there, TMPDIR=str(tmp_path))
+    assert set(found) == set(CACHES)
+    [folder] = {Path(value) for value in found.values()}
+    assert folder != planted
+    assert folder.parent == tmp_path
+    assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())
+    assert not folder.is_symlink()
+
+
+def test_no_folder_for_caches_is_no_hindrance(tmp_path: Path) -> None:
+    there = fake(tmp_path)
+    there.program.write_text("#!/bin/sh\nenv | grep -c TORCHINDUCTOR\nexit 0\n")
+    done = there.shelf.run(
+        there.shelf.python, DLCONTAINER_RUN_MODE="plain", TMPDIR="/proc/nothing", cwd=tmp_path
+    )
+    assert done.stdout == "0\n"
