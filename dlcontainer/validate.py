@@ -81,8 +81,12 @@ class _Inside:
         ).stdout
 
 
-def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check]:
+def validate(
+    image: Path, site: Site | None, inspector: Inspector, written: Written | None = None
+) -> list[Check]:
     """Check an image; every check is reported as it is made.
+
+    `written` is what its record says, of who has read that already.
 
     Raises ChecksFailedError for a file that is no image, EngineError for an engine that can't run.
     """
@@ -98,7 +102,7 @@ def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check
     hint = "" if site or arch == wanted else "; for another site's image name it: --site"
     if not add("architecture", arch == wanted, f"{arch}, wanted {wanted}{hint}"):
         return checks
-    written = record.read(record.beside(image))
+    written = written or record.read(record.beside(image))
     _check_file(image, written, add)
     _check_labels(image, written, inspector, add)
     inside = _inside(image, site, inspector, add)

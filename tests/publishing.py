@@ -65,7 +65,7 @@ def shop(*, ok: bool = True, **changes: Any) -> Shop:
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
         progress=Quiet(),
-        check=lambda: [{"name": "runs", "ok": ok, "detail": "x"}],
+        check=lambda image, written: [{"name": "runs", "ok": ok, "detail": "x"}],
     )
     return replace(given, **changes)
 

@@ -95,7 +95,7 @@ def test_one_that_is_cut(written: Path) -> None:
     text = written.read_text()
     for end in range(0, len(text) - 2, 97):
         written.write_text(text[:end])
-        with pytest.raises(ChecksFailedError, match="is no whole record") as caught:
+        with pytest.raises(ChecksFailedError, match="incomplete record") as caught:
             record.read(written)
         assert caught.value.next_step == "build the image again"
 
@@ -110,7 +110,7 @@ def test_one_of_another_version(written: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "null", "3", '{"schema": "dlcontainer/record/1"}', "{}"])
 def test_json_that_is_none(written: Path, text: str) -> None:
     written.write_text(text)
-    with pytest.raises(ChecksFailedError, match="is no whole record"):
+    with pytest.raises(ChecksFailedError, match="incomplete record"):
         record.read(written)
 
 
