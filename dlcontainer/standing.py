@@ -15,7 +15,7 @@ from dlcontainer.render import quote
 from dlcontainer.tree import Place
 
 _MOST_SUMS_BYTES = 1_000_000
-_MODULES = ("module.lua", "module.tcl")
+_ALWAYS = ("record.json", "checks.json", "module.lua", "module.tcl")
 
 
 def require_same(place: Place, release: Release, top: Folder, progress: Progress) -> None:
@@ -29,8 +29,8 @@ def require_same(place: Place, release: Release, top: Folder, progress: Progress
         raise _damaged(place, place.folder, "its folder is missing")
     with folder:
         _require_image(place, release, folder, progress)
-        found = _sums(place, folder)
-        for name in {*_required(release), *found}:
+        found = _sums(place, release, folder)
+        for name in sorted({*_required(release), *found}):
             _require_file(place, folder, name, found.get(name))
     for link, name in place.links.items():
         tree.require_link(link, place, name)
@@ -57,17 +57,23 @@ def _require_image(place: Place, release: Release, folder: Folder, progress: Pro
 
 
 def _required(release: Release) -> list[str]:
-    return [*_MODULES, *(f"bin/{command}" for command in release.commands)]
+    return [*_ALWAYS, *(f"bin/{command}" for command in release.commands)]
 
 
-def _sums(place: Place, folder: Folder) -> Mapping[str, str]:
+def _sums(place: Place, release: Release, folder: Folder) -> Mapping[str, str]:
     """Read the checksums; a version of dlcontainer 0.1 has none: its files are only looked for."""
     path = folder.path / sums.FILE
-    if folder.info(sums.FILE) is None:
+    mark = folder.info(tree.MARK)
+    if folder.info(sums.FILE) is None and (mark is None or mark.st_size == 0):
         return {}
     with _explained(place, path), folder.open(sums.FILE) as file:
         found = sums.read(handed.content(file, _MOST_SUMS_BYTES))
-    return {name: sha256 for name, sha256 in found.items() if name != "image.sif"}
+    missing = sorted({"image.sif", *_required(release)} - found.keys())
+    if missing:
+        raise _damaged(place, path, f"it has no checksum of {missing[0]}")
+    if found.pop("image.sif") != release.sha256:
+        raise _damaged(place, path, "its checksum of image.sif is not the record's")
+    return found
 
 
 def _require_file(place: Place, folder: Folder, name: str, sha256: str | None) -> None:

@@ -15,10 +15,13 @@ def text(found: Mapping[str, str]) -> bytes:
 
 def read(data: bytes) -> dict[str, str]:
     """Read checksums by name; raises ValueError with the line that is none."""
-    found = {}
-    for number, line in enumerate(data.decode("ascii", "replace").splitlines(), start=1):
+    found: dict[str, str] = {}
+    *lines, last = data.decode("ascii", "replace").split("\n")
+    for number, line in enumerate(lines, start=1):
         match = _LINE.fullmatch(line)
-        if match is None:
-            raise ValueError(f"line {number} is not a checksum and a name")
+        if match is None or match[2] in found:
+            raise ValueError(f"line {number} is not a checksum and a name of its own")
         found[match[2]] = match[1]
+    if last:
+        raise ValueError("its last line is cut")
     return found

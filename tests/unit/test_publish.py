@@ -188,7 +188,7 @@ def test_an_image_that_is_not_its_records(
 def test_a_record_with_names_that_are_none(
     tmp_path: Path, root: Path, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(PublishError, match="incomplete record: content.recipe"):
+    with pytest.raises(PublishError, match=r"incomplete record: content\.recipe"):
         put(image_of(tmp_path / "images", **changes), root)
 
 
