@@ -1,10 +1,10 @@
 """Conda packages of every environment: a JSON file for each in `conda-meta`."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from dlcontainer import handed
 from dlcontainer.contents.base import Package
 
 # A channel is a name or an address, and an address may hold a token: only a name is passed on.
@@ -21,7 +21,7 @@ def packages(found: Mapping[str, Path]) -> Iterator[Package]:
     """Give the packages; a file that is no whole record is passed over."""
     for path, there in sorted(found.items()):
         try:
-            body = json.loads(there.read_bytes())
+            body = handed.loads(there.read_bytes())
             details = {
                 "build": str(body.get("build", "")),
                 "channel": _channel(str(body.get("channel", ""))),
