@@ -12,7 +12,7 @@ import pytest
 
 from dlcontainer.engines import sif
 from tests.integration.world import Built, World
-from tests.sifs import TREE, write_sif
+from tests.sifs import TREE, read_sif, write_sif
 
 SECRET = "the publisher's private key"
 
@@ -65,8 +65,13 @@ def relabelled(image: Path, old: str, new: str) -> bytes:
             path.write_text(text.replace(old, new))
         argv = ["mksquashfs", str(tree), str(packed), "-quiet", "-no-progress", "-comp", "gzip"]
         subprocess.run([*argv, "-Xcompression-level", "1"], check=True, capture_output=True)
-        part = (*TREE[:2], packed.read_bytes(), TREE[3])
-    return write_sif(image, [part]).read_bytes()
+        parts = [
+            (kind, name, packed.read_bytes() if kind == TREE[0] else data, extra)
+            for kind, name, data, extra in read_sif(image)
+        ]
+    digests = old.encode(), new.encode()
+    parts = [(kind, name, data.replace(*digests), extra) for kind, name, data, extra in parts]
+    return write_sif(image, parts).read_bytes()
 
 
 def test_a_forged_image_is_a_good_image(world: World, as_built: Built, tmp_path: Path) -> None:
