@@ -192,6 +192,33 @@ def test_a_record_with_names_that_are_none(
         put(image_of(tmp_path / "images", **changes), root)
 
 
+ELSEWHERE = [
+    *("/../../../victim", "/../../other/9.9", "..", ".", "", "/", "a/b", "A", "-x", ".x"),
+    *("a\nb", "a\0b", "x" * 64, "\u202e", 7, ["a"], {"a": "b"}, True),
+]
+
+
+@pytest.mark.parametrize("key", ["epoch", "node_type", "site"])
+@pytest.mark.parametrize("value", ELSEWHERE)
+def test_a_record_that_leads_elsewhere(tmp_path: Path, key: str, value: object) -> None:
+    """The record is consistent: only the value is none. Nothing is removed, nothing is made."""
+    root, victim = tmp_path / "root", tmp_path / "victim"
+    (victim / "images/other").mkdir(parents=True)
+    (victim / "key").write_text("secret")
+    (root / "images/demo/1.0-").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    image = image_of(tmp_path / "given", more={key: value})
+    with pytest.raises(PublishError, match=rf"incomplete record: content\.{key}"):
+        put(image, root)
+    assert sorted(path for path in tmp_path.rglob("*") if "given" not in path.parts) == before
+
+
+def test_an_epoch_and_a_node_type(tmp_path: Path, root: Path) -> None:
+    image = image_of(tmp_path / "given", more={"epoch": "2026", "node_type": "gpu.a100"})
+    assert put(image, root).place.version == "1.0-2026-gpu.a100"
+    assert len(seen(root)) == 2
+
+
 def test_an_image_of_another_site(image: Path, root: Path) -> None:
     with pytest.raises(PublishError, match="built for the site lab, not for elsewhere"):
         put(image, root, site_of(name="elsewhere").value)
