@@ -236,20 +236,20 @@ def of_file(file: BinaryIO, path: Path) -> Record:
     except UnicodeDecodeError:
         raise ChecksFailedError(f"can't read {path}: it is not UTF-8") from None
     except ValueError as error:
-        raise _unusable(path, f"not whole JSON: {error}") from None
+        raise _unfit(path, f"invalid record: not whole JSON: {error}") from None
     if not isinstance(body, dict):
-        raise _unusable(path, "not a JSON object")
+        raise _unfit(path, "invalid record: not a JSON object")
     if body.get("schema", SCHEMA) != SCHEMA:
         raise ChecksFailedError(
             f"{path} is of the version {shown(body['schema'])}, this dlcontainer reads {SCHEMA}",
             next_step="build the image again, or use the dlcontainer that made it",
         )
     if "schema" not in body:
-        raise _unusable(path, "'schema' is missing")
+        raise _unfit(path, "incomplete record: 'schema' is missing")
     try:
         said = _Body.model_validate(body)
     except ValidationError as error:
-        raise _unusable(path, first_wrong(error)) from None
+        raise _unfit(path, unusable(error)) from None
     return Record(data=data, body=body, written=_written(said))
 
 
@@ -267,11 +267,14 @@ def _written(said: _Body) -> Written:
     )
 
 
-def first_wrong(error: ValidationError) -> str:
+def unusable(error: ValidationError) -> str:
     """Say in one line what of a record is missing or wrong."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
-    return f"{key!r} is missing" if first["type"] == "missing" else f"{key}: {first['msg']}"[:300]
+    if first["type"] == "missing":
+        return f"incomplete record: {key!r} is missing"
+    said = first["msg"].removeprefix("Value error, ")
+    return f"invalid record: {key}: {said[:200]}"
 
 
 def shown(value: object) -> str:
@@ -280,5 +283,5 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _unusable(path: Path, why: str) -> ChecksFailedError:
-    return ChecksFailedError(f"{path}: incomplete record: {why}", next_step="build the image again")
+def _unfit(path: Path, why: str) -> ChecksFailedError:
+    return ChecksFailedError(f"{path}: {why}", next_step="build the image again")

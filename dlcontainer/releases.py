@@ -54,7 +54,7 @@ def described(offered: Offered, site: Site) -> Release:
         body = _Body.model_validate_json(json.dumps(offered.record.body))
     except ValidationError as error:
         raise PublishError(
-            f"{path}: incomplete record: {record.first_wrong(error)}",
+            f"{path}: {record.unusable(error)}",
             next_step="build the image again",
         ) from None
     if hashlib.sha256(text.encode()).hexdigest() != written.digest:

@@ -96,7 +96,7 @@ def read(image: Path, arch: str) -> Subject:
         content = _Body.model_validate(there.body).content
     except ValidationError as error:
         raise ChecksFailedError(
-            f"{beside}: incomplete record: {record.first_wrong(error)}",
+            f"{beside}: {record.unusable(error)}",
             next_step="build the image again",
         ) from None
     return Subject(

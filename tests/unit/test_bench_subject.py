@@ -103,5 +103,5 @@ def test_a_record_whose_names_are_paths(image: Path, change: dict[str, Any], key
     recipe = {**body["content"]["recipe"], **change.get("recipe", {})}
     body["content"] |= {**change, "recipe": recipe}
     path.write_text(json.dumps(body))
-    with pytest.raises(ChecksFailedError, match=f"incomplete record: {key}"):
+    with pytest.raises(ChecksFailedError, match=f"invalid record: {key}"):
         subject.read(image, "x86_64")

@@ -152,7 +152,7 @@ def spoil_record(change: Callable[[dict[str, Any]], object]) -> Callable[[Path],
         (lambda image: image.with_suffix(".json").unlink(), "has no record"),
         (
             lambda image: image.with_suffix(".json").write_text('{"sch'),
-            "incomplete record: not whole JSON",
+            "invalid record: not whole JSON",
         ),
         (lambda image: image.write_bytes(image.read_bytes() + b"x"), "not the image of its record"),
         (lambda image: image.write_bytes(b"changed"), "is not a SIF image"),
@@ -188,7 +188,7 @@ def test_an_image_that_is_not_its_records(
 def test_a_record_with_names_that_are_none(
     tmp_path: Path, root: Path, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(PublishError, match=r"incomplete record: content\.recipe"):
+    with pytest.raises(PublishError, match=r"invalid record: content\.recipe"):
         put(image_of(tmp_path / "images", **changes), root)
 
 
@@ -208,7 +208,7 @@ def test_a_record_that_leads_elsewhere(tmp_path: Path, key: str, value: object) 
     (root / "images/demo/1.0-").mkdir(parents=True)
     before = sorted(tmp_path.rglob("*"))
     image = image_of(tmp_path / "given", more={key: value})
-    with pytest.raises(PublishError, match=rf"incomplete record: content\.{key}"):
+    with pytest.raises(PublishError, match=rf"invalid record: content\.{key}"):
         put(image, root)
     assert sorted(path for path in tmp_path.rglob("*") if "given" not in path.parts) == before
 
