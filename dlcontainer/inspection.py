@@ -11,6 +11,7 @@ from typing import Any
 
 from dlcontainer import contents, describing, handed, provenance, record, sbom
 from dlcontainer.contents import Contents, Library, Packed
+from dlcontainer.contents.base import MOST_BYTES
 from dlcontainer.contents.rpm import RpmReader
 from dlcontainer.engines import sif
 from dlcontainer.engines.sif import Part
@@ -60,7 +61,7 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
     notes = list(found.notes)
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
-        there = {entry.path for entry in entries if entry.kind == "-"}
+        there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= MOST_BYTES}
         wanted = there & {*_OWN, *_ENVIRONMENT, _LABELS}
         files = tree.fetch(wanted, Path(name))
         said = {path: file.read_text(errors="replace") for path, file in files.items()}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from dlcontainer import handed
-from dlcontainer.contents.base import Package
+from dlcontainer.contents.base import Package, size_of
 
 # A channel is a name or an address, and an address may hold a token: only a name is passed on.
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -54,5 +54,5 @@ def _size(data: object) -> int | None:
     paths = data.get("paths") if isinstance(data, dict) else None
     if not isinstance(paths, list):
         return None
-    sizes = [entry.get("size_in_bytes") for entry in paths if isinstance(entry, dict)]
-    return sum(size for size in sizes if isinstance(size, int))
+    sizes = [size_of(entry.get("size_in_bytes")) for entry in paths if isinstance(entry, dict)]
+    return sum(size for size in sizes if size is not None)

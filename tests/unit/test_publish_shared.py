@@ -8,6 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def as_user(user: int, umask: int, act: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def given(folder: Path, version: str, **changes: str) -> Path:
+def given(folder: Path, version: str, **changes: Any) -> Path:
     image = image_of(folder / version, version.encode(), version=version, **changes)
     image.parent.chmod(0o755)
     return image
