@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
+from pydantic import ValidationError
+
 from dlcontainer import aptsyntax
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.errors import BuildError, MisfitError
@@ -251,13 +253,22 @@ def parse_stanzas(text: str) -> list[Stanza]:
 
 
 def _pin(stanza: Stanza) -> OsPin:
-    return OsPin(
-        name=stanza["Package"],
-        version=stanza["Version"],
-        arch=stanza["Architecture"],
-        sha256=stanza["SHA256"],
-        size=int(stanza["Size"]),
-    )
+    try:
+        return OsPin(
+            name=stanza["Package"],
+            version=stanza["Version"],
+            arch=stanza["Architecture"],
+            sha256=stanza["SHA256"],
+            size=int(stanza["Size"]),
+        )
+    except (KeyError, ValueError) as error:
+        # ValueError: pydantic's too. The name becomes that of a file.
+        why = error.errors()[0]["input"] if isinstance(error, ValidationError) else error
+        raise BuildError(
+            "the mirror lists a package that can't be one",
+            why=repr(why)[:200],
+            next_step="use another mirror (routing of the site, apt's sources)",
+        ) from None
 
 
 def _head(path: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import aptconfig
+from dlcontainer import aptconfig, handed
 from dlcontainer import lock as locks
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.fields import DEBIAN_ARCH
@@ -78,10 +78,10 @@ def named_files(lock: Lock) -> list[tuple[str, str]]:
 
 
 def sha256_of(path: Path) -> str | None:
-    """Give a file's SHA-256; None where it is not there or can't be read."""
+    """Give a file's SHA-256; None where it is not there, can't be read or is no regular file."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with handed.opened(path) as file:
+            return handed.digest(file)
     except OSError:
         return None
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dlcontainer import contents, provenance, sbom
+from dlcontainer import contents, handed, provenance, sbom
 from dlcontainer.contents import Entry, Library, Tree, elf
 from dlcontainer.contents.rpm import RpmReader
 from dlcontainer.formats import slimming
@@ -83,7 +83,7 @@ def removed(tree: Tree, folder: Path) -> dict[str, object]:
 
 def read_libraries(text: str) -> tuple[Library, ...]:
     """Read what `describe` wrote; raises ValueError, KeyError or TypeError for what is none."""
-    body = json.loads(text)
+    body = handed.loads(text)
     if body["schema"] != LIBRARIES_SCHEMA:
         raise ValueError(f"schema {body['schema']!r}")
     return tuple(

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import ocibench, record, rootfs, sbom
+from dlcontainer import handed, ocibench, record, rootfs, sbom
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.explain import Inputs
 from dlcontainer.machine import source_date
@@ -87,7 +87,7 @@ def _sha256(plan: Plan, workshop: Workshop, there: Places) -> str | None:
 def inputs(plan: Plan, workshop: Workshop) -> Inputs | None:
     """Give what the steps of the last build of a plan were made of; None where none is known."""
     try:
-        body = json.loads(_path(plan, workshop).read_text())
+        body = handed.loads(_path(plan, workshop).read_text())
     except (OSError, ValueError):
         return None
     return body if isinstance(body, dict) else None

@@ -1,7 +1,6 @@
 """Inspect: what an image says of itself, and what its files say. Nothing of the image runs."""
 
 import contextlib
-import json
 import re
 import shlex
 import tempfile
@@ -10,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlcontainer import contents, describing, provenance, record, sbom
+from dlcontainer import contents, describing, handed, provenance, record, sbom
 from dlcontainer.contents import Contents, Library, Packed
+from dlcontainer.contents.base import MOST_BYTES
 from dlcontainer.contents.rpm import RpmReader
 from dlcontainer.engines import sif
 from dlcontainer.engines.sif import Part
@@ -61,7 +61,7 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
     notes = list(found.notes)
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
-        there = {entry.path for entry in entries if entry.kind == "-"}
+        there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= MOST_BYTES}
         wanted = there & {*_OWN, *_ENVIRONMENT, _LABELS}
         files = tree.fetch(wanted, Path(name))
         said = {path: file.read_text(errors="replace") for path, file in files.items()}
@@ -120,7 +120,7 @@ def _object(said: Mapping[str, str], path: str, notes: list[str]) -> Mapping[str
     if path not in said:
         return None
     with _noting(notes, path):
-        body = json.loads(said[path])
+        body = handed.loads(said[path])
         if isinstance(body, dict):
             return body
         raise ValueError("no JSON object")
@@ -138,9 +138,8 @@ def _libraries(said: Mapping[str, str], notes: list[str]) -> tuple[Library, ...]
 def _record(image: Path, notes: list[str]) -> Mapping[str, Any] | None:
     path = record.beside(image)
     with _noting(notes, path.name):
-        if record.read(path) is not None:
-            body: Mapping[str, Any] = json.loads(path.read_text())
-            return body
+        there = record.opened(path)
+        return there.body if there else None
     return None
 
 

@@ -10,11 +10,13 @@ from urllib.parse import quote
 
 from pydantic import Field, ValidationError, model_validator
 
+from dlcontainer import handed
 from dlcontainer.errors import ConfigError
 from dlcontainer.fields import Arch, Identifier, Line, Name, Strict
 from dlcontainer.plan import Plan
 
 SCHEMA = "dlcontainer/lock/1"
+MOST_BYTES = 64_000_000
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # They become names of files: nothing that leads elsewhere.
@@ -171,10 +173,11 @@ class Lock(Strict):
 def read(path: Path) -> Lock:
     """Read a lock file; raises ConfigError for one that is cut, edited or of another version."""
     try:
-        text = path.read_text()
+        text = handed.read(path, MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(
-            f"can't read {path}: {error}", next_step="dlcontainer lock -o FILE writes one"
+            f"can't read {path}: {said}", next_step="dlcontainer lock -o FILE writes one"
         ) from None
     return parse(text, str(path))
 
@@ -183,7 +186,7 @@ def parse(text: str, display: str) -> Lock:
     """Read a lock's text; raises ConfigError."""
     next_step = "take the whole file again, or lock it anew: dlcontainer lock"
     try:
-        body = json.loads(text)
+        body = handed.loads(text)
     except ValueError as error:
         raise ConfigError(
             "no whole lock file", where=display, why=str(error), next_step=next_step

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import handed
 from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.fields import OCI_ARCH, Arch
 from dlcontainer.stepwork import StepWork
@@ -75,7 +76,7 @@ def comment(step: StepWork, packages: Packages) -> str:
 
 def _read(text: str) -> tuple[str, Packages]:
     try:
-        body = json.loads(text)
+        body = handed.loads(text)
         return str(body["step"]), tuple(dict(package) for package in body["packages"])
     except (ValueError, KeyError, TypeError):
         return "", ()  # an imported base

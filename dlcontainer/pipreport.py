@@ -1,28 +1,40 @@
 """What pip says that it installed in a step; it writes that into the routing's folder."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from dlcontainer import handed
+from dlcontainer.errors import BuildError
 from dlcontainer.routing import PIP_REPORT, Routed
+
+_MOST_BYTES = 64_000_000
 
 
 def installed(routed: Routed) -> tuple[dict[str, str], ...]:
-    """List the wheels that pip took in the build: name, version, sha256; no address."""
+    """List the wheels that pip took in the build: name, version, sha256; no address.
+
+    Raises BuildError for a report that can't be pip's: a step's own script can write there.
+    """
+    path = routed.folder / PIP_REPORT
     try:
-        report = json.loads((routed.folder / PIP_REPORT).read_text())
+        report = handed.loads(handed.read(path, _MOST_BYTES))
+        found = [
+            {
+                "name": str(item["metadata"]["name"]),
+                "version": str(item["metadata"]["version"]),
+                "sha256": _wheel_sha256(item["download_info"], routed),
+            }
+            for item in report["install"]
+        ]
     except FileNotFoundError:
         return ()
-    found = [
-        {
-            "name": str(item["metadata"]["name"]),
-            "version": str(item["metadata"]["version"]),
-            "sha256": _wheel_sha256(item["download_info"], routed),
-        }
-        for item in report["install"]
-    ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BuildError(
+            "what pip reported of this step can't be read",
+            why=repr(error)[:200],
+            next_step="does the step's script write into the routing's folder? it must not",
+        ) from None
     return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
 
 
@@ -41,7 +53,7 @@ def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
     path = unquote(urlsplit(info["url"]).path)
     for folder, target in routed.binds:
         wheel = folder / path.removeprefix(f"{target}/")
-        if path.startswith(f"{target}/") and wheel.is_file():
-            with wheel.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+        if path.startswith(f"{target}/") and ".." not in wheel.parts and wheel.is_file():
+            with handed.opened(wheel) as file:
+                return handed.digest(file)
     return ""

@@ -4,7 +4,6 @@ The host's pip works for the image's Python, which need not be here: no emulatio
 """
 
 import hashlib
-import json
 import os
 import re
 import sys
@@ -14,6 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from pydantic import ValidationError
+
+from dlcontainer import handed
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.fields import Arch
 from dlcontainer.lock import WheelPin
@@ -81,8 +83,15 @@ class Pip:
                 next_step="pin versions that have one, add a folder of wheels (routing.wheels of "
                 "the site), or make a variant of the recipe for this architecture",
             )
-        items = json.loads(report.read_text())["install"]
-        return sorted(map(_pin, items), key=lambda pin: pin.name.lower())
+        items = handed.loads(report.read_text())["install"]
+        try:
+            return sorted(map(_pin, items), key=lambda pin: pin.name.lower())
+        except ValidationError as error:
+            raise BuildError(
+                "the index lists a wheel whose name can't be one",
+                why=repr(error.errors()[0]["input"])[:200],
+                next_step="is it the index that you mean? routing.pip of the site names it",
+            ) from None
 
     def download(self, wheels: Sequence[WheelPin], upstreams: Sequence[str], folder: Path) -> None:
         """Fetch wheels whose checksums are known into a folder; pip checks them.

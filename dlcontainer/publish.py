@@ -6,27 +6,26 @@ the next publisher removes what is left.
 """
 
 import contextlib
-import hashlib
-import json
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import modulefiles, record, sbom, tree
+from dlcontainer import handed, offered, ownership, releases, staging, standing, tree
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, PublishError
+from dlcontainer.folders import Folder
 from dlcontainer.machine import free_mb
 from dlcontainer.modulefiles import LastResort, Release
+from dlcontainer.offered import Offered
+from dlcontainer.ownership import Ownership
 from dlcontainer.progress import Progress
-from dlcontainer.releases import described
+from dlcontainer.record import Written
 from dlcontainer.shell import Runner
 from dlcontainer.siteconfig import Site
-from dlcontainer.tree import Ownership, Place
-from dlcontainer.workspace import reap, remove, workspace
-
-# What was looked at, each with its name, whether it holds and what was seen.
-Checks = Sequence[Mapping[str, object]]
-
+from dlcontainer.staging import Checks, Version
+from dlcontainer.tree import Locked, Place
+from dlcontainer.workspace import reap, workspace
 
 # ':' parts PATH and MODULEPATH; Environment Modules finds nothing below a path with $ [ ] { or \,
 # and Lmod's reader of Tcl modulefiles takes what follows a '"' for code (both tried).
@@ -35,13 +34,13 @@ _UNFIT = ':$[]{}\\"`'
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shop:
-    """Who publishes, with what."""
+    """Who publishes, with what; `check` looks at an image and compares it with its record."""
 
     resort: LastResort
     runner: Runner
     templates: tuple[Path, ...]
     progress: Progress
-    check: Callable[[], Checks]
+    check: Callable[[Path, Written], Checks]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,36 +51,74 @@ class Published:
     new: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Work:
+    """One image on its way to its place; `top` is the root, held open."""
+
+    given: Offered
+    release: Release
+    site: Site
+    place: Place
+    top: Folder
+    own: Ownership
+    shop: Shop
+
+
 def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published:
     """Publish an image as a module of its recipe's name and version.
 
     Raises PublishError for an image that isn't what its record says or fails a check, for another
-    image under the same version, for a root that can't be written.
+    image under the same version, for a published one that is damaged, for a root that can't be
+    written.
     """
     chosen = _root(root, site)
-    with _explained(chosen):
-        release = described(image, site)
+    with _explained(chosen), offered.opened(image) as given:
+        release = releases.described(given, site)
         place = Place(root=chosen, name=release.name, version=release.version)
         own = _prepared_root(place.root, site)
-        if place.visible() and _is_identical(place, release, image):
-            return _already(place, own, shop)
-        checks = shop.check()
-        _require_ok(checks)
-        with (
-            tree.locked(place, own, shop.progress.note) as alone,
-            _staging(place.root, shop) as aside,
-        ):
-            if _is_taken(place, release, image, alone=alone, runner=shop.runner):
-                return _already(place, own, shop, aside=aside / "link")
-            shop.progress.step(f"copy the image to {place.root}")
-            staged = aside / "version"
-            _stage(image, staged, (release, site, place, shop), checks)
-            tree.settle_modes(staged, own)
-            own.folder(place.folder.parent)
-            staged.rename(place.folder)
-            tree.sync(place.folder.parent)
-            _link(place, own, aside / "link")
-    return Published(place=place, new=True)
+        with Folder.at(place.root) as top:
+            work = _Work(
+                given=given,
+                release=release,
+                site=site,
+                place=place,
+                top=top,
+                own=own,
+                shop=shop,
+            )
+            return Published(place=place, new=_published(work))
+
+
+def _published(work: _Work) -> bool:
+    """Publish; false where the version was there already, identical."""
+    place, shop = work.place, work.shop
+    if place.visible():
+        _require_same(work)
+        with contextlib.ExitStack() as held:
+            if not all(map(os.path.lexists, place.links)):
+                _link(work, held.enter_context(_staging(work)))
+        reap(place.root, shop.runner, shop.progress.note)
+        return False
+    checks = shop.check(work.given.path, work.given.record.written)
+    _require_ok(checks)
+    with (
+        tree.locked(place, work.top, work.own, shop.progress.note) as locked,
+        _staging(work) as aside,
+    ):
+        if place.visible():
+            _require_same(work)
+            _link(work, aside)
+            return False
+        _clear(work, locked, aside)
+        _require_space(work.given.size, place.root)
+        shop.progress.step(f"copy the image to {place.root}")
+        with aside.make("version") as staged:
+            staging.stage(_version(work, checks), staged, shop.progress)
+            tree.settle_modes(staged, work.own)
+        aside.rename("version", locked.folder, place.version)
+        locked.folder.sync()
+        _link(work, aside)
+    return True
 
 
 def _root(given: Path | None, site: Site) -> Path:
@@ -105,9 +142,14 @@ def _root(given: Path | None, site: Site) -> Path:
 def _prepared_root(root: Path, site: Site) -> Ownership:
     missing = [path for path in (root, *root.parents) if not path.exists()]
     for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        path.chmod(0o755)
-    return tree.ownership(root, site.modules.group)
+        with Folder.at(path.parent) as parent:
+            try:
+                made = parent.make(path.name)
+            except FileExistsError:
+                continue  # another publisher's
+            with made:
+                os.fchmod(made.number, 0o755)
+    return ownership.of_root(root, site.modules.group)
 
 
 @contextlib.contextmanager
@@ -127,63 +169,63 @@ def _explained(root: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _staging(root: Path, shop: Shop) -> Iterator[Path]:
+def _staging(work: _Work) -> Iterator[Folder]:
+    """Give a private folder below the root, held open."""
     try:
-        with workspace(root, shop.runner, shop.progress.note) as path:
-            yield path
+        with (
+            workspace(work.place.root, work.shop.runner, work.shop.progress.note) as path,
+            work.top.sub(path.name) as aside,
+        ):
+            info = os.fstat(aside.number)
+            if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+                raise PublishError(
+                    f"{path} was replaced while it was made",
+                    next_step="find out who writes there, and try again",
+                )
+            yield aside
     except BuildError as error:
         raise PublishError(error.what, why=error.why) from None
 
 
-def _published_sha256(place: Place) -> str | None:
-    written = record.read(place.folder / "record.json")
-    return None if written is None else written.sha256
-
-
-def _is_identical(place: Place, release: Release, image: Path) -> bool:
-    """Tell whether a version is this image; raises PublishError where it is another."""
-    if _published_sha256(place) != release.sha256:
+def _require_same(work: _Work) -> None:
+    standing.require_same(work.place, work.release, work.top, work.shop.progress)
+    if handed.digest(work.given.image) != work.release.sha256:
         raise PublishError(
-            f"{place.name}/{place.version} is published already, and is another image",
-            where=str(place.folder),
-            why="who uses a version relies on it to stay what it is",
-            next_step="give the recipe a new version, or remove the old one by hand: "
-            "docs/publish.md",
+            f"{work.given.path} is not the image of its record", next_step="build the image again"
         )
-    with image.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != release.sha256:
-            raise PublishError(f"{image} is not the image of its record")
-    return True
 
 
-def _is_taken(place: Place, release: Release, image: Path, *, alone: bool, runner: Runner) -> bool:
-    """Look again, with the lock: is the version there, and identical? Removes a half-made one."""
-    if not place.folder.exists() or place.visible():
-        return place.visible() and _is_identical(place, release, image)
-    age = time.time() - place.folder.stat().st_ctime
-    if not alone and age < tree.GRACE_S:
+def _clear(work: _Work, locked: Locked, aside: Folder) -> None:
+    """Remove a version that a killed publisher left half-made, or that was hidden by hand."""
+    place = work.place
+    there = locked.folder.info(place.version)
+    if there is None:
+        return
+    if not locked.alone and time.time() - there.st_ctime < tree.GRACE_S:
         raise PublishError(
             f"another publisher of {place.name}/{place.version} is at work",
             next_step="try again in a minute",
         )
-    remove(place.folder, runner)
-    return False
+    tree.clear(locked.folder, place, aside)
 
 
-def _already(place: Place, own: Ownership, shop: Shop, *, aside: Path | None = None) -> Published:
-    reap(place.root, shop.runner, shop.progress.note)
-    missing = [link for link in place.links if not link.exists()]
-    if missing and aside is not None:
-        _link(place, own, aside)
-    elif missing:
-        with _staging(place.root, shop) as folder:
-            _link(place, own, folder / "link")
-    return Published(place=place, new=False)
+def _link(work: _Work, aside: Folder) -> None:
+    """Make the links that are missing."""
+    for link, name in work.place.links.items():
+        if not tree.require_link(link, work.place, name):
+            tree.make_link(link, work.place, work.top, work.own, aside)
 
 
-def _link(place: Place, own: Ownership, aside: Path) -> None:
-    for link, name in place.links.items():
-        own.link(link, place.folder / name, aside)
+def _version(work: _Work, checks: Checks) -> Version:
+    return Version(
+        offered=work.given,
+        release=work.release,
+        site=work.site,
+        folder=work.place.folder,
+        checks=checks,
+        resort=work.shop.resort,
+        templates=work.shop.templates,
+    )
 
 
 def _require_ok(checks: Checks) -> None:
@@ -196,43 +238,8 @@ def _require_ok(checks: Checks) -> None:
         )
 
 
-def _stage(
-    image: Path, staged: Path, what: tuple[Release, Site, Place, Shop], checks: Checks
-) -> None:
-    release, site, place, shop = what
-    _require_space(image, place.root)
-    (staged / "bin").mkdir(parents=True)
-    if tree.copy(image, staged / "image.sif") != release.sha256:
-        raise PublishError(
-            f"{image} is not the image of its record",
-            why="the SHA-256 of what was copied is another one",
-            next_step="build the image again",
-        )
-    tree.copy(record.beside(image), staged / "record.json")
-    bill = image.with_suffix(sbom.SUFFIX)
-    if bill.is_file():
-        tree.copy(bill, staged / f"sbom{sbom.SUFFIX}")
-    log = image.with_suffix(".log")
-    if log.is_file():
-        tree.copy(log, staged / "build.log")
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    body = {
-        "schema": "dlcontainer/checks/1",
-        "finished": now,
-        "image_sha256": release.sha256,
-        "checks": list(checks),
-    }
-    (staged / "checks.json").write_text(json.dumps(body, indent=1) + "\n")
-    templates = list(shop.templates)
-    texts = modulefiles.modulefiles(release, place.folder, now, templates)
-    for name, text in zip(("module.lua", "module.tcl"), texts, strict=True):
-        (staged / name).write_text(text)
-    for command, text in modulefiles.wrappers(release, site, shop.resort, templates).items():
-        (staged / "bin" / command).write_text(text)
-
-
-def _require_space(image: Path, root: Path) -> None:
-    wanted, free = image.stat().st_size // 1_000_000 + 1, free_mb(root)
+def _require_space(size: int, root: Path) -> None:
+    wanted, free = size // 1_000_000 + 1, free_mb(root)
     if free < wanted:
         raise PublishError(
             f"the image needs {wanted} MB, {root} has {free} MB",

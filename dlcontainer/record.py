@@ -6,13 +6,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from dlcontainer import __version__
+from pydantic import ConfigDict, ValidationError
+
+from dlcontainer import __version__, handed
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import Outcome
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.fields import Line, Strict
 from dlcontainer.growing import Done
 from dlcontainer.machine import Host
 from dlcontainer.ociroutes import Delivered
@@ -21,6 +24,7 @@ from dlcontainer.registry.check import BaseImage
 from dlcontainer.rootfs import BaseTree
 
 SCHEMA = "dlcontainer/record/1"
+MOST_BYTES = 16_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +71,49 @@ class Written:
     moment: int | None = None
     builder: str = "apptainer"
     packing: tuple[tuple[str, ...], str | None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """A record as it was read: its bytes, all that it says, and what it says of its image."""
+
+    data: bytes
+    body: Mapping[str, Any]
+    written: Written
+
+
+class _Loose(Strict):
+    """What is read of a record; it says more than that."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+class _Image(_Loose):
+    sha256: Line
+    size: int
+
+
+class _Base(_Loose):
+    sha256: Line | None = None
+
+
+class _Engine(_Loose):
+    builder: Line = "apptainer"
+    squash: list[str] | None = None
+    order: Line | None = None
+
+
+class _Provenance(_Loose):
+    source_date_epoch: int | None = None
+
+
+class _Body(_Loose):
+    image: _Image
+    digest: Line
+    base: _Base | None = None
+    lock: Line | None = None
+    engine: _Engine | None = None
+    provenance: _Provenance = _Provenance()
 
 
 def write(path: Path, facts: Facts) -> Written:
@@ -156,45 +203,85 @@ def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
     }
 
 
-def _packing(engine: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
-    order = engine.get("order")
-    return tuple(map(str, engine.get("squash") or ())), None if order is None else str(order)
-
-
 def beside(image: Path) -> Path:
-    """Name the record that belongs to an image."""
-    return image.with_suffix(".json")
+    """Name the record that belongs to an image; of a link, to the image that it leads to."""
+    return (image.resolve() if image.is_symlink() else image).with_suffix(".json")
 
 
 def read(path: Path) -> Written | None:
-    """Read a record; None where there is none.
+    """Read what a record says of its image; None where there is none.
 
     Raises ChecksFailedError for one that is cut, or of another version.
     """
+    there = opened(path)
+    return there.written if there else None
+
+
+def opened(path: Path) -> Record | None:
+    """Read a record; None where there is none, ChecksFailedError for what is not one."""
     try:
-        text = path.read_text()
+        with handed.opened(path) as file:
+            return of_file(file, path)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ChecksFailedError(f"can't read {path}: {error}") from None
+    except OSError as error:
+        raise ChecksFailedError(f"can't read {path}: {error.strerror}") from None
+
+
+def of_file(file: BinaryIO, path: Path) -> Record:
+    """Read a record from an open file; raises OSError, and ChecksFailedError for what is none."""
+    data = handed.content(file, MOST_BYTES)
     try:
-        body = json.loads(text)
-        if body["schema"] != SCHEMA:
-            raise ChecksFailedError(
-                f"{path} is of the version {body['schema']!r}, this dlcontainer reads {SCHEMA}",
-                next_step="build the image again, or use the dlcontainer that made it",
-            )
-        return Written(
-            sha256=body["image"]["sha256"],
-            size=body["image"]["size"],
-            digest=body["digest"],
-            base=(body.get("base") or {}).get("sha256"),
-            lock=body.get("lock"),
-            moment=body.get("provenance", {}).get("source_date_epoch"),
-            builder=(body.get("engine") or {}).get("builder", "apptainer"),
-            packing=_packing(body.get("engine") or {}),
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        body = handed.loads(data)
+    except UnicodeDecodeError:
+        raise ChecksFailedError(f"can't read {path}: it is not UTF-8") from None
+    except ValueError as error:
+        raise _unfit(path, f"invalid record: not whole JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise _unfit(path, "invalid record: not a JSON object")
+    if body.get("schema", SCHEMA) != SCHEMA:
         raise ChecksFailedError(
-            f"{path} is no whole record: {error}", next_step="build the image again"
-        ) from None
+            f"{path} is of the version {shown(body['schema'])}, this dlcontainer reads {SCHEMA}",
+            next_step="build the image again, or use the dlcontainer that made it",
+        )
+    if "schema" not in body:
+        raise _unfit(path, "incomplete record: 'schema' is missing")
+    try:
+        said = _Body.model_validate(body)
+    except ValidationError as error:
+        raise _unfit(path, unusable(error)) from None
+    return Record(data=data, body=body, written=_written(said))
+
+
+def _written(said: _Body) -> Written:
+    engine = said.engine or _Engine()
+    return Written(
+        sha256=said.image.sha256,
+        size=said.image.size,
+        digest=said.digest,
+        base=said.base.sha256 if said.base else None,
+        lock=said.lock,
+        moment=said.provenance.source_date_epoch,
+        builder=engine.builder,
+        packing=(tuple(engine.squash or ()), engine.order),
+    )
+
+
+def unusable(error: ValidationError) -> str:
+    """Say in one line what of a record is missing or wrong."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"incomplete record: {key!r} is missing"
+    said = first["msg"].removeprefix("Value error, ")
+    return f"invalid record: {key}: {said[:200]}"
+
+
+def shown(value: object) -> str:
+    """Show a value of a record in a message: short, and nothing that a terminal would obey."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _unfit(path: Path, why: str) -> ChecksFailedError:
+    return ChecksFailedError(f"{path}: {why}", next_step="build the image again")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import aptconfig, basemaker, emulation, lockedbase
+from dlcontainer import aptconfig, basemaker, emulation, handed, lockedbase
 from dlcontainer.basemaker import BaseMaker, RootTree
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
@@ -152,7 +152,7 @@ def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
     folder = _folder(wanted, cache)
     path = folder / BASE_FILE
     try:
-        record = json.loads((folder / "base.json").read_text())
+        record = handed.loads((folder / "base.json").read_text())
         age = time.time() - path.stat().st_mtime
         # A locked one holds the packages of its lock: it does not age.
         if not (wanted.locked or 0 <= age < MAX_AGE_S) or _sha256(path) != record["sha256"]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from dlcontainer import __version__
+from dlcontainer import __version__, handed
 from dlcontainer.contents import Contents, Package
 from dlcontainer.errors import ChecksFailedError
 
@@ -115,10 +115,10 @@ def purl(package: Package, distribution: str, release: str) -> str:
     return f"pkg:{path}@{_quoted(version)}" + (f"?{'&'.join(given)}" if given else "")
 
 
-def count(text: str) -> int:
+def count(text: str | bytes) -> int:
     """Count the packages that a bill lists; raises ChecksFailedError for what is none."""
     try:
-        body = json.loads(text)
+        body = handed.loads(text)
         if body["bomFormat"] != "CycloneDX":
             raise ValueError("its bomFormat is not CycloneDX")
         return len(body["components"])

@@ -2,7 +2,6 @@
 
 import calendar
 import contextlib
-import json
 import os
 import shutil
 import time
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from dlcontainer import inuse
+from dlcontainer import handed, inuse
 from dlcontainer.engines.oci import OciImage
 from dlcontainer.errors import EngineError
 from dlcontainer.ocistore import OciStore
@@ -250,7 +249,7 @@ def _of_paths(kind: Kind, paths: Iterable[tuple[Path, Path]]) -> list[Entry]:
 def _named(note: Path) -> str:
     """Say what a folder is, as far as its note says so."""
     try:
-        body = json.loads(note.read_text())
+        body = handed.loads(note.read_text())
         return str(body.get("name") or note.parent.name)
     except (OSError, ValueError, AttributeError):
         return "not whole"

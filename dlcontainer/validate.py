@@ -1,11 +1,10 @@
 """Validate: checks of an image against its record, its site and what it promises; one line each."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import emulation, record
+from dlcontainer import emulation, handed, record
 from dlcontainer.engines import apptainer, sif
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
@@ -81,8 +80,12 @@ class _Inside:
         ).stdout
 
 
-def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check]:
+def validate(
+    image: Path, site: Site | None, inspector: Inspector, written: Written | None = None
+) -> list[Check]:
     """Check an image; every check is reported as it is made.
+
+    `written` is what its record says, of who has read that already.
 
     Raises ChecksFailedError for a file that is no image, EngineError for an engine that can't run.
     """
@@ -98,7 +101,7 @@ def validate(image: Path, site: Site | None, inspector: Inspector) -> list[Check
     hint = "" if site or arch == wanted else "; for another site's image name it: --site"
     if not add("architecture", arch == wanted, f"{arch}, wanted {wanted}{hint}"):
         return checks
-    written = record.read(record.beside(image))
+    written = written or record.read(record.beside(image))
     _check_file(image, written, add)
     _check_labels(image, written, inspector, add)
     inside = _inside(image, site, inspector, add)
@@ -143,7 +146,7 @@ def _check_labels(image: Path, written: Written | None, inspector: Inspector, ad
     env = apptainer.environment(inspector.host.environ)
     try:
         answer = inspector.runner(inspector.engine.inspect_argv(image), env=env)
-        attributes = json.loads(answer.stdout)["data"]["attributes"]
+        attributes = handed.loads(answer.stdout)["data"]["attributes"]
         found = attributes["labels"] or {}
     except (CommandFailedError, ValueError, KeyError, TypeError) as error:
         add("labels", False, f"the engine could not read them: {error}")
@@ -168,7 +171,7 @@ def _look_inside(inside: _Inside, add: _Add) -> dict[str, object] | None:
     argv = ("/bin/sh", "-c", find, "sh", *sorted(inside.emulated or {}))
     try:
         answer = inside(argv, PROBE.read_text())
-        seen = json.loads(answer)
+        seen = handed.loads(answer)
         if not isinstance(seen, dict) or seen.get("schema") != _INSIDE:
             raise ValueError("the image's Python did not answer as the probe does")
     except CommandFailedError as error:
@@ -227,7 +230,7 @@ def _run_verify(inside: _Inside, seen: Mapping[str, object], add: _Add) -> None:
         return
     lines = answer.strip().splitlines()
     try:
-        said = json.loads(lines[-1])
+        said = handed.loads(lines[-1])
         ok = said.pop("ok") is True
         what = said.pop("what")
         rest = ", ".join(f"{key} {value}" for key, value in sorted(said.items()))

@@ -1,6 +1,7 @@
 """Temporary folders that undo themselves, and files that appear whole."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -61,14 +62,22 @@ def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
 
 
 def _locked(path: Path) -> int:
-    # Locked first, named then: nobody can find it free between the two.
-    unnamed = path / f"{_LOCK}.new"
-    lock = os.open(unnamed, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    # Some file systems have no locks: then nothing of theirs is ever reaped.
-    with contextlib.suppress(OSError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    unnamed.rename(path / _LOCK)
-    return lock
+    # By descriptor: where others may write, a link can take the folder's place at any moment.
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "somebody replaced it while it was made", str(path))
+        # Locked first, named then: nobody can find it free between the two.
+        unnamed = f"{_LOCK}.new"
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(unnamed, flags, 0o600, dir_fd=folder)
+        # Some file systems have no locks: then nothing of theirs is ever reaped.
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(unnamed, _LOCK, src_dir_fd=folder, dst_dir_fd=folder)
+        return lock
+    finally:
+        os.close(folder)
 
 
 def reap(parent: Path, runner: Runner, note: Note) -> list[Path]:
@@ -95,7 +104,7 @@ def _remove_or_note(path: Path, runner: Runner, note: Note) -> bool:
 
 def _is_left(path: Path) -> bool:
     try:
-        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return time.time() - path.stat().st_mtime > _GRACE_S
     try:
@@ -110,8 +119,11 @@ def _is_left(path: Path) -> bool:
 def remove(path: Path, runner: Runner) -> None:
     """Remove a tree, also where folders are not writable or belong to subordinate users.
 
-    What is mounted in it is unmounted, never walked into. Raises BuildError where it stays.
+    A link in its place is another user's: it stays. What is mounted in it is unmounted, never
+    walked into. Raises BuildError where it stays.
     """
+    if path.is_symlink():
+        return
     _unmount_below(path, runner)
     _make_removable(path)
     shutil.rmtree(path, ignore_errors=True)

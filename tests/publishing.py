@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,18 @@ class Quiet:
     note = line = step
 
 
-def image_of(folder: Path, data: bytes = b"an image", **changes: Any) -> Path:
-    """Make an image's file, its record and its log."""
+def image_of(
+    folder: Path,
+    data: bytes = b"an image",
+    more: Mapping[str, object] | None = None,
+    **changes: Any,
+) -> Path:
+    """Make an image's file, its record and its log; `more` stands beside the recipe."""
     folder.mkdir(parents=True, exist_ok=True)
     image = folder / "demo-1.0-lab.sif"
     tree = (*TREE[:2], data, TREE[3])
     data = write_sif(image, [tree]).read_bytes()
-    content = {"site": "lab", "recipe": {**RECIPE, **changes}}
+    content = {"site": "lab", "recipe": {**RECIPE, **changes}, **(more or {})}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     body = {
         "schema": "dlcontainer/record/1",
@@ -65,7 +71,7 @@ def shop(*, ok: bool = True, **changes: Any) -> Shop:
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
         progress=Quiet(),
-        check=lambda: [{"name": "runs", "ok": ok, "detail": "x"}],
+        check=lambda image, written: [{"name": "runs", "ok": ok, "detail": "x"}],
     )
     return replace(given, **changes)
 

@@ -35,3 +35,19 @@ def write_sif(path: Path, parts: Sequence[Given] = (TREE, BILL)) -> Path:
     body = head.ljust(DESCRIPTORS, b"\0") + listed
     path.write_bytes(body.ljust(DATA, b"\0") + data)
     return path
+
+
+def read_sif(path: Path) -> list[Given]:
+    """Read the parts of a SIF, as `write_sif` takes them."""
+    data = path.read_bytes()
+    total, start = struct.unpack_from("<2q", data, 88)
+    found: list[Given] = []
+    for number in range(total):
+        at = start + number * 585
+        kind, used = struct.unpack_from("<i?", data, at)
+        place, size = struct.unpack_from("<2q", data, at + 17)
+        name, extra = data[at + 73 : at + 201], data[at + 201 : at + 585]
+        if used:
+            content = data[place : place + size]
+            found.append((kind, name.rstrip(b"\0").decode(), content, extra))
+    return found

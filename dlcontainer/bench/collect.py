@@ -1,6 +1,5 @@
 """A launch of several ranks: start them, collect what each wrote, name those that gave nothing."""
 
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dlcontainer import handed
 from dlcontainer.bench import averaging, launch
 from dlcontainer.bench.launch import SCHEMA, Launch, Outcome, Status
 from dlcontainer.bench.records import Json
@@ -97,7 +97,7 @@ def read(folder: Path) -> list[Told]:
 
 def _told(name: str, files: Mapping[str, str]) -> Told:
     try:
-        said = json.loads(files.get("json", "null"))
+        said = handed.loads(files.get("json", "null"))
     except ValueError:
         said = None
     whole = isinstance(said, dict) and said.get("schema") == SCHEMA

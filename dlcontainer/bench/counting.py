@@ -5,7 +5,6 @@ whether or not the client's cache answers it; our FUSE counters see what reaches
 audit hooks see only what Python opens and lists. So the tool stands beside each figure.
 """
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dlcontainer import opened
+from dlcontainer import handed, opened
 from dlcontainer.bench import strace
 from dlcontainer.bench.slowfs.mounting import DEVICE, helper
 from dlcontainer.bench.slowfs.standin import StandIn
@@ -246,7 +245,7 @@ def _audited(folder: Path, under: Path | None) -> Count:
     files: Counter[str] = Counter()
     listed: Counter[str] = Counter()
     for file in written:
-        body = json.loads(file.read_text(encoding="utf-8"))
+        body = handed.loads(file.read_text(encoding="utf-8"))
         files.update(body["opened"])
         listed.update(body["listed"])
     inside = [str(under.absolute()), str(under.resolve())] if under else [""]

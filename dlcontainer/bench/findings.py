@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from dlcontainer import handed
 from dlcontainer.bench.scale import file as scalefile
 from dlcontainer.bench.scale.records import Scale
 from dlcontainer.errors import BenchDataError
@@ -209,13 +210,10 @@ def read(path: Path) -> Found:
         scale = scalefile.read(path)
         return Found(path=path, sha256=scale.seal, finding=scale)
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise ValueError(f"more than {_MOST_BYTES // 1_000_000} MB")
-        body = json.loads(data)
+        data = handed.read(path, _MOST_BYTES)
+        body = handed.loads(data)
         schema = str(body.pop("schema"))
-    except (OSError, ValueError, RecursionError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, AttributeError) as error:
         raise _unfit(path, str(error)) from None
     if schema not in _READERS:
         raise _unfit(path, f"its schema is {schema}; known here: {', '.join(_READERS)}")

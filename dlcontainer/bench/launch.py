@@ -1,6 +1,5 @@
 """One launch: start the probe in an arm, wait for it, take what it says."""
 
-import json
 import math
 import signal
 import time
@@ -8,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dlcontainer import handed
 from dlcontainer.bench.records import Json
 from dlcontainer.shell import (
     CommandFailedError,
@@ -166,7 +166,7 @@ def _result(stdout: str) -> dict[str, Any] | None:
     for line in reversed(stdout.splitlines()):
         if line.strip():
             try:
-                said = json.loads(line)
+                said = handed.loads(line)
             except ValueError:
                 return None
             return said if isinstance(said, dict) and said.get("schema") == SCHEMA else None

@@ -1,14 +1,16 @@
 """The image that is measured: what its record says of it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import ConfigDict, ValidationError
 
 from dlcontainer import record
 from dlcontainer.bench.words import FRAMEWORKS, Framework
 from dlcontainer.engines import sif
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.fields import EnvName, ImagePath, Line, Name, Strict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +48,33 @@ class Subject:
         return min(found, key=self.modules.index)
 
 
+class _Loose(Strict):
+    """What is read of a record; an image may be somebody else's."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+class _Verify(_Loose):
+    imports: dict[Line, Line]
+
+
+class _Recipe(_Loose):
+    # A name and never a path: the recipe of that name is read, and its steps run on this host.
+    name: Name
+    prefix: ImagePath
+    verify: _Verify
+    variant: Name | None = None
+
+
+class _Content(_Loose):
+    recipe: _Recipe
+    environment: dict[EnvName, Line]
+
+
+class _Body(_Loose):
+    content: _Content
+
+
 def read(image: Path, arch: str) -> Subject:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
     found = sif.arch(image)
@@ -56,27 +85,27 @@ def read(image: Path, arch: str) -> Subject:
             next_step=f"measure on a machine with {found}",
         )
     beside = record.beside(image)
-    written = record.read(beside)
-    if written is None:
+    there = record.opened(beside)
+    if there is None:
         raise ChecksFailedError(
             f"no record {beside.name} beside the image",
             why="it says what is in the image, and what a native twin must hold",
             next_step="measure an image that `dlcontainer build` made",
         )
     try:
-        content = json.loads(beside.read_text())["content"]
-        recipe = content["recipe"]
-        return Subject(
-            image=image,
-            recipe=str(recipe["name"]),
-            sha256=written.sha256,
-            digest=written.digest,
-            prefix=str(recipe["prefix"]),
-            modules=tuple(str(name) for name in recipe["verify"]["imports"]),
-            environment={str(k): str(v) for k, v in content["environment"].items()},
-            variant=recipe.get("variant"),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
+        content = _Body.model_validate(there.body).content
+    except ValidationError as error:
         raise ChecksFailedError(
-            f"{beside} is no whole record: {error} is missing", next_step="build the image again"
+            f"{beside}: {record.unusable(error)}",
+            next_step="build the image again",
         ) from None
+    return Subject(
+        image=image,
+        recipe=content.recipe.name,
+        sha256=there.written.sha256,
+        digest=there.written.digest,
+        prefix=content.recipe.prefix,
+        modules=tuple(content.recipe.verify.imports),
+        environment=content.environment,
+        variant=content.recipe.variant,
+    )

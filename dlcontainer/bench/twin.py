@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from dlcontainer import routing
+from dlcontainer import handed, routing
 from dlcontainer.bench.lab import Lab
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import context, texts
@@ -56,7 +56,7 @@ def _digest(text: str, plan: Plan) -> str:
 
 def _is_ready(note: Path, digest: str) -> bool:
     try:
-        return bool(json.loads(note.read_text())["digest"] == digest)
+        return bool(handed.loads(note.read_text())["digest"] == digest)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -11,6 +11,7 @@ from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
     from dlcontainer.publish import Published
+    from dlcontainer.record import Written
 
 
 def publish(
@@ -38,9 +39,8 @@ def publish(
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
     program = apptainer.find(world.environ)
-    image = image.absolute()
 
-    def check() -> Sequence[dict[str, object]]:
+    def check(image: Path, written: "Written") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
         inspector = validating.Inspector(
             engine=program,
@@ -51,7 +51,7 @@ def publish(
                 None if check.ok else console.note(f"FAILED {check.name}: {check.detail}")
             ),
         )
-        return [asdict(check) for check in validating.validate(image, loaded, inspector)]
+        return [asdict(check) for check in validating.validate(image, loaded, inspector, written)]
 
     shop = publishing.Shop(
         resort=LastResort(
@@ -63,7 +63,7 @@ def publish(
         progress=console,
         check=check,
     )
-    done = publishing.publish(image, loaded, root.absolute() if root else None, shop)
+    done = publishing.publish(image.absolute(), loaded, root.absolute() if root else None, shop)
     _show(done, loaded.modules.kind, as_json=as_json)
 
 

@@ -9,6 +9,7 @@ Kind = Literal["deb", "rpm", "pypi", "conda"]
 
 # No package database comes near it; a file beyond is left unread, for it is no database.
 MOST_BYTES = 256_000_000
+_LONGEST_SIZE = 18
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,3 +75,16 @@ class Tree(Protocol):
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Lay regular files out in a private folder, by path; what can't be read is left out."""
+
+
+def is_plain(path: Path, root: Path) -> bool:
+    """Tell whether a path is a file of a tree; through a link, in any part of it, it may not be."""
+    return path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(root)
+
+
+def size_of(said: object) -> int | None:
+    """Read a size that a database says; None for what can't be one, however long it is."""
+    if isinstance(said, str) and len(said) <= _LONGEST_SIZE and said.isdecimal():
+        said = int(said)
+    # A bool is an int for Python.
+    return said if type(said) is int and 0 <= said < 10**_LONGEST_SIZE else None

@@ -1,11 +1,11 @@
 """Conda packages of every environment: a JSON file for each in `conda-meta`."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.contents.base import Package
+from dlcontainer import handed
+from dlcontainer.contents.base import Package, size_of
 
 # A channel is a name or an address, and an address may hold a token: only a name is passed on.
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -21,7 +21,7 @@ def packages(found: Mapping[str, Path]) -> Iterator[Package]:
     """Give the packages; a file that is no whole record is passed over."""
     for path, there in sorted(found.items()):
         try:
-            body = json.loads(there.read_bytes())
+            body = handed.loads(there.read_bytes())
             details = {
                 "build": str(body.get("build", "")),
                 "channel": _channel(str(body.get("channel", ""))),
@@ -54,5 +54,5 @@ def _size(data: object) -> int | None:
     paths = data.get("paths") if isinstance(data, dict) else None
     if not isinstance(paths, list):
         return None
-    sizes = [entry.get("size_in_bytes") for entry in paths if isinstance(entry, dict)]
-    return sum(size for size in sizes if isinstance(size, int))
+    sizes = [size_of(entry.get("size_in_bytes")) for entry in paths if isinstance(entry, dict)]
+    return sum(size for size in sizes if size is not None)

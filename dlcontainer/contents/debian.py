@@ -5,7 +5,7 @@ Source: manual page deb-control(5), dpkg(1) "package states".
 
 from collections.abc import Iterator
 
-from dlcontainer.contents.base import Package
+from dlcontainer.contents.base import Package, size_of
 
 STATUS = "/var/lib/dpkg/status"
 # Images without dpkg itself ("distroless") have a file for each package here.
@@ -28,14 +28,14 @@ def packages(text: str) -> Iterator[Package]:
         state = fields.get("Status", "install ok installed").split()[-1:]
         if "Package" not in fields or "Version" not in fields or state != ["installed"]:
             continue
-        size = fields.get("Installed-Size", "")
+        size = size_of(fields.get("Installed-Size"))
         source = fields.get("Source", "")
         yield Package(
             kind="deb",
             name=fields["Package"],
             version=fields["Version"],
             arch=fields.get("Architecture", ""),
-            size=int(size) * _KIB if size.isdecimal() else None,
+            size=None if size is None else size * _KIB,
             details=(("source", source),) if source else (),
         )
 

@@ -35,7 +35,7 @@ def _libraries(found: Iterable[tuple[str, Path]]) -> Iterator[Library]:
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
             ):
                 names = _names(data)
-        except (OSError, ValueError, struct.error, IndexError):
+        except (OSError, ValueError, struct.error, IndexError, OverflowError):
             continue
         if names is not None:
             yield Library(path=path, soname=names[0], needed=names[1])

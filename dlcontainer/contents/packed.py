@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer.contents.base import Entry
+from dlcontainer.contents.base import Entry, is_plain
 from dlcontainer.engines import sif
 from dlcontainer.errors import ChecksFailedError, EngineError
 from dlcontainer.machine import find_program
@@ -63,7 +63,8 @@ class Packed:
         target = folder / "tree"
         self.unpack(target, ["-ef", str(listed)])
         found = {path: target / path.lstrip("/") for path in wanted}
-        return {path: there for path, there in found.items() if _is_plain(there)}
+        root = target.resolve()
+        return {path: there for path, there in found.items() if is_plain(there, root)}
 
     def unpack(self, target: Path, options: Sequence[str] = ()) -> None:
         """Unpack the tree, or what options restrict it to, into a new folder."""
@@ -102,7 +103,3 @@ def _listed(text: str) -> Iterable[Entry]:
             size=int(size) if kind == "-" else 0,
             target=target,
         )
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()

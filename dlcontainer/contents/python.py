@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.contents.base import Package
+from dlcontainer.contents.base import Package, size_of
 
 _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
 _BESIDE = ("INSTALLER", "RECORD")
@@ -60,9 +60,12 @@ def _named(metadata: Path, folder: str) -> tuple[str, str]:
 
 
 def _size(record: str) -> int | None:
-    """Add up what a RECORD lists, bytes; None without one."""
-    sizes = [row[2] for row in csv.reader(record.splitlines()) if len(row) == 3]
-    return sum(int(size) for size in sizes if size.isdecimal()) if sizes else None
+    """Add up what a RECORD lists, bytes; None without one that can be read."""
+    try:
+        sizes = [size_of(row[2]) for row in csv.reader(record.splitlines()) if len(row) == 3]
+    except csv.Error:  # a field without end
+        return None
+    return sum(size for size in sizes if size is not None) if sizes else None
 
 
 def _text(path: Path | None) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.contents.base import Package
+from dlcontainer.contents.base import Package, size_of
 from dlcontainer.machine import find_program
 from dlcontainer.shell import CommandFailedError, CommandNotFoundError, Runner
 
@@ -60,7 +60,7 @@ def _package(fields: Sequence[str]) -> Package | None:
                 name=name,
                 version=version,
                 arch="" if arch == "(none)" else arch,
-                size=int(size) if size.isdecimal() else None,
+                size=size_of(size),
                 details=(("epoch", epoch),) if epoch.isdecimal() and epoch != "0" else (),
             )
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.contents.base import Entry
+from dlcontainer.contents.base import Entry, is_plain
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,10 +40,10 @@ class Unpacked:
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
         """Give the files where they lie."""
-        found = {}
+        found, root = {}, self.folder.resolve()
         for path in paths:
             there = self.folder / path.lstrip("/")
-            if there.is_file() and not there.is_symlink() and os.access(there, os.R_OK):
+            if os.access(there, os.R_OK) and is_plain(there, root):
                 found[path] = there
         return found
 

@@ -1,5 +1,6 @@
 """Read a SIF file: is it one, for which architecture, of which parts. No engine is needed."""
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator, Mapping
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from dlcontainer import handed
 from dlcontainer.errors import ChecksFailedError
 
 # Layout of the global header: 32 bytes of launch script, 10 of magic, 3 of version, 3 of
@@ -24,6 +26,8 @@ _TIMES = struct.Struct("<2q")
 _DESCRIPTOR_TIMES_AT = struct.calcsize("<i?3I3q")
 _PARTITION = struct.Struct("<2i")
 _MOST_PARTS = 4096
+# Of a part that is read whole (a bill of materials), and of all that lies before the parts.
+_MOST_READ = 256_000_000
 _KINDS = {
     0x4001: "definition",
     0x4002: "environment",
@@ -76,13 +80,31 @@ def arch(image: Path) -> str:
 
     Raises ChecksFailedError for what is not a SIF.
     """
+    with _opened(image) as file:
+        return _arch(file, image)
+
+
+@contextlib.contextmanager
+def _opened(image: Path) -> Iterator[BinaryIO]:
     try:
-        with image.open("rb") as file:
-            head = file.read(_LAUNCH + _MAGIC + _VERSION + _ARCH)
-    except OSError as error:
+        file = handed.opened(image)
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
         raise ChecksFailedError(
-            f"can't read {image}: {error.strerror}", next_step="give the path of an image (.sif)"
+            f"can't read {image}: {said}", next_step="give the path of an image (.sif)"
         ) from None
+    with file:
+        try:
+            yield file
+        except OSError as error:
+            raise ChecksFailedError(
+                f"can't read {image}: {error.strerror}", next_step="copy the image again"
+            ) from None
+
+
+def _arch(file: BinaryIO, image: Path) -> str:
+    file.seek(0)
+    head = file.read(_LAUNCH + _MAGIC + _VERSION + _ARCH)
     if head[_LAUNCH : _LAUNCH + _MAGIC] != b"SIF_MAGIC\0":
         raise ChecksFailedError(
             f"{image} is not a SIF image",
@@ -112,24 +134,16 @@ def parts(image: Path) -> tuple[Part, ...]:
 
     Raises ChecksFailedError for what is not a SIF, and for one that is cut.
     """
-    arch(image)
-    found = []
-    with image.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        for _, data in _descriptors(file, image):
-            part = _part(data)
-            if not 0 <= part.offset <= part.offset + part.size <= size:
-                raise _cut(image, f"its part {part.name or part.kind!r} ends beyond it")
-            found.append(part)
-    return tuple(found)
+    with _opened(image) as file:
+        return _parts(file, image)
 
 
-def tree(image: Path) -> Part:
-    """Give the part that holds the image's files.
+def tree(image: Path, file: BinaryIO | None = None) -> Part:
+    """Give the part that holds the image's files; of an open image, `image` is its name.
 
     Raises ChecksFailedError where there is none that unsquashfs can read.
     """
-    for part in parts(image):
+    for part in parts(image) if file is None else _parts(file, image):
         if part.is_tree:
             return part
     raise ChecksFailedError(
@@ -140,17 +154,34 @@ def tree(image: Path) -> Part:
 
 
 def read(image: Path, part: Part) -> bytes:
-    """Read a part of an image."""
-    with image.open("rb") as file:
-        file.seek(part.offset)
-        return _whole(file.read(part.size), part.size, image)
+    """Read a part of an image; raises ChecksFailedError for one too large to be looked at."""
+    return _read(image, part.offset, part.size)
 
 
 def head(image: Path) -> bytes:
     """Give all of an image's file that lies before its parts."""
     first = min((part.offset for part in parts(image)), default=0)
-    with image.open("rb") as file:
-        return file.read(first)
+    return _read(image, 0, first)
+
+
+def _read(image: Path, offset: int, size: int) -> bytes:
+    if size > _MOST_READ:
+        raise _cut(image, f"a part to be read has {size / 1e6:.0f} MB")
+    with _opened(image) as file:
+        file.seek(offset)
+        return _whole(file.read(size), size, image)
+
+
+def _parts(file: BinaryIO, image: Path) -> tuple[Part, ...]:
+    _arch(file, image)
+    size = file.seek(0, os.SEEK_END)
+    found = []
+    for _, data in _descriptors(file, image):
+        part = _part(data)
+        if part.offset < 0 or part.size < 0 or part.offset + part.size > size:
+            raise _cut(image, f"its part {part.name or part.kind!r} ends beyond it")
+        found.append(part)
+    return tuple(found)
 
 
 def settle(image: Path, identity: bytes, moment: int | None) -> None:
@@ -173,11 +204,14 @@ def settle(image: Path, identity: bytes, moment: int | None) -> None:
 
 def _descriptors(file: BinaryIO, image: Path) -> Iterator[tuple[int, bytes]]:
     """Give the descriptors that are in use, with their places."""
+    size = file.seek(0, os.SEEK_END)
     file.seek(_COUNTS_AT)
     counts = _COUNTS.unpack(_whole(file.read(_COUNTS.size), _COUNTS.size, image))
     free, total, start = counts[2:5]
     if not 0 <= free <= total <= _MOST_PARTS or start < 0:
         raise _cut(image, f"its head counts {total} parts, {free} of them free")
+    if start + total * _DESCRIPTOR.size > size:
+        raise _cut(image, "the list of its parts ends beyond it")
     for number in range(total):
         at = start + number * _DESCRIPTOR.size
         file.seek(at)

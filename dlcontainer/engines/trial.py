@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlcontainer import handed
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
@@ -46,7 +47,7 @@ def key_of(engine: Apptainer, host: Host) -> str:
 def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:
     """Recall the remembered trial; None where there is none that still holds."""
     try:
-        data = json.loads(_file(folder, host).read_text())
+        data = handed.loads(_file(folder, host).read_text())
         trial = Trial(**data)
     except (OSError, ValueError, TypeError):
         return None

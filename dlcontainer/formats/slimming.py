@@ -1,9 +1,9 @@
 """The step that removes what a recipe names under `slim`, and reads what it has removed."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dlcontainer import handed
 from dlcontainer.plan import IMAGE_FOLDER
 from dlcontainer.render import Text, quote
 from dlcontainer.slim import KEPT, ROOTS, RULES
@@ -65,7 +65,7 @@ def commands(choices: Sequence[str], prefix: Text, report: Text) -> list[Text]:
 
 def read(text: str) -> Mapping[str, Removed]:
     """Read a report; raises ValueError, KeyError or TypeError for what is none."""
-    body = json.loads(text)
+    body = handed.loads(text)
     return {
         str(name): Removed(files=int(one["files"]), bytes=int(one["bytes"]))
         for name, one in body.items()

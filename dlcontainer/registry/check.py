@@ -1,10 +1,10 @@
 """Whether a base image is there, is what was pinned, and is for the right machine."""
 
 import hashlib
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dlcontainer import handed
 from dlcontainer.errors import BuildError, DlcontainerError
 from dlcontainer.fields import OCI_ARCH, Arch
 from dlcontainer.reference import Reference, is_digest
@@ -171,7 +171,7 @@ def _digest_of(client: Client, described: object) -> str:
 
 def _json(client: Client, body: bytes) -> dict[str, Any]:
     try:
-        data = json.loads(body)
+        data = handed.loads(body)
     except (ValueError, RecursionError) as error:
         raise _no_manifest(client, str(error)) from None
     if not isinstance(data, dict):

@@ -1,6 +1,5 @@
 """One question to a registry over HTTP: anonymous, in bounded time and size."""
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
+from dlcontainer import handed
 from dlcontainer.errors import BuildError
 from dlcontainer.reference import Reference, is_digest, is_loopback
 
@@ -271,7 +271,7 @@ class Client:
 
 def _token_of(body: bytes) -> str | None:
     try:
-        given: Any = json.loads(body)
+        given: Any = handed.loads(body)
         token = given.get("token") or given.get("access_token")
     except (ValueError, AttributeError):
         return None

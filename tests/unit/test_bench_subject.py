@@ -1,5 +1,6 @@
 """What a benchmark reads of an image's record: its variant, and what it trains with."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,31 @@ def test_nothing_to_train_with(image: Path, imports: tuple[str, ...], named: str
         read(image, *imports).trained()
     assert f"verifies {named}" in str(caught.value)
     assert "bench import" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"recipe": {"name": "/tmp/evil/recipe.yaml"}}, "content.recipe.name"),
+        ({"recipe": {"name": "../evil"}}, "content.recipe.name"),
+        ({"recipe": {"name": "evil.yaml/x"}}, "content.recipe.name"),
+        ({"recipe": {"name": ["a"]}}, "content.recipe.name"),
+        ({"recipe": {"prefix": "/opt/../../x"}}, "content.recipe.prefix"),
+        ({"recipe": {"prefix": "opt"}}, "content.recipe.prefix"),
+        ({"recipe": {"variant": "/x"}}, "content.recipe.variant"),
+        ({"recipe": {"verify": {"imports": ["a"]}}}, "content.recipe.verify.imports"),
+        ({"environment": {"A=B": "x"}}, "content.environment"),
+        ({"environment": {"A": "two\nlines"}}, "content.environment.A"),
+        ({"environment": []}, "content.environment"),
+    ],
+)
+def test_a_record_whose_names_are_paths(image: Path, change: dict[str, Any], key: str) -> None:
+    """The recipe that a record names is read here, and the native twin runs its steps."""
+    read(image, "torch")
+    path = record.beside(image)
+    body = json.loads(path.read_text())
+    recipe = {**body["content"]["recipe"], **change.get("recipe", {})}
+    body["content"] |= {**change, "recipe": recipe}
+    path.write_text(json.dumps(body))
+    with pytest.raises(ChecksFailedError, match=f"invalid record: {key}"):
+        subject.read(image, "x86_64")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer import contents
-from dlcontainer.contents import Contents, Packed, Unpacked
+from dlcontainer.contents import Contents, Packed, Tree, Unpacked, conda, debian, python
 from dlcontainer.contents.rpm import RpmReader
 from dlcontainer.errors import ChecksFailedError, EngineError
 from dlcontainer.shell import CommandFailedError
@@ -201,6 +201,56 @@ def test_fetching_takes_names_for_names(tmp_path: Path) -> None:
     found = tree.fetch(["/etc/a[1]*", "/etc/link", "/gone", "/two\nlines"], folder)
     assert list(found) == ["/etc/a[1]*"]
     assert (folder / "wanted").read_text() == "etc/a\\[1\\]\\*\netc/link\ngone\n"
+
+
+def test_no_file_of_this_host_is_taken_for_a_trees(tmp_path: Path) -> None:
+    """A tree's names may climb, and any part of one may be a link to a folder of the host's."""
+    host = tmp_path / "host"
+    host.mkdir()
+    (host / "key").write_text("secret")
+    paths = ["/etc/key", "/etc/../../host/key", "/../host/key", "/lib/deep/key", "/own"]
+    trees: list[Tree] = [Unpacked(folder=tmp_path / "tree"), packed(tmp_path, RecordingRunner())]
+    out = tmp_path / "out"
+    for tree, folder in zip(trees, (tmp_path / "tree", out / "tree"), strict=True):
+        lay(folder, {"/own": "x", "/usr/deep/x": "y"})
+        (folder / "etc").symlink_to(host)
+        (folder / "lib").symlink_to("usr")
+        (folder / "usr/deep/key").symlink_to(host / "key")
+        assert list(tree.fetch(paths, out)) == ["/own"]
+
+
+NO_SIZES = ["9" * 5000, "9" * 19, "-1", "1e9", "", "x", "\u0663" * 20]
+
+
+@pytest.mark.parametrize("size", NO_SIZES)
+def test_sizes_that_are_none(tmp_path: Path, size: str) -> None:
+    """A database of a foreign image says what it likes: the package is listed, without a size."""
+    text = f"Package: a\nVersion: 1\nInstalled-Size: {size}\n"
+    assert [package.size for package in debian.packages(text)] == [None]
+    folder = "/usr/lib/python3/dist-packages/a-1.dist-info"
+    found = {}
+    for name, said in (("METADATA", "Name: a\nVersion: 1\n"), ("RECORD", f"x,,{size}\ny,,7\n")):
+        path = tmp_path / name
+        path.write_text(said)
+        found[f"{folder}/{name}"] = path
+    assert [package.size for package in python.packages(found)] == [7]
+
+
+def test_a_record_with_a_field_without_end(tmp_path: Path) -> None:
+    folder = "/usr/lib/python3/dist-packages/a-1.dist-info"
+    (tmp_path / "METADATA").write_text("Name: a\nVersion: 1\n")
+    (tmp_path / "RECORD").write_text('x,"' + "y" * 200_000)
+    found = {f"{folder}/{name}": tmp_path / name for name in ("METADATA", "RECORD")}
+    assert [package.size for package in python.packages(found)] == [None]
+
+
+@pytest.mark.parametrize("value", ['"9"', "true", "-1", "1e400", "1" * 4000, "null"])
+def test_sizes_of_conda_that_are_none(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.json"
+    paths = f'{{"paths": [{{"size_in_bytes": {value}}}, {{"size_in_bytes": 7}}]}}'
+    path.write_text(f'{{"name": "a", "version": "1", "paths_data": {paths}}}')
+    (package,) = conda.packages({"/opt/conda-meta/a.json": path})
+    assert package.size == (16 if value == '"9"' else 7)
 
 
 def test_a_tree_that_can_not_be_read(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The head of a SIF file, made by hand."""
 
+import os
 import struct
 from pathlib import Path
 
@@ -117,3 +118,49 @@ def test_times_stay_without_a_moment(image: Path) -> None:
     whole = write_sif(image).read_bytes()
     sif.settle(image, whole[48:64], None)
     assert image.read_bytes() == whole
+
+
+# The places in a SIF's head and in its descriptors that say where something is, or how much.
+NUMBERS = [*range(80, 128, 8), *range(4096 + 17, 4096 + 41, 8)]
+
+
+@pytest.mark.parametrize("at", NUMBERS)
+@pytest.mark.parametrize("value", [2**63 - 1, 2**62, -1, -(2**63), 2**40])
+def test_numbers_that_lead_out_of_the_file(image: Path, at: int, value: int) -> None:
+    """Whatever a number is: the parts, or a clear error."""
+    whole = bytearray(write_sif(image).read_bytes())
+    whole[at : at + 8] = struct.pack("<q", value)
+    image.write_bytes(whole)
+    try:
+        found = sif.parts(image)
+    except ChecksFailedError as error:
+        assert "is cut or damaged" in error.what  # noqa: PT017 - either of the two is right
+    else:
+        size = image.stat().st_size
+        assert all(0 <= part.offset <= part.offset + part.size <= size for part in found)
+    with image.open("rb") as file:
+        try:
+            assert sif.tree(image, file).kind == "partition"
+        except ChecksFailedError as error:
+            assert error.exit_code == 1  # noqa: PT017
+
+
+def test_a_part_that_is_too_large_to_be_read(image: Path) -> None:
+    write_sif(image)
+    with image.open("r+b") as file:
+        file.truncate(1 << 40)
+        file.seek(4096 + 17 + 8)
+        file.write(struct.pack("<2q", 1 << 39, 1 << 39))
+    (part, *_) = sif.parts(image)
+    assert part.size == 1 << 39
+    with pytest.raises(ChecksFailedError, match="a part to be read has 549756 MB"):
+        sif.read(image, part)
+
+
+@pytest.mark.timeout(20)
+def test_pipes_and_devices(image: Path) -> None:
+    os.mkfifo(image)
+    for path in (image, Path("/dev/zero")):
+        for look in (sif.arch, sif.parts, sif.tree, sif.head):
+            with pytest.raises(ChecksFailedError, match="it is not a regular file"):
+                look(path)

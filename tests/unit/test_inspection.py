@@ -105,7 +105,7 @@ def test_a_cut_record(image: Path) -> None:
     image.with_suffix(".json").write_text('{"schema"')
     seen = look(image, WHOLE)
     assert seen.record is None
-    assert "is no whole record" in seen.notes[0]
+    assert "invalid record" in seen.notes[0]
 
 
 def test_a_foreign_image(image: Path) -> None:

@@ -1,6 +1,7 @@
 """The lock file: it reads back as written, a package a line, and refuses what is not whole."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,23 @@ def test_the_text_is_json_without_what_is_empty() -> None:
     assert body["schema"] == "dlcontainer/lock/1"
     assert "variant" not in body
     assert body["steps"][1]["python_packages"][0]["file"] == "tool-2.0-py3-none-any.whl"
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_lock_file(tmp_path: Path) -> None:
+    """Nothing that stands there hangs, fills the memory or ends in a traceback."""
+    pipe, large, deep = (tmp_path / name for name in ("pipe", "large", "deep"))
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(locks.MOST_BYTES + 1)
+    deep.write_text("[" * 100_000)
+    (tmp_path / "latin").write_bytes(b"\xff")
+    for path, says in (
+        (pipe, "it is not a regular file"),
+        (large, "it has 64 MB, more than 64"),
+        (deep, "nested too deeply"),
+        (tmp_path / "latin", "it is not UTF-8"),
+        (tmp_path, "Is a directory"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            locks.read(path)

@@ -11,6 +11,7 @@ import pytest
 
 from dlcontainer import publish as publishing
 from dlcontainer.errors import ConfigError, PublishError
+from dlcontainer.record import Written
 from tests.publishing import BOTH, hidden, image_of, put, seen
 from tests.values import site_of
 
@@ -45,7 +46,8 @@ def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
     assert {modes[name] for name in folders | programs} == {0o755}
     assert {modes[name] for name in modes.keys() - folders - programs} == {0o644}
     assert {name.rsplit("/", 1)[-1] for name in modes.keys() - folders - programs} == {
-        *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl")
+        *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
+        *("SHA256SUMS", ".dlcontainer"),
     }
     assert all(not link.readlink().is_absolute() for link in root.rglob("1.0.lua"))
     assert hidden(root) == []
@@ -110,7 +112,7 @@ def test_again_is_nothing_new(image: Path, root: Path) -> None:
     put(image, root)
     before = {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
 
-    def never() -> list[dict[str, object]]:
+    def never(image: Path, written: Written) -> list[dict[str, object]]:
         raise AssertionError("it was checked again")
 
     assert not put(image, root, check=never).new
@@ -148,13 +150,19 @@ def spoil_record(change: Callable[[dict[str, Any]], object]) -> Callable[[Path],
     [
         (lambda image: image.unlink(), "there is no image"),
         (lambda image: image.with_suffix(".json").unlink(), "has no record"),
-        (lambda image: image.with_suffix(".json").write_text('{"sch'), "no whole record"),
+        (
+            lambda image: image.with_suffix(".json").write_text('{"sch'),
+            "invalid record: not whole JSON",
+        ),
         (lambda image: image.write_bytes(image.read_bytes() + b"x"), "not the image of its record"),
         (lambda image: image.write_bytes(b"changed"), "is not a SIF image"),
         (spoil_record(lambda body: body.update(schema="dlcontainer/record/9")), "record/9"),
         (spoil_record(lambda body: body["content"].update(site="x")), "was changed"),
-        (spoil_record(lambda body: body["content"]["recipe"].update(name="../x")), "no whole"),
-        (spoil_record(lambda body: body.pop("content")), "no whole record"),
+        (
+            spoil_record(lambda body: body["content"]["recipe"].update(name="../x")),
+            "content.recipe.name",
+        ),
+        (spoil_record(lambda body: body.pop("content")), "'content' is missing"),
     ],
 )
 def test_an_image_that_is_not_its_records(
@@ -180,8 +188,35 @@ def test_an_image_that_is_not_its_records(
 def test_a_record_with_names_that_are_none(
     tmp_path: Path, root: Path, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(PublishError, match="no whole record"):
+    with pytest.raises(PublishError, match=r"invalid record: content\.recipe"):
         put(image_of(tmp_path / "images", **changes), root)
+
+
+ELSEWHERE = [
+    *("/../../../victim", "/../../other/9.9", "..", ".", "", "/", "a/b", "A", "-x", ".x"),
+    *("a\nb", "a\0b", "x" * 64, "\u202e", 7, ["a"], {"a": "b"}, True),
+]
+
+
+@pytest.mark.parametrize("key", ["epoch", "node_type", "site"])
+@pytest.mark.parametrize("value", ELSEWHERE)
+def test_a_record_that_leads_elsewhere(tmp_path: Path, key: str, value: object) -> None:
+    """The record is consistent: only the value is none. Nothing is removed, nothing is made."""
+    root, victim = tmp_path / "root", tmp_path / "victim"
+    (victim / "images/other").mkdir(parents=True)
+    (victim / "key").write_text("secret")
+    (root / "images/demo/1.0-").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    image = image_of(tmp_path / "given", more={key: value})
+    with pytest.raises(PublishError, match=rf"invalid record: content\.{key}"):
+        put(image, root)
+    assert sorted(path for path in tmp_path.rglob("*") if "given" not in path.parts) == before
+
+
+def test_an_epoch_and_a_node_type(tmp_path: Path, root: Path) -> None:
+    image = image_of(tmp_path / "given", more={"epoch": "2026", "node_type": "gpu.a100"})
+    assert put(image, root).place.version == "1.0-2026-gpu.a100"
+    assert len(seen(root)) == 2
 
 
 def test_an_image_of_another_site(image: Path, root: Path) -> None:

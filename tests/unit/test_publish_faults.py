@@ -25,7 +25,18 @@ def image(tmp_path: Path) -> Path:
 class Faults:
     """Makes the Nth change to a file system an error, or the end of the process."""
 
-    names = ("mkdir", "chmod", "chown", "rename", "symlink", "fsync", "open", "unlink")
+    names = (
+        "mkdir",
+        "chmod",
+        "chown",
+        "fchmod",
+        "fchown",
+        "rename",
+        "symlink",
+        "fsync",
+        "open",
+        "unlink",
+    )
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> None:
         self.left, self.act = at, act

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_one_that_is_cut(written: Path) -> None:
     text = written.read_text()
     for end in range(0, len(text) - 2, 97):
         written.write_text(text[:end])
-        with pytest.raises(ChecksFailedError, match="is no whole record") as caught:
+        with pytest.raises(ChecksFailedError, match=r"(incomplete|invalid) record") as caught:
             record.read(written)
         assert caught.value.next_step == "build the image again"
 
@@ -110,7 +111,7 @@ def test_one_of_another_version(written: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "null", "3", '{"schema": "dlcontainer/record/1"}', "{}"])
 def test_json_that_is_none(written: Path, text: str) -> None:
     written.write_text(text)
-    with pytest.raises(ChecksFailedError, match="is no whole record"):
+    with pytest.raises(ChecksFailedError, match=r"(incomplete|invalid) record"):
         record.read(written)
 
 
@@ -120,3 +121,66 @@ def test_what_cannot_be_read(written: Path) -> None:
         record.read(written)
     with pytest.raises(ChecksFailedError, match="can't read"):
         record.read(written.parent)
+
+
+WRONG: list[tuple[str, object]] = [
+    ("digest", 7),
+    ("digest", ["a"]),
+    ("digest", None),
+    ("image", "x"),
+    ("image", {"sha256": "a", "size": "1"}),
+    ("image", {"sha256": "a\nb", "size": 1}),
+    ("image", {"sha256": "\x1b]0;x", "size": 1}),
+    ("base", "x"),
+    ("lock", {}),
+    ("engine", []),
+    ("engine", {"squash": 7}),
+    ("engine", {"builder": None}),
+    ("provenance", None),
+    ("provenance", {"source_date_epoch": "x"}),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG)
+def test_values_of_another_kind(written: Path, key: str, value: object) -> None:
+    """What comes out of a record is of the type that it says: nobody asks again."""
+    written.write_text(json.dumps({**json.loads(written.read_text()), key: value}))
+    with pytest.raises(ChecksFailedError, match=rf"invalid record: {key}"):
+        record.read(written)
+
+
+@pytest.mark.parametrize("key", ["schema", "image", "digest"])
+def test_the_missing_key_is_named(written: Path, key: str) -> None:
+    body = json.loads(written.read_text())
+    del body[key]
+    written.write_text(json.dumps(body))
+    with pytest.raises(ChecksFailedError, match=f"incomplete record: '{key}' is missing"):
+        record.read(written)
+
+
+def test_one_that_is_nested_too_deeply(written: Path) -> None:
+    for inside in ("[" * 100_000, '{"content": ' + "[" * 900 + "]" * 900 + "}"):
+        written.write_text(inside)
+        with pytest.raises(ChecksFailedError, match="nested too deeply"):
+            record.read(written)
+
+
+@pytest.mark.timeout(20)
+def test_one_that_is_no_file(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "pipe.json", tmp_path / "large.json"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(record.MOST_BYTES + 1)
+    for path, says in ((pipe, "not a regular file"), (large, "it has 16 MB, more than 16")):
+        with pytest.raises(ChecksFailedError, match=says):
+            record.read(path)
+
+
+def test_the_record_of_a_link(tmp_path: Path) -> None:
+    """It lies beside the image that the link leads to."""
+    (tmp_path / "images").mkdir()
+    image = tmp_path / "images/demo.sif"
+    image.touch()
+    link = tmp_path / "latest.sif"
+    link.symlink_to("images/demo.sif")
+    assert record.beside(link) == record.beside(image) == tmp_path / "images/demo.json"

@@ -5,6 +5,7 @@ import fcntl
 import os
 import shlex
 import shutil
+import tempfile
 import time
 from pathlib import Path
 
@@ -216,3 +217,32 @@ def test_a_file_that_cannot_appear_leaves_the_old_one(parent: Path) -> None:
     with pytest.raises(BuildError, match=r"can't write .*it's done: No such file"):
         settle(parent / "missing", target)
     assert target.read_text() == "old"
+
+
+def test_a_link_takes_the_folders_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where others may write: as soon as the folder is made, and while it is in use."""
+    victim = tmp_path / "victim"
+    (victim / "folder").mkdir(parents=True, mode=0o500)
+    (victim / "lock.new").write_text("theirs")
+    real = tempfile.mkdtemp
+
+    def swapped(prefix: str, dir: Path) -> str:  # noqa: A002 - as it is called
+        path = Path(real(prefix=prefix, dir=dir))
+        path.rmdir()
+        path.symlink_to(victim)
+        return str(path)
+
+    def seen() -> list[tuple[str, int]]:
+        return sorted((str(path), path.stat().st_mode) for path in victim.rglob("*"))
+
+    (victim / "folder").chmod(0o500)
+    before = seen()
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "mkdtemp", swapped)
+        with pytest.raises(BuildError), workspace(tmp_path, NOBODY, SAID.append):
+            pass
+    assert seen() == before
+    with workspace(tmp_path, NOBODY, SAID.append) as path:
+        path.rename(tmp_path / "moved")
+        path.symlink_to(victim)
+    assert seen() == before

@@ -141,6 +141,8 @@ def _validated(kind: str, body: Mapping[str, object], where: str) -> Record:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"]) or kind
         raise _unfit(where, f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    except RecursionError:
+        raise _unfit(where, "nested too deeply") from None
 
 
 def _hold(path: Path, header: Header, launches: list[Launched]) -> None:

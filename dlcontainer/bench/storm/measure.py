@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from dlcontainer import handed
 from dlcontainer.bench import counting
 from dlcontainer.bench.counting import Count, Task
 from dlcontainer.bench.slowfs.counters import METADATA
@@ -23,6 +24,7 @@ from dlcontainer.errors import BenchDataError
 from dlcontainer.machine import find_program
 from dlcontainer.shell import ProcessRunner
 
+_MOST_BYTES = 64_000_000
 SCHEMA = "dlcontainer/loads/1"
 _WARM_RUNS = 3
 # Long enough that a busy machine's own delays are small beside some hundred of them.
@@ -200,7 +202,7 @@ def write(measured: Measured, path: Path) -> None:
 def read(path: Path) -> Measured:
     """Read what was kept; raises BenchDataError for another kind of file."""
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = handed.loads(handed.read(path, _MOST_BYTES))
         if body.pop("schema") != SCHEMA:
             raise KeyError("schema")
         loads = {way: Load(**load) for way, load in body.pop("loads").items()}

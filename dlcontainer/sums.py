@@ -1,0 +1,27 @@
+"""SHA256SUMS of a published version: what `sha256sum -c` reads, and only names that can be ours."""
+
+import re
+from collections.abc import Mapping
+
+FILE = "SHA256SUMS"
+# In its own folder or in bin/, never hidden.
+_LINE = re.compile(r"([0-9a-f]{64})  ((?:bin/)?[0-9A-Za-z][0-9A-Za-z._+-]{0,199})")
+
+
+def text(found: Mapping[str, str]) -> bytes:
+    """Write checksums by name, as `sha256sum` does."""
+    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(found.items())).encode()
+
+
+def read(data: bytes) -> dict[str, str]:
+    """Read checksums by name; raises ValueError with the line that is none."""
+    found: dict[str, str] = {}
+    *lines, last = data.decode("ascii", "replace").split("\n")
+    for number, line in enumerate(lines, start=1):
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in found:
+            raise ValueError(f"line {number} is not a checksum and a name of its own")
+        found[match[2]] = match[1]
+    if last:
+        raise ValueError("its last line is cut")
+    return found
