@@ -33,7 +33,7 @@ def opened(
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)
     parent = beside or Path(tempfile.gettempdir())
-    with inuse.building(world.cache), workspace(parent, runner) as work:
+    with inuse.building(world.cache, console.note), workspace(parent, runner) as work:
         yield Lab(
             engine=engine,
             trial=tried,
