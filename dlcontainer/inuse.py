@@ -27,7 +27,7 @@ def building(cache: Path, on_note: Callable[[str], None]) -> Iterator[None]:
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         _require_own(cache)
         # Nobody else may open it: who can could lock it for ever.
-        flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         os.close(os.open(cache / ALL, flags, 0o600))
     except OSError as error:
         raise BuildError(
