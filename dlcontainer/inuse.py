@@ -3,7 +3,7 @@
 import contextlib
 import fcntl
 import os
-import shlex
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,13 +19,13 @@ def building(cache: Path, on_note: Callable[[str], None]) -> Iterator[None]:
     """Hold all that a cache keeps, from before it is looked up until it is no longer needed.
 
     Where another is making room just now, its end is waited for. Raises BuildError for a cache
-    that can't be written, or that others may write: bases, locked packages, native twins, what
-    pip keeps and the notes beside them lie in this user's own cache only, so they are used as
-    they lie there. What a group shares is kept steps (`stepcache`).
+    that can't be written, and for another user's: bases, locked packages, native twins, what pip
+    keeps and the notes beside them lie in this user's own cache only, which nobody else writes,
+    so they are used as they lie there. What a group shares is kept steps (`stepcache`).
     """
     try:
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _require_own(cache)
+        _make_own(cache, on_note)
         # Nobody else may open it: who can could lock it for ever.
         flags = os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         os.close(os.open(cache / ALL, flags, 0o600))
@@ -43,33 +43,35 @@ def building(cache: Path, on_note: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _require_own(cache: Path) -> None:
-    info = cache.stat()  # of the folder that a link leads to: a home's can lead to a larger disk
-    owner = guarded.name_of(info.st_uid)
-    if info.st_uid != os.getuid():
-        raise BuildError(
-            f"the cache {cache} belongs to {owner}",
-            why="whoever owns it could change what a build takes from it",
-            next_step="name a folder of your own: XDG_CACHE_HOME; a group shares kept steps by "
-            "engine.cache of the site",
-        )
-    if guarded.is_open_to_others(info):
-        raise BuildError(
-            f"others may write in the cache {cache}",
-            why="they could change what a build takes from it",
-            next_step=f"chmod go-w {shlex.quote(str(cache))}; a group shares kept steps by "
-            "engine.cache of the site",
-        )
+def _make_own(cache: Path, on_note: Callable[[str], None]) -> None:
+    """Require that a cache is this user's, and let nobody else write in it."""
+    # Of the folder that a link leads to: a link in one's home can lead to a larger disk.
+    with guarded.folder(os.path.realpath(cache)) as handle:
+        info = os.fstat(handle)
+        if info.st_uid != os.getuid():
+            raise BuildError(
+                f"the cache {cache} belongs to {guarded.name_of(info.st_uid)}",
+                why="whoever owns it could change what a build takes from it",
+                next_step="name a folder of your own: XDG_CACHE_HOME; a group shares kept steps "
+                "by engine.cache of the site",
+            )
+        if guarded.is_open_to_others(info):
+            # As another program makes it under umask 002.
+            os.fchmod(handle, stat.S_IMODE(info.st_mode) & ~0o022)
+            on_note(
+                f"others could write in the cache {cache}: now only you can; a group shares kept "
+                "steps by engine.cache of the site"
+            )
 
 
 @contextlib.contextmanager
-def alone(cache: Path) -> Iterator[bool]:
+def alone(cache: Path, on_note: Callable[[str], None]) -> Iterator[bool]:
     """Tell whether nothing builds from a cache; while true, who wants to begin waits.
 
-    Raises BuildError for a cache that others may write.
+    Raises BuildError for another user's.
     """
     if cache.exists():
-        _require_own(cache)
+        _make_own(cache, on_note)
     with _locked(cache / ALL, fcntl.LOCK_EX | fcntl.LOCK_NB) as free:
         yield free
 

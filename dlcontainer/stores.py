@@ -184,7 +184,7 @@ def prune(
     While something builds from the cache only kept steps go, those that it does not use; what
     belongs to others stays, and counts.
     """
-    with inuse.alone(cache) as alone:
+    with inuse.alone(cache, on_note) as alone:
         if not alone:
             on_note("a build is running: only kept steps of Apptainer's that it does not use go")
         gone: list[Entry] = []

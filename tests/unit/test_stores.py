@@ -143,3 +143,38 @@ def test_a_folder_that_is_not_whole_is_listed_as_such(cache: Path) -> None:
 def test_a_cache_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert stores.entries(of(tmp_path / "none")) == []
     assert stores.prune(of(tmp_path / "none"), 0, tmp_path / "none", NOTES.append) == []
+
+
+def test_what_links_lead_to_is_not_kept_here(cache: Path, tmp_path: Path) -> None:
+    """Neither counted, nor read, nor removed: only the link goes."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "much").write_bytes(b"x" * 10_000)
+    (elsewhere / "base.json").write_text('{"name": "secret"}')
+    (cache / "bases/linked").symlink_to(elsewhere)
+    (cache / "a note").symlink_to(elsewhere)
+    (cache / "locked/0123/lock.json").unlink()
+    (cache / "locked/0123/lock.json").symlink_to(elsewhere / "base.json")
+    found = {one.key: one for one in stores.entries(of(cache))}
+    assert "linked" not in found
+    assert found["a note"].size < 1000
+    assert found["0123"].name == "not whole"
+    stores.prune(of(cache), 0, cache, NOTES.append)
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["base.json", "much"]
+    assert not os.path.lexists(cache / "a note")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, " " * (2 << 20)], ids=["deep", "huge"])
+def test_a_note_that_makes_no_sense_stops_nothing(cache: Path, text: str) -> None:
+    (cache / "bases/debian/base.json").write_text(text)
+    found = {one.key: one.name for one in stores.entries(of(cache))}
+    assert found["debian"] == "not whole"
+
+
+def test_a_kept_step_of_another_user_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = os.getuid()
+    (steps,) = [store for store in of(cache) if store.kind == "steps"]
+    entries = steps.entries()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    assert [steps.remove(entry) for entry in entries] == [False, False]
+    assert len(list(cache.glob("steps/by-*/??/*.sqfs"))) == 2
