@@ -184,7 +184,14 @@ def _make_own(cache: Path, root: int, on_note: Callable[[str], None]) -> MakerFo
             )
         os.mkdir(other, 0o700, dir_fd=root)
         name = other
-    return MakerFolder(name=name, uid=os.getuid())
+    owner = os.stat(name, dir_fd=root, follow_symlinks=False).st_uid
+    if owner != os.getuid():
+        # A server that takes root for nobody: else each build would leave another such folder.
+        os.rmdir(name, dir_fd=root)
+        raise PermissionError(
+            errno.EPERM, f"the file system gives what you make to {guarded.name_of(owner)}"
+        )
+    return MakerFolder(name=name, uid=owner)
 
 
 def make_readable(folder: int) -> None:

@@ -412,6 +412,17 @@ def test_it_is_packed_in_the_cache_where_that_is_safe(place: Path, mode: int) ->
     assert used(cache) == b"tree"
 
 
+def test_a_file_system_that_gives_files_to_another_user_keeps_nothing(
+    cache: StepCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server that takes root for nobody: no folder of no use is left, at no build."""
+    seen = Others(cache, monkeypatch).seen()
+    for _ in range(2):
+        with pytest.raises(BuildError, match="the file system gives what you make to"):
+            keep(seen)
+    assert list(cache.folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("suffix", [".sqfs", ".json"])
 def test_a_link_at_an_entry_s_name_is_replaced(
     cache: StepCache, suffix: str, tmp_path: Path
