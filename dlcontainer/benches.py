@@ -54,10 +54,12 @@ def delivered(bench: Workbench) -> Delivered | None:
     return bench.delivered if isinstance(bench, OciBench) else None
 
 
-def recaller(plan: Plan, workshop: Workshop) -> Callable[[str], Kept | None]:
-    """Give what looks a step's kept result up, by key."""
+def recaller(
+    plan: Plan, workshop: Workshop, *, quiet: bool = False
+) -> Callable[[str], Kept | None]:
+    """Give what looks a step's kept result up, by key; `quiet` if the build looks again later."""
     if workshop.oci is None:
-        return shop.step_cache(plan, workshop).recall
+        return shop.step_cache(plan, workshop, quiet=quiet).recall
     return OciStore(client=workshop.oci, arch=plan.site.arch).recall
 
 

@@ -2,11 +2,10 @@
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import handed, ocibench, record, rootfs, sbom
+from dlcontainer import guarded, handed, ocibench, record, rootfs, sbom
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.explain import Inputs
 from dlcontainer.machine import source_date
@@ -87,7 +86,7 @@ def _sha256(plan: Plan, workshop: Workshop, there: Places) -> str | None:
 def inputs(plan: Plan, workshop: Workshop) -> Inputs | None:
     """Give what the steps of the last build of a plan were made of; None where none is known."""
     try:
-        body = handed.loads(_path(plan, workshop).read_text())
+        body = handed.loads(guarded.read_own(_path(plan, workshop)))
     except (OSError, ValueError):
         return None
     return body if isinstance(body, dict) else None
@@ -97,9 +96,7 @@ def note_inputs(plan: Plan, workshop: Workshop, made_of: Inputs) -> None:
     """Note what the steps of this build are made of, for the next to compare with."""
     path = _path(plan, workshop)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(made_of))
-    aside.replace(path)
+    guarded.write(path, json.dumps(made_of))
 
 
 def _path(plan: Plan, workshop: Workshop) -> Path:

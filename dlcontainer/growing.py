@@ -41,7 +41,7 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """A step that is done: run here in so many s, or taken from the cache, as `kept` says."""
+    """A step that is done: run here in so many s, or part of the kept result `kept`."""
 
     step: StepWork
     seconds: float | None
@@ -66,11 +66,10 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
     Raises the policy's error of a step that failed.
     """
     try:
-        number = _begin(bench, [] if policy.fresh else todo, progress)
+        done = _begin(bench, [] if policy.fresh else todo, progress)
     except CommandFailedError as error:
         raise policy.failure("unpack", error) from None
-    done = [_taken(step, bench.recall(step.key)) for step in todo[:number]]
-    for step in todo[number:]:
+    for step in todo[len(done) :]:
         progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
         began = time.monotonic()
         try:
@@ -120,11 +119,8 @@ def _noting(step: StepWork, progress: Steps) -> Iterator[None]:
         progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
 
 
-def _taken(step: StepWork, kept: Kept | None) -> Done:
-    return Done(step=step, seconds=None, kept=kept, packages=kept.packages if kept else ())
-
-
-def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> int:
+def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> list[Done]:
+    """Start from the last kept result that can be had, or the base; give the steps in it."""
     while True:
         number, parent = reached(bench.recall, todo)
         if parent is None:
@@ -132,8 +128,14 @@ def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> int:
         else:
             title = f"steps 1 to {number} of {len(todo)} are done: the result of "
             progress.begin("unpack", f"{title}'{parent.name}' of {parent.made} is taken")
+        done = [_taken(step, parent, bench.recall(step.key)) for step in todo[:number]]
         try:
             bench.begin(parent)
         except DamagedError:
-            continue  # it was taken out of the cache: an earlier one, or the base
-        return number
+            continue  # it is not given again: an earlier one, or the base
+        return done
+
+
+def _taken(step: StepWork, parent: Kept | None, own: Kept | None) -> Done:
+    # The bytes are the parent's, so its maker is named, whoever kept this very step as well.
+    return Done(step=step, seconds=None, kept=parent, packages=own.packages if own else ())

@@ -120,7 +120,7 @@ def _has_other_python(plan: Plan) -> bool:
 
 
 def _not_kept(todo: Sequence[StepWork], plan: Plan, workshop: Workshop) -> set[str]:
-    recall = benches.recaller(plan, workshop)
+    recall = benches.recaller(plan, workshop, quiet=True)
     number = growing.reached(recall, todo)[0]
     return {step.name for step in todo[number:]}
 

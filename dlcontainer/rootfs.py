@@ -1,17 +1,13 @@
 """The base: a distribution's minimal root tree, made outside the image and kept for a day."""
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import aptconfig, basemaker, emulation, handed, lockedbase
+from dlcontainer import aptconfig, basemaker, emulation, guarded, handed, inuse, lockedbase
 from dlcontainer.basemaker import BaseMaker, RootTree
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
@@ -27,6 +23,7 @@ MAX_AGE_S = 24 * 3600.0
 
 # Raise it when the way a base is made changes: older ones in caches are then not used.
 _MAKER = 3
+_NOTE = "base.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +76,8 @@ def _prepare(
 ) -> BaseTree:
     folder = _folder(wanted, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _locked(folder, maker.on_wait):
+    waiting = "another build is making this base: waiting for it"
+    with inuse.in_turn(folder, maker.on_wait, waiting):
         kept = _recall(wanted, maker.cache)
         if kept is not None:
             return kept
@@ -123,66 +121,50 @@ def _make(
     squash = work / BASE_FILE
     basemaker.run(maker, basemaker.squash_argv(maker.host, clean, squash), {}, (work, log))
     clean.unlink()
-    sha256, made = _sha256(squash), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    _keep(squash, folder, {"maker": _MAKER, "sha256": sha256, "made": made})
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    sha256 = _keep(squash, folder, made)
     return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
 
 
-def _keep(squash: Path, folder: Path, said: Mapping[str, object]) -> None:
-    aside, note = folder / f".{BASE_FILE}.{os.getpid()}", folder / f".base.json.{os.getpid()}"
+def _keep(squash: Path, folder: Path, made: str) -> str:
+    """Keep a base in the cache; give its SHA-256."""
+    aside = folder / f".{BASE_FILE}.{os.getpid()}"
     try:
         # The cache may lie on another file system: copy beside the target, then rename.
-        shutil.copyfile(squash, aside)
+        with guarded.file(squash) as source, guarded.created(aside, mode=0o644) as target:
+            sha256 = guarded.copy(source, target)
         squash.unlink()
-        (folder / "base.json").unlink(missing_ok=True)
+        (folder / _NOTE).unlink(missing_ok=True)
         settle(aside, folder / BASE_FILE)
-        note.write_text(json.dumps(said) + "\n")
-        settle(note, folder / "base.json")
+        note = {"maker": _MAKER, "sha256": sha256, "made": made}
+        guarded.write(folder / _NOTE, json.dumps(note) + "\n")
     except OSError as error:
-        for left in (aside, note):
-            left.unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise BuildError(
             f"can't keep the base in {folder}: {error.strerror}",
             next_step="make room there (`dlcontainer cache prune`), or take another cache: "
             "XDG_CACHE_HOME",
         ) from None
+    return sha256
 
 
 def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
     folder = _folder(wanted, cache)
     path = folder / BASE_FILE
     try:
-        record = handed.loads((folder / "base.json").read_text())
-        age = time.time() - path.stat().st_mtime
-        # A locked one holds the packages of its lock: it does not age.
-        if not (wanted.locked or 0 <= age < MAX_AGE_S) or _sha256(path) != record["sha256"]:
-            return None
+        record = handed.loads(guarded.read_own(folder / _NOTE))
         if record["maker"] != _MAKER:
             return None
+        with guarded.file(path) as base:
+            guarded.require_own(base)
+            age = time.time() - os.fstat(base).st_mtime
+            # A locked one holds the packages of its lock: it does not age.
+            if not (wanted.locked or 0 <= age < MAX_AGE_S):
+                return None
+            if guarded.sha256(base) != record["sha256"]:
+                return None
         with contextlib.suppress(OSError):
-            os.utime(folder / "base.json")  # used: pruned last
+            os.utime(folder / _NOTE)  # used: pruned last
         return BaseTree(path=path, sha256=record["sha256"], made=record["made"], cached=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        # Two builders at once: the second waits and takes what the first made.
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_wait("another build is making this base: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError:
-            on_wait(f"{folder} has no locks: two builds at once would both make the base")
-        yield
-    finally:
-        os.close(lock)

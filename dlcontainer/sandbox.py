@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer import inuse, stepwork
+from dlcontainer import stepwork
 from dlcontainer.beside import Beside
 from dlcontainer.contents import Tree, Unpacked
 from dlcontainer.engines import apptainer, sif
@@ -107,27 +107,23 @@ class Sandbox:
         if parent is None:
             self._engine(self.origin, self.tree, {})
         else:
-            with inuse.held(self.cache.path(parent.key)):
-                self._unpack(parent)
+            packed = self.work / "parent.sqfs"
+            with self.cache.taken(parent, packed) as is_whole:
+                self._unpack(parent, packed, is_whole)
         self._binds = [*self.routing, *_private_tmp(self.work)]
 
-    def _unpack(self, parent: Kept) -> None:
-        packed = self.cache.fetch(parent.key, self.work)
-        if packed is None:
-            raise DamagedError(parent.key)
+    def _unpack(self, parent: Kept, packed: Path, is_whole: Callable[[], bool]) -> None:
         # Checked while it is unpacked: nothing of the tree is used before both are done.
-        whole = self.tools.beside.start(lambda _: self.cache.is_whole(parent.key, packed))
-        link = self.work / "parent.sqfs"
-        link.unlink(missing_ok=True)
-        link.symlink_to(packed)
+        whole = self.tools.beside.start(lambda _: is_whole())
         try:
-            self._engine(f"Bootstrap: localimage\nFrom: {link.name}\n", self.tree, {})
+            self._engine(f"Bootstrap: localimage\nFrom: {packed.name}\n", self.tree, {})
         except CommandFailedError:
             if whole.result():
                 raise
+        finally:
+            whole.join()  # it reads what is open no longer than this
         if not whole.result():
             raise DamagedError(parent.key)
-        link.unlink()
 
     def run(self, step: StepWork) -> None:
         """Put the step's files in and run its script as the tree's root."""
@@ -137,7 +133,9 @@ class Sandbox:
 
     def keep(self, step: StepWork, packages: Packages) -> Keeping:
         """Pack the tree quickly, and give what keeps that."""
-        return self.cache.keep(step, packages, lambda out: self._pack(out, KEEP_SQUASH, {}))
+        return self.cache.keep(
+            step, packages, self.work, lambda out: self._pack(out, KEEP_SQUASH, {})
+        )
 
     def files(self) -> Tree:
         """Show the tree's files."""

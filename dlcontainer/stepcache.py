@@ -1,25 +1,35 @@
 """The kept results of steps: packed trees by key, whole, checked, of trusted makers."""
 
 import contextlib
-import hashlib
-import json
+import errno
 import os
-import pwd
 import shutil
+import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from dlcontainer import inuse
+from dlcontainer import guarded, inuse, stepfolders
 from dlcontainer.errors import BuildError
+from dlcontainer.stepfolders import NOTE, TREE, Entry, MakerFolder
 from dlcontainer.stepwork import StepWork
-from dlcontainer.workbench import Keeping, Kept, Packages
-from dlcontainer.workspace import settle
+from dlcontainer.workbench import DamagedError, Keeping, Kept, Packages
 
-_PACKED = ".sqfs"
-_NOTE = ".json"
+# In the private folder where a result is packed.
+_PACKED = "tree.sqfs"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Aside:
+    """Where a result is made: a private folder in the maker's own, and the file to pack into.
+
+    That file lies in the folder, unless it is to be copied there.
+    """
+
+    name: str
+    packed: Path
+    is_copied: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,124 +37,236 @@ class StepCache:
     """A folder of kept results; a group may share it.
 
     A checksum finds a damaged entry, but not one that somebody planted: an entry is used only if
-    its file belongs to this user or to one of `builders` (names of users).
+    tree and note belong to this user or to one of `builders` (names of users), and what others
+    could swap is used as a private copy of what was checked.
     """
 
     folder: Path
     builders: tuple[str, ...]
     on_note: Callable[[str], None]
-
-    def path(self, key: str) -> Path:
-        """Name the packed tree of a key."""
-        return self.folder / key[:2] / f"{key}{_PACKED}"
+    # (maker, key) of what is not used again by this build: else it would be found for ever
+    _refused: set[tuple[str, str]] = field(default_factory=set, repr=False)
+    # makers of whom was said that they are not trusted
+    _strangers: set[int] = field(default_factory=set, repr=False)
 
     def recall(self, key: str) -> Kept | None:
         """Give what is noted of a key's result; None where there is none that may be used."""
-        try:
-            body = json.loads(self.path(key).with_suffix(_NOTE).read_text())
-            info = self.path(key).stat()
-            kept = _read(body)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError):
-            self.on_note(f"the cache's entry {key[:12]} can't be read: not used")
-            return None
-        maker = name_of(info.st_uid)
-        if info.st_uid != os.getuid() and maker not in self.builders:
-            self.on_note(
-                f"the cache's entry {key[:12]} ({kept.name}) was made by {maker}: not used; to "
-                "trust that user add them to engine.builders of the site"
-            )
-            return None
-        return replace(kept, key=key, maker=maker, size=info.st_size)
+        makers = stepfolders.makers(self.folder)
+        for maker in self._trusted(makers, key):
+            try:
+                with stepfolders.opened(self.folder, maker, key) as entry:
+                    return entry.kept
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                self._refuse(maker, key, f"is not used: {_why(error)}")
+        self._tell_strangers(makers, key)
+        return None
 
-    def fetch(self, key: str, work: Path) -> Path | None:
-        """Give a key's packed tree, for `is_whole` to check; None for one that can't be had.
+    def _trusted(self, makers: list[MakerFolder], key: str) -> list[MakerFolder]:
+        """Give the makers whose entry of a key may be used, this user first."""
+        names = (guarded.name_of(os.getuid()), *self.builders)
+        found = []
+        for maker in makers:
+            name = guarded.name_of(maker.uid)
+            rank = 0 if maker.uid == os.getuid() else 1
+            if (name in names or not rank) and (name, key) not in self._refused:
+                found.append((rank, maker.name, maker))
+        return [maker for _, _, maker in sorted(found, key=lambda one: one[:2])]
 
-        What another user made is copied into `work`, a private folder, first: it can't change
-        between the check and its use.
+    def _tell_strangers(self, makers: list[MakerFolder], key: str) -> None:
+        for maker in makers:
+            name = guarded.name_of(maker.uid)
+            if maker.uid in (os.getuid(), *self._strangers) or name in self.builders:
+                continue
+            # By name: nothing of a stranger's is opened.
+            if os.path.lexists(stepfolders.shelf_path(self.folder, maker, key) / (key + TREE)):
+                self._strangers.add(maker.uid)
+                self.on_note(
+                    f"the cache's entry {key[:12]} was made by {name}: not used; to trust that "
+                    "user add them to engine.builders of the site"
+                )
+
+    def _refuse(self, maker: MakerFolder, key: str, why: str) -> None:
+        name = guarded.name_of(maker.uid)
+        self._refused.add((name, key))
+        self.on_note(f"the cache's entry {key[:12]} of {name} {why}")
+
+    @contextlib.contextmanager
+    def taken(self, kept: Kept, target: Path) -> Iterator[Callable[[], bool]]:
+        """Hand out a kept result as `target`, a new name in a private folder, for a while.
+
+        Gives what tells whether it has its checksum, which may take long; nothing of it may be
+        used before. Raises DamagedError where it can't be had any more.
         """
-        path = self.path(key)
+        with contextlib.ExitStack() as stack:
+            found = self._opened_again(kept, stack)
+            if found is None:
+                self._refused.add((kept.maker, kept.key))
+                raise DamagedError(kept.key)
+            maker, entry = found
+            try:
+                yield self._handed(maker, entry, target)
+            finally:
+                target.unlink(missing_ok=True)
+
+    def _opened_again(
+        self, kept: Kept, stack: contextlib.ExitStack
+    ) -> tuple[MakerFolder, Entry] | None:
+        for maker in self._trusted(stepfolders.makers(self.folder), kept.key):
+            with contextlib.suppress(OSError, ValueError):
+                entry = stack.enter_context(stepfolders.opened(self.folder, maker, kept.key))
+                if entry.kept == kept:
+                    return maker, entry
+        return None
+
+    def _handed(self, maker: MakerFolder, entry: Entry, target: Path) -> Callable[[], bool]:
+        key = entry.kept.key
+        shelf = stepfolders.shelf_path(self.folder, maker, key)
+        if self._is_ours_alone(maker, shelf, entry):
+            target.symlink_to(shelf / (key + TREE))
+            return lambda: self._is_whole(maker, entry, guarded.sha256(entry.tree))
         try:
-            if path.stat().st_uid != os.getuid():
-                path = Path(shutil.copyfile(path, work / path.name))
-                _require_owner(self.path(key), path)
-        except OSError:
-            self._damaged(key)
-            return None
-        return path
+            with guarded.created(target) as copy:
+                sha256 = guarded.copy(entry.tree, copy)
+        except OSError as error:
+            # Not taken out: it is this folder's disk that is full, or the cache's that is ill.
+            self._refuse(maker, key, f"can't be copied: {_why(error)}")
+            raise DamagedError(key) from None
+        if not self._is_whole(maker, entry, sha256):
+            raise DamagedError(key)
+        return lambda: True
 
-    def is_whole(self, key: str, path: Path) -> bool:
-        """Tell whether what `fetch` gave has its checksum; a damaged entry is taken out."""
-        try:
-            body = json.loads(self.path(key).with_suffix(_NOTE).read_text())
-            with path.open("rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == body["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
-            same = False
-        if not same:
-            self._damaged(key)
-            return False
-        with contextlib.suppress(OSError):
-            os.utime(self.path(key).with_suffix(_NOTE))  # used: pruned last
-        return True
+    def _is_ours_alone(self, maker: MakerFolder, shelf: Path, entry: Entry) -> bool:
+        # Without a copy the engine opens the entry once more, by its path. That is safe where
+        # nobody but this user and root can put another file there, on the whole way down from
+        # the root of the file system; and while it is locked this user's own builds leave it.
+        return (
+            maker.uid == os.getuid()
+            and guarded.is_private(shelf)
+            and inuse.share(entry.tree)
+            and os.fstat(entry.tree).st_nlink > 0
+        )
 
-    def _damaged(self, key: str) -> None:
-        self.on_note(f"the cache's entry {key[:12]} is damaged: made anew")
-        self.drop(key)
+    def _is_whole(self, maker: MakerFolder, entry: Entry, sha256: str) -> bool:
+        if sha256 == entry.sha256:
+            with contextlib.suppress(OSError):  # another maker's
+                os.utime(entry.note)  # used: pruned last
+            return True
+        self._refuse(maker, entry.kept.key, "is damaged: made anew")
+        inuse.release(entry.tree)
+        self.drop(entry.kept.key)
+        return False
 
-    def keep(self, step: StepWork, packages: Packages, make: Callable[[Path], None]) -> Keeping:
+    def keep(
+        self, step: StepWork, packages: Packages, work: Path, make: Callable[[Path], None]
+    ) -> Keeping:
         """Let `make` write a packed tree, and give what keeps it: it appears whole or not at all.
 
-        Both raise BuildError where it can't be kept.
+        `work` is a private folder on a disk with room. Both raise BuildError where it can't be
+        kept.
         """
-        aside = self._beside(self.path(step.key))
+        with self._kept_here():
+            aside = self._aside(work)
         try:
-            make(aside)
+            make(aside.packed)
         except BaseException:
-            aside.unlink(missing_ok=True)
+            self._remove(aside)
             raise
         return lambda: self._settle(step, packages, aside)
 
-    def _settle(self, step: StepWork, packages: Packages, aside: Path) -> None:
-        path, note = self.path(step.key), aside.with_suffix(_NOTE)
+    def _aside(self, work: Path) -> _Aside:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with stepfolders.own(self.folder, self.on_note) as (maker, mine):
+            folder = stepfolders.resolved(self.folder) / maker.name
+            name = stepfolders.make_aside(mine)
+        # mksquashfs opens its file by name. Where others could exchange a folder on the way, it
+        # would write into whatever they put there: it packs elsewhere, and that is copied.
+        if guarded.is_private(folder):
+            return _Aside(name=name, packed=folder / name / _PACKED, is_copied=False)
+        elsewhere = Path(tempfile.mkdtemp(prefix="kept-", dir=work))
+        return _Aside(name=name, packed=elsewhere / _PACKED, is_copied=True)
+
+    def _settle(self, step: StepWork, packages: Packages, aside: _Aside) -> None:
         try:
-            with aside.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            kept = Kept(
-                key=step.key,
-                name=step.name,
-                maker=name_of(os.getuid()),
-                made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                size=aside.stat().st_size,
-                packages=packages,
-            )
-            note.write_text(json.dumps({**asdict(kept), "sha256": sha256}) + "\n")
-            # Where a group shares the folder, its other members read them.
-            for made in (aside, note):
-                made.chmod(0o644)
-            # The tree first: a note without one is no entry, and a wrong pair fails its checksum.
-            settle(aside, path)
-            settle(note, path.with_suffix(_NOTE))
+            with (
+                self._kept_here(),
+                stepfolders.own(self.folder, self.on_note) as (_, mine),
+                guarded.folder(aside.name, mine) as made,
+            ):
+                size, sha256 = _complete(aside, made)
+                kept = Kept(
+                    key=step.key,
+                    name=step.name,
+                    maker=guarded.name_of(os.getuid()),
+                    made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                    size=size,
+                    packages=packages,
+                )
+                with guarded.created("note", made, 0o644) as note:
+                    stepfolders.write_note(note, kept, sha256)
+                with stepfolders.own_shelf(mine, step.key) as shelf:
+                    # The tree first: a note without one is no entry, and a wrong pair fails its
+                    # checksum.
+                    for name, suffix in ((_PACKED, TREE), ("note", NOTE)):
+                        os.rename(name, step.key + suffix, src_dir_fd=made, dst_dir_fd=shelf)
+                    os.fsync(shelf)
+            self._refused.discard((kept.maker, kept.key))
         finally:
-            for left in (aside, note):
-                left.unlink(missing_ok=True)
+            self._remove(aside)
 
-    def drop(self, key: str) -> None:
-        """Take an entry out; what belongs to others stays."""
-        for path in (self.path(key).with_suffix(_NOTE), self.path(key)):
-            with contextlib.suppress(OSError):
-                path.unlink()
+    def _remove(self, aside: _Aside) -> None:
+        if aside.is_copied:
+            shutil.rmtree(aside.packed.parent, ignore_errors=True)
+        with (
+            contextlib.suppress(OSError),
+            stepfolders.own(self.folder, self.on_note) as (_, mine),
+        ):
+            stepfolders.remove_aside(mine, aside.name)
 
-    def entries(self) -> list[Kept]:
-        """List all entries, the last used first; those of others too."""
-        found = []
-        for note in self.folder.glob(f"??/*{_NOTE}"):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                body = json.loads(note.read_text())
-                size = note.with_suffix(_PACKED).stat().st_size
-                found.append((note.stat().st_mtime, replace(_read(body), size=size)))
-        return [kept for _, kept in sorted(found, key=lambda one: one[0], reverse=True)]
+    @contextlib.contextmanager
+    def _kept_here(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BuildError(
+                f"can't keep steps in {self.folder}: {_why(error)}",
+                next_step="give another cache: engine.cache of the site, or XDG_CACHE_HOME",
+            ) from None
+
+    def drop(self, key: str) -> bool:
+        """Take out what this user made of a key, unless it is in use; tell whether it is gone.
+
+        What belongs to others stays.
+        """
+        gone = True
+        for shelf in stepfolders.shelves(self.folder, key[:2]):
+            try:
+                with guarded.file(key + TREE, shelf.handle) as tree:
+                    # Held until it is gone: who wants it meanwhile finds it without a name.
+                    if os.fstat(tree).st_uid == os.getuid() and inuse.claim(tree):
+                        gone = stepfolders.unlink_own(shelf, key + NOTE) and gone
+                        gone = stepfolders.unlink_own(shelf, key + TREE) and gone
+                    else:
+                        gone = gone and os.fstat(tree).st_uid != os.getuid()
+            except OSError:
+                # No tree, or no regular file: what is left of this user's goes.
+                for name in (key + NOTE, key + TREE):
+                    gone = stepfolders.unlink_own(shelf, name) and gone
+        return gone
+
+    def entries(self) -> list[tuple[Kept, float]]:
+        """List all entries with their last use (s since 1970), the last first; those of others too.
+
+        An entry's maker is its owner, whatever its note says.
+        """
+        found = [
+            entry
+            for shelf in stepfolders.shelves(self.folder)
+            for key in stepfolders.keys(shelf)
+            if (entry := stepfolders.listed(shelf, key)) is not None
+        ]
+        return sorted(found, key=lambda one: one[1], reverse=True)
 
     def prune(self, max_bytes: int) -> list[Kept]:
         """Take out what was used longest ago until the rest fits; give what was taken out.
@@ -152,48 +274,30 @@ class StepCache:
         What belongs to others stays, and counts.
         """
         total, gone = 0, []
-        for kept in self.entries():
+        for kept, _ in self.entries():
             total += kept.size
-            if total > max_bytes and inuse.is_free(self.path(kept.key)):
-                self.drop(kept.key)
-                gone += [] if self.path(kept.key).exists() else [kept]
+            if total > max_bytes and self.is_own(kept) and self.drop(kept.key):
+                gone.append(kept)
         return gone
 
-    def _beside(self, path: Path) -> Path:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _reap(path.parent)
-        except OSError as error:
-            raise BuildError(
-                f"can't keep steps in {self.folder}: {error.strerror}",
-                next_step="give another cache: --cache DIR",
-            ) from None
-        return path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}{_PACKED}")
+    def is_own(self, kept: Kept) -> bool:
+        """Tell whether this user made an entry."""
+        return kept.maker == guarded.name_of(os.getuid())
 
 
-def _read(body: dict[str, Any]) -> Kept:
-    fields = {name: body[name] for name in Kept.__dataclass_fields__}
-    return Kept(**{**fields, "packages": tuple(fields["packages"])})
+def _complete(aside: _Aside, made: int) -> tuple[int, str]:
+    """Bring a packed tree into the open folder `made`; give its size and its SHA-256."""
+    if not aside.is_copied:
+        with guarded.file(_PACKED, made) as tree:
+            os.fchmod(tree, 0o644)  # where a group shares the folder, its other members read it
+            os.fsync(tree)
+            return os.fstat(tree).st_size, guarded.sha256(tree)
+    with guarded.file(aside.packed) as tree, guarded.created(_PACKED, made, 0o644) as target:
+        sha256 = guarded.copy(tree, target)
+        os.fsync(target)
+        return os.fstat(target).st_size, sha256
 
 
-def _reap(folder: Path) -> None:
-    """Remove what builds of this host left that are no more."""
-    for left in folder.glob(f".*.{os.uname().nodename}.*"):
-        number = left.stem.rsplit(".", 1)[-1]
-        if number.isdigit() and not Path("/proc", number).exists():
-            with contextlib.suppress(OSError):
-                left.unlink()
-
-
-def _require_owner(there: Path, copy: Path) -> None:
-    # Between the copy and now nobody swapped the entry for one of another owner.
-    if there.stat().st_size != copy.stat().st_size:
-        raise OSError("it changed while it was copied")
-
-
-def name_of(uid: int) -> str:
-    """Give a user's name; the number for one without."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+def _why(error: OSError | ValueError) -> str:
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return {errno.ELOOP: "it is a link"}.get(getattr(error, "errno", 0), strerror or str(error))

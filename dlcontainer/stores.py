@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from dlcontainer import handed, inuse
+from dlcontainer import guarded, handed, inuse
 from dlcontainer.engines.oci import OciImage
 from dlcontainer.errors import EngineError
+from dlcontainer.guarded import name_of
 from dlcontainer.ocistore import OciStore
-from dlcontainer.stepcache import StepCache, name_of
+from dlcontainer.stepcache import StepCache
 from dlcontainer.workbench import Kept
 
 Kind = Literal["steps", "docker", "podman", "bases", "locked", "twins", "notes"]
@@ -66,19 +67,11 @@ class Steps:
 
     def entries(self) -> list[Entry]:
         """List the kept steps."""
-        found = []
-        for kept in self.cache.entries():
-            with contextlib.suppress(OSError):  # gone since
-                used = self.cache.path(kept.key).with_suffix(".json").stat().st_mtime
-                found.append(_of_kept(self.kind, kept, used))
-        return found
+        return [_of_kept(self.kind, kept, used) for kept, used in self.cache.entries()]
 
     def remove(self, entry: Entry) -> bool:
         """Take a step out."""
-        path = self.cache.path(entry.key)
-        if inuse.is_free(path):
-            self.cache.drop(entry.key)
-        return not path.exists()
+        return entry.maker == name_of(os.getuid()) and self.cache.drop(entry.key)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +126,7 @@ class Folders:
 
     def entries(self) -> list[Entry]:
         """List the folders."""
-        folders = [path for path in _children(self.folder) if path.is_dir()]
+        folders = [path for path in _children(self.folder) if _is_folder(path)]
         return _of_paths(self.kind, [(path, path / self.note) for path in folders])
 
     def remove(self, entry: Entry) -> bool:
@@ -190,7 +183,7 @@ def prune(
     While something builds from the cache only kept steps go, those that it does not use; what
     belongs to others stays, and counts.
     """
-    with inuse.alone(cache) as alone:
+    with inuse.alone(cache, on_note) as alone:
         if not alone:
             on_note("a build is running: only kept steps of Apptainer's that it does not use go")
         gone: list[Entry] = []
@@ -249,21 +242,28 @@ def _of_paths(kind: Kind, paths: Iterable[tuple[Path, Path]]) -> list[Entry]:
 def _named(note: Path) -> str:
     """Say what a folder is, as far as its note says so."""
     try:
-        body = handed.loads(note.read_text())
+        body = handed.loads(guarded.read_own(note))
         return str(body.get("name") or note.parent.name)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return "not whole"
 
 
 def _size(path: Path) -> int:
     """Give the bytes on disk, those of a hard link once."""
+    if not _is_folder(path):
+        return path.lstat().st_size
     seen: dict[tuple[int, int], int] = {}
     for folder, _, files in os.walk(path):
         for file in files:
             with contextlib.suppress(OSError):
                 info = Path(folder, file).lstat()
                 seen[info.st_dev, info.st_ino] = info.st_size
-    return sum(seen.values()) if path.is_dir() else path.lstat().st_size
+    return sum(seen.values())
+
+
+def _is_folder(path: Path) -> bool:
+    """Tell whether a path is a folder, and no link to one somewhere else."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _children(folder: Path) -> list[Path]:
@@ -273,7 +273,7 @@ def _children(folder: Path) -> list[Path]:
 
 
 def _removed(path: Path) -> bool:
-    if path.is_dir() and not path.is_symlink():
+    if _is_folder(path):
         shutil.rmtree(path, ignore_errors=True)
     else:
         with contextlib.suppress(OSError):

@@ -30,7 +30,7 @@ class Kept:
 
 
 class DamagedError(Exception):
-    """A kept result turned out damaged when it was to be used: it has been taken out."""
+    """A kept result could not be used after all: `recall` does not give it again."""
 
 
 class Workbench(Protocol):

@@ -164,13 +164,13 @@ def root(plan: Plan, workshop: Workshop, tree: BaseTree | None) -> dict[str, str
     return stepwork.root(digest, plan.site.arch, workshop.kind)
 
 
-def step_cache(plan: Plan, workshop: Workshop) -> StepCache:
+def step_cache(plan: Plan, workshop: Workshop, *, quiet: bool = False) -> StepCache:
     """Give the cache of kept steps, with the makers that the site trusts."""
     engine = plan.site.engine
     return StepCache(
         folder=Path(engine.cache) if engine.cache else workshop.cache / "steps",
         builders=engine.builders,
-        on_note=workshop.progress.note,
+        on_note=(lambda _: None) if quiet else workshop.progress.note,
     )
 
 

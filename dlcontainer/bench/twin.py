@@ -1,16 +1,12 @@
 """The native twin: the recipe's versions installed on this host, made once and kept."""
 
-import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-from dlcontainer import handed, routing
+from dlcontainer import guarded, handed, inuse, routing
 from dlcontainer.bench.lab import Lab
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import context, texts
@@ -33,7 +29,8 @@ def prepare(plan: Plan, lab: Lab) -> Path:
     folder = lab.cache / "twins" / f"{plan.recipe.name}-{plan.recipe.version}-{digest[:12]}"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     tree, note = folder / "tree", folder / "ready.json"
-    with _locked(folder, lab):
+    waiting = "another session is making this twin: waiting for it"
+    with inuse.in_turn(folder, lab.progress.note, waiting):
         if _is_ready(note, digest) and (tree / "bin/python").exists():
             lab.progress.note(f"native twin {digest[:12]}… taken from the cache")
             return tree
@@ -41,9 +38,7 @@ def prepare(plan: Plan, lab: Lab) -> Path:
         note.unlink(missing_ok=True)
         shutil.rmtree(tree, ignore_errors=True)
         _make(plan, lab, text, (folder, tree))
-        aside = folder / f".ready.{os.getpid()}"
-        aside.write_text(json.dumps({"digest": digest, "plan": plan.digest}) + "\n")
-        aside.replace(note)
+        guarded.write(note, json.dumps({"digest": digest, "plan": plan.digest}) + "\n")
     return tree
 
 
@@ -56,7 +51,7 @@ def _digest(text: str, plan: Plan) -> str:
 
 def _is_ready(note: Path, digest: str) -> bool:
     try:
-        return bool(handed.loads(note.read_text())["digest"] == digest)
+        return bool(handed.loads(guarded.read_own(note))["digest"] == digest)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -89,19 +84,3 @@ def _make(plan: Plan, lab: Lab, text: str, places: tuple[Path, Path]) -> None:
             why="\n" + "\n".join(f"    {line[:200]}" for line in last[-_LAST_LINES:]),
             next_step=f"read {log}; or give a native side of your own: --native FOLDER",
         ) from None
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, lab: Lab) -> Iterator[None]:
-    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lab.progress.note("another session is making this twin: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError:
-            lab.progress.note(f"{folder} has no locks: two sessions at once would both make it")
-        yield
-    finally:
-        os.close(lock)

@@ -129,7 +129,7 @@ def build(
         dry_run=dry_run,
     )
     target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None
-    with inuse.building(world.cache):
+    with inuse.building(world.cache, console.note):
         workshop = workshops.ready(world, settled, wanted, console)
         if dry_run:
             outcome.show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)

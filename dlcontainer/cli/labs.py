@@ -33,7 +33,10 @@ def opened(
     engine = apptainer.find(world.environ)
     tried = trial.require(world.cache, engine, world.host, runner)
     parent = beside or Path(tempfile.gettempdir())
-    with inuse.building(world.cache), workspace(parent, runner, console.note) as work:
+    with (
+        inuse.building(world.cache, console.note),
+        workspace(parent, runner, console.note) as work,
+    ):
         yield Lab(
             engine=engine,
             trial=tried,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlcontainer import handed
+from dlcontainer import guarded, handed
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
@@ -47,7 +47,7 @@ def key_of(engine: Apptainer, host: Host) -> str:
 def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:
     """Recall the remembered trial; None where there is none that still holds."""
     try:
-        data = handed.loads(_file(folder, host).read_text())
+        data = handed.loads(guarded.read_own(_file(folder, host)))
         trial = Trial(**data)
     except (OSError, ValueError, TypeError):
         return None
@@ -193,9 +193,7 @@ def _remember(folder: Path, host: Host, trial: Trial) -> None:
     path = _file(folder, host)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
-        aside.write_text(json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n")
-        aside.replace(path)
+        guarded.write(path, json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n")
     except OSError:
         # A home that can't be written costs a second trial next time, nothing else.
         return

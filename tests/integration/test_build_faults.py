@@ -43,7 +43,7 @@ def require_whole(world: World, output: Path) -> None:
         digest = hashlib.sha256(image.read_bytes()).hexdigest()
         assert recorded["image"]["sha256"] == digest
     steps = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"
-    for note in steps.glob("*/[!.]*.json"):
+    for note in steps.glob("by-*/??/*.json"):
         packed = note.with_suffix(".sqfs")
         assert (
             hashlib.sha256(packed.read_bytes()).hexdigest()

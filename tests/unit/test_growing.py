@@ -190,3 +190,16 @@ def test_a_cache_that_takes_none_costs_nothing_now() -> None:
     growing.grow(bench, TODO, Steps(said), policy)
     assert bench.calls == ["begin base", "run s1", "run s2", "run s3"]
     assert "the result of 's1' is not kept: the disk is full" in said.said
+
+
+def test_the_maker_of_the_result_that_was_taken_is_named() -> None:
+    """Whoever kept the earlier steps too: their results are not what is in the tree."""
+    bench = Bench(["k1", "k2"])
+    bench.kept["k1"] = replace(bench.kept["k1"], maker="ada")
+    done = grow(bench)
+    assert [one.kept.maker if one.kept else None for one in done] == ["me", "me", None]
+
+
+def test_a_step_that_nobody_kept_has_the_maker_of_the_result_it_is_in() -> None:
+    done = grow(Bench(["k2"]))
+    assert [one.kept.maker if one.kept else None for one in done] == ["me", "me", None]

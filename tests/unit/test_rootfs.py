@@ -166,6 +166,18 @@ def spoil(folder: Path, how: str) -> None:
         note.write_text(json.dumps({**record, "maker": record["maker"] - 1}))
     elif how == "no note":
         note.unlink()
+    elif how in ("a link", "a linked note"):
+        path = note if "note" in how else folder / "base.sqfs"
+        (folder.parent / "moved").unlink(missing_ok=True)
+        path.rename(folder.parent / "moved")
+        path.symlink_to(folder.parent / "moved")
+    elif how == "a FIFO":
+        note.unlink()
+        os.mkfifo(note)
+    elif how == "open to others":
+        (folder / "base.sqfs").chmod(0o666)
+    elif how == "a huge note":
+        note.write_text(json.dumps({**record, "more": " " * (2 << 20)}))
     else:
         note.write_text(how)
 
@@ -174,6 +186,7 @@ def spoil(folder: Path, how: str) -> None:
     "how",
     [
         *("one byte", "too old", "of the future", "another maker", "no note"),
+        *("a link", "a linked note", "a FIFO", "open to others", "a huge note"),
         *("", "[]", "null", "{}", '{"maker": 2, "sha256": 1}'),
     ],
 )

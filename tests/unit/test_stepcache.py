@@ -1,15 +1,15 @@
 """Kept steps: whole or not at all, checked, of trusted makers only, pruned by last use."""
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from dlcontainer import stepcache
+from dlcontainer import guarded
 from dlcontainer.errors import BuildError
 from dlcontainer.stepcache import StepCache
 from dlcontainer.stepwork import StepWork
+from dlcontainer.workbench import DamagedError
 
 NOTES: list[str] = []
 
@@ -25,11 +25,36 @@ def step(key: str, name: str = "work") -> StepWork:
 
 
 def keep(cache: StepCache, key: str, data: bytes = b"tree") -> None:
-    cache.keep(step(key), ({"name": "a", "version": "1"},), lambda path: _write(path, data))()
+    work = cache.folder.with_name("work")
+    work.mkdir(exist_ok=True)
+    cache.keep(step(key), ({"name": "a", "version": "1"},), work, lambda path: _write(path, data))()
+    assert list(work.iterdir()) == []
 
 
 def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
+
+
+def tree_of(cache: StepCache, key: str) -> Path:
+    """Find the packed tree of a key."""
+    (path,) = cache.folder.glob(f"by-*/??/{key}.sqfs")
+    return path
+
+
+def note_of(cache: StepCache, key: str) -> Path:
+    return tree_of(cache, key).with_suffix(".json")
+
+
+def used(cache: StepCache, key: str, work: Path) -> bytes:
+    """Use a kept result as a build does: recall, take, check; give the tree that was used."""
+    kept = cache.recall(key)
+    assert kept is not None
+    with cache.taken(kept, work / "parent.sqfs") as is_whole:
+        data = (work / "parent.sqfs").read_bytes()
+        if not is_whole():
+            raise DamagedError(key)
+    assert not os.path.lexists(work / "parent.sqfs")
+    return data
 
 
 def test_what_is_kept_comes_back(cache: StepCache, tmp_path: Path) -> None:
@@ -41,20 +66,18 @@ def test_what_is_kept_comes_back(cache: StepCache, tmp_path: Path) -> None:
         *("ab12", "work", 4),
         ({"name": "a", "version": "1"},),
     )
-    path = cache.fetch("ab12", tmp_path)
-    assert path is not None
-    assert path.read_bytes() == b"tree"
-    assert cache.is_whole("ab12", path)
+    assert kept.maker == guarded.name_of(os.getuid())
+    assert used(cache, "ab12", tmp_path) == b"tree"
     assert NOTES == []
 
 
-def test_a_maker_that_fails_leaves_nothing(cache: StepCache) -> None:
+def test_a_maker_that_fails_leaves_nothing(cache: StepCache, tmp_path: Path) -> None:
     def fail(path: Path) -> None:
         path.write_bytes(b"half")
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        cache.keep(step("ab12"), (), fail)
+        cache.keep(step("ab12"), (), tmp_path, fail)
     assert cache.recall("ab12") is None
     assert [path for path in cache.folder.rglob("*") if path.is_file()] == []
 
@@ -64,77 +87,89 @@ def test_a_damaged_entry_is_found_and_taken_out(
     cache: StepCache, tmp_path: Path, damage: bytes
 ) -> None:
     keep(cache, "ab12")
-    cache.path("ab12").write_bytes(damage)
-    path = cache.fetch("ab12", tmp_path)
-    assert path is not None
-    assert not cache.is_whole("ab12", path)
-    assert NOTES == ["the cache's entry ab12 is damaged: made anew"]
+    tree_of(cache, "ab12").write_bytes(damage)
+    with pytest.raises(DamagedError):
+        used(cache, "ab12", tmp_path)
+    me = guarded.name_of(os.getuid())
+    assert [f"the cache's entry ab12 of {me} is damaged: made anew"] == NOTES
     assert cache.recall("ab12") is None
-    assert cache.fetch("ab12", tmp_path) is None
+    assert list(cache.folder.glob("by-*/??/*")) == []
     keep(cache, "ab12")
-    assert cache.is_whole("ab12", path)
+    assert used(cache, "ab12", tmp_path) == b"tree"
 
 
-def test_nothing_appears_before_it_is_checked(cache: StepCache) -> None:
-    keeping = cache.keep(step("ab12"), (), lambda path: _write(path, b"tree"))
+def test_an_entry_that_goes_meanwhile_is_not_given_again(cache: StepCache, tmp_path: Path) -> None:
+    keep(cache, "ab12")
+    kept = cache.recall("ab12")
+    assert kept is not None
+    tree_of(cache, "ab12").unlink()
+    with pytest.raises(DamagedError), cache.taken(kept, tmp_path / "parent.sqfs"):
+        pytest.fail("there is none")
+    assert cache.recall("ab12") is None
+
+
+def test_nothing_appears_before_it_is_checked(cache: StepCache, tmp_path: Path) -> None:
+    keeping = cache.keep(step("ab12"), (), tmp_path, lambda path: _write(path, b"tree"))
     assert cache.recall("ab12") is None
     keeping()
     assert cache.recall("ab12") is not None
     assert len([path for path in cache.folder.rglob("*") if path.is_file()]) == 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"key": "ab12"}', '{"packages": 3}'])
+NOT_NOTES = [
+    *("", "{", "[]", '{"key": "ab12"}', '{"packages": 3}', "[" * 100_000, "\xff"),
+    '{"key": "cd34", "name": "x", "made": "2026", "sha256": "%s", "packages": []}' % ("0" * 64),
+    '{"key": "ab12", "name": "\\u001b]0;", "made": "2026", "sha256": "%s", "packages": []}'
+    % ("0" * 64),
+    '{"key": "ab12", "name": "x", "made": "2026", "sha256": "%s", "packages": [{"name": 1}]}'
+    % ("0" * 64),
+    " " * (2 << 20),
+]
+
+
+@pytest.mark.parametrize("text", NOT_NOTES, ids=range(len(NOT_NOTES)))
 def test_a_note_that_can_not_be_read(cache: StepCache, text: str) -> None:
     keep(cache, "ab12")
-    cache.path("ab12").with_suffix(".json").write_text(text)
+    note_of(cache, "ab12").write_text(text, encoding="latin-1")
     assert cache.recall("ab12") is None
-    assert "can't be read" in NOTES[0]
-
-
-def test_an_entry_of_another_user_is_not_used(
-    cache: StepCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(cache, "ab12")
-    # Seen by another user than the file's owner; the note may claim what it likes.
-    note = cache.path("ab12").with_suffix(".json")
-    note.write_text(json.dumps({**json.loads(note.read_text()), "maker": "me"}))
-    mine = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
-    assert cache.recall("ab12") is None
-    owner = stepcache.name_of(mine)
-    assert f"was made by {owner}: not used" in NOTES[0]
-    trusting = StepCache(folder=cache.folder, builders=(owner,), on_note=NOTES.append)
-    kept = trusting.recall("ab12")
-    assert kept is not None
-    assert kept.maker == owner
-    # What is used of it is a copy that only this user can change.
-    path = trusting.fetch("ab12", tmp_path)
-    assert path == tmp_path / cache.path("ab12").name
+    assert "is not used" in NOTES[0]
+    assert cache.entries() == []
+    keep(cache, "ab12")  # a new one takes its place
+    assert cache.recall("ab12") is not None
 
 
 def test_pruning_takes_what_was_used_longest_ago(cache: StepCache, tmp_path: Path) -> None:
     for number, key in enumerate(("aa1", "bb2", "cc3")):
         keep(cache, key, b"x" * 10)
-        os.utime(cache.path(key).with_suffix(".json"), (1000 + number, 1000 + number))
-    path = cache.fetch("aa1", tmp_path)
-    assert path is not None
-    assert cache.is_whole("aa1", path)  # used now
+        os.utime(note_of(cache, key), (1000 + number, 1000 + number))
+    assert used(cache, "aa1", tmp_path) == b"x" * 10  # used now
     gone = cache.prune(20)
     assert [kept.key for kept in gone] == ["bb2"]
-    assert {kept.key for kept in cache.entries()} == {"aa1", "cc3"}
+    assert {kept.key for kept, _ in cache.entries()} == {"aa1", "cc3"}
     assert [kept.key for kept in cache.prune(0)] == ["aa1", "cc3"]
     assert cache.entries() == []
 
 
+def test_what_is_being_used_is_not_pruned(cache: StepCache, tmp_path: Path) -> None:
+    keep(cache, "ab12")
+    kept = cache.recall("ab12")
+    assert kept is not None
+    with cache.taken(kept, tmp_path / "parent.sqfs"):
+        assert cache.prune(0) == []
+        assert (tmp_path / "parent.sqfs").read_bytes() == b"tree"
+    assert cache.prune(0) == [kept]
+
+
 def test_left_overs_of_killed_builds_go(cache: StepCache) -> None:
     keep(cache, "ab12")
-    folder = cache.path("ab12").parent
+    folder = tree_of(cache, "ab12").parent.parent
     host = os.uname().nodename
-    left = folder / f".ab99.sqfs.{host}.999999999.sqfs"
-    running = folder / f".ab98.sqfs.{host}.{os.getpid()}.sqfs"
-    elsewhere = folder / ".ab97.sqfs.other-host.999999999.sqfs"
+    left = folder / f".new-{host}-999999999-0123"
+    running = folder / f".new-{host}-{os.getpid()}-0123"
+    elsewhere = folder / ".new-other.host-999999999-0123"
     for path in (left, running, elsewhere):
-        path.write_bytes(b"half")
+        path.mkdir()
+        (path / "tree.sqfs").write_bytes(b"half")
     keep(cache, "ab34")
     assert (left.exists(), running.exists(), elsewhere.exists()) == (False, True, True)
 

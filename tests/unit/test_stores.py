@@ -1,7 +1,8 @@
 """What is kept, of every kind: listed by last use, pruned, and left while it is in use."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,8 @@ def cache(tmp_path: Path) -> Path:
     steps = StepCache(folder=folder / "steps", builders=(), on_note=NOTES.append)
     for key, seconds in (("aa1", 900), ("bb2", 100)):
         step = StepWork(name="s", number=1, total=2, script="", files=(), inputs={}, key=key)
-        steps.keep(step, (), write(10))()
-        age(steps.path(key).with_suffix(".json"), seconds)
+        steps.keep(step, (), tmp_path, write(10))()
+        age(note_of(folder, key), seconds)
     for place, note, seconds in (
         ("bases/debian", "base.json", 500),
         ("locked/0123", "lock.json", 300),
@@ -48,8 +49,22 @@ def cache(tmp_path: Path) -> Path:
     return folder
 
 
+def note_of(cache: Path, key: str) -> Path:
+    (path,) = cache.glob(f"steps/by-*/??/{key}.json")
+    return path
+
+
 def age(path: Path, seconds: int) -> None:
     os.utime(path, (1_800_000_000 - seconds,) * 2)
+
+
+@contextlib.contextmanager
+def using(steps: StepCache, key: str, work: Path) -> Iterator[None]:
+    """Use a kept step as a build does that unpacks it."""
+    kept = steps.recall(key)
+    assert kept is not None
+    with steps.taken(kept, work / "parent.sqfs"):
+        yield
 
 
 def of(cache: Path, *engines: FakeClient) -> list[Store]:
@@ -80,17 +95,17 @@ def test_what_was_used_longest_ago_goes_until_the_rest_fits(cache: Path) -> None
 
 def test_while_a_build_runs_only_kept_steps_go_that_nobody_unpacks(cache: Path) -> None:
     steps = StepCache(folder=cache / "steps", builders=(), on_note=NOTES.append)
-    with inuse.building(cache), inuse.held(steps.path("aa1")):
+    with inuse.building(cache, NOTES.append), using(steps, "aa1", cache.parent):
         gone = stores.prune(of(cache), 0, cache, NOTES.append)
     assert [one.key for one in gone] == ["bb2"]
     assert "a build is running" in NOTES[0]
-    assert steps.path("aa1").exists()
+    assert steps.recall("aa1") is not None
     assert len(stores.entries(of(cache))) == 5
 
 
 def test_a_site_s_own_limit_spares_what_is_unpacked(cache: Path) -> None:
     steps = StepCache(folder=cache / "steps", builders=(), on_note=NOTES.append)
-    with inuse.held(steps.path("aa1")):
+    with using(steps, "aa1", cache.parent):
         assert [one.key for one in steps.prune(0)] == ["bb2"]
     assert [one.key for one in steps.prune(0)] == ["aa1"]
 
@@ -128,3 +143,38 @@ def test_a_folder_that_is_not_whole_is_listed_as_such(cache: Path) -> None:
 def test_a_cache_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert stores.entries(of(tmp_path / "none")) == []
     assert stores.prune(of(tmp_path / "none"), 0, tmp_path / "none", NOTES.append) == []
+
+
+def test_what_links_lead_to_is_not_kept_here(cache: Path, tmp_path: Path) -> None:
+    """Neither counted, nor read, nor removed: only the link goes."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "much").write_bytes(b"x" * 10_000)
+    (elsewhere / "base.json").write_text('{"name": "secret"}')
+    (cache / "bases/linked").symlink_to(elsewhere)
+    (cache / "a note").symlink_to(elsewhere)
+    (cache / "locked/0123/lock.json").unlink()
+    (cache / "locked/0123/lock.json").symlink_to(elsewhere / "base.json")
+    found = {one.key: one for one in stores.entries(of(cache))}
+    assert "linked" not in found
+    assert found["a note"].size < 1000
+    assert found["0123"].name == "not whole"
+    stores.prune(of(cache), 0, cache, NOTES.append)
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["base.json", "much"]
+    assert not os.path.lexists(cache / "a note")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, " " * (2 << 20)], ids=["deep", "huge"])
+def test_a_note_that_makes_no_sense_stops_nothing(cache: Path, text: str) -> None:
+    (cache / "bases/debian/base.json").write_text(text)
+    found = {one.key: one.name for one in stores.entries(of(cache))}
+    assert found["debian"] == "not whole"
+
+
+def test_a_kept_step_of_another_user_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = os.getuid()
+    (steps,) = [store for store in of(cache) if store.kind == "steps"]
+    entries = steps.entries()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    assert [steps.remove(entry) for entry in entries] == [False, False]
+    assert len(list(cache.glob("steps/by-*/??/*.sqfs"))) == 2

@@ -1,0 +1,170 @@
+"""Files where others may write: no link is followed, and owners are asked of what is open already.
+
+A path is no identity there: between two looks another file may stand at it. So a file is opened
+once, and every question after that goes to the descriptor.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import pwd
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+# What a note may hold; a larger one is not ours, whatever it says.
+NOTE_BYTES = 1 << 20
+
+_BLOCK = 1 << 20
+_ALWAYS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
+
+
+@contextlib.contextmanager
+def folder(path: Path | str, within: int | None = None) -> Iterator[int]:
+    """Open a folder, not what a link leads to; `within` is the open folder that it is in."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _ALWAYS, dir_fd=within)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def file(path: Path | str, within: int | None = None) -> Iterator[int]:
+    """Open a regular file to read; a link, a FIFO or a device raises OSError."""
+    # O_NONBLOCK: to open a FIFO is to wait for a writer, for ever if need be.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _ALWAYS, dir_fd=within)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def names(handle: int) -> list[str]:
+    """List what is in an open folder."""
+    return sorted(os.listdir(handle))
+
+
+def content(handle: int, most: int = NOTE_BYTES) -> bytes:
+    """Read a small file from its start; raises OSError for a large one."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    read = b""
+    while len(read) <= most:
+        block = os.read(handle, most + 1 - len(read))
+        if not block:
+            return read
+        read += block
+    raise OSError(errno.EFBIG, f"larger than {most} bytes")
+
+
+def read_own(path: Path) -> str:
+    """Read a small file that this user or root wrote; raises OSError for any other."""
+    with file(path) as handle:
+        require_own(handle)
+        return content(handle).decode()
+
+
+def require_own(handle: int) -> None:
+    """Require of an open file that this user or root wrote it, and nobody else can."""
+    info = os.fstat(handle)
+    if info.st_uid not in _trusted():
+        raise PermissionError(errno.EPERM, f"it belongs to {name_of(info.st_uid)}")
+    if is_open_to_others(info):
+        raise PermissionError(errno.EPERM, "others may write in it")
+
+
+@contextlib.contextmanager
+def created(path: Path | str, within: int | None = None, mode: int = 0o600) -> Iterator[int]:
+    """Create and open a file that was not there, with this mode whatever the umask."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALWAYS, 0o600, dir_fd=within)
+    try:
+        os.fchmod(handle, mode)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def append(handle: int, data: bytes) -> None:
+    """Write all of some bytes at the end of an open file."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def write(path: Path, text: str) -> None:
+    """Write a small private file, which appears whole, by way of a name that nobody can foresee."""
+    aside = f".{path.name}.{secrets.token_hex(8)}"
+    with folder(os.path.realpath(path.parent)) as within:
+        try:
+            with created(aside, within) as handle:
+                append(handle, text.encode())
+                os.fsync(handle)
+            os.rename(aside, path.name, src_dir_fd=within, dst_dir_fd=within)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(aside, dir_fd=within)
+            raise
+
+
+def copy(source: int, target: int) -> str:
+    """Copy an open file into another; give the SHA-256 of what was written."""
+    # What grows meanwhile is not the file that was asked for, and could fill the disk.
+    left = os.fstat(source).st_size
+    os.lseek(source, 0, os.SEEK_SET)
+    digest = hashlib.sha256()
+    while left and (block := os.read(source, min(left, _BLOCK))):
+        left -= len(block)
+        digest.update(block)
+        append(target, block)
+    return digest.hexdigest()
+
+
+def sha256(handle: int) -> str:
+    """Give the SHA-256 of an open file."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    with os.fdopen(handle, "rb", closefd=False) as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def is_private(path: Path) -> bool:
+    """Tell whether this user and root alone decide what lies in a folder, under this very path.
+
+    False for a path with a link in it: give `os.path.realpath` of it, and use that.
+    """
+    closed = False
+    for place in (*reversed(path.parents), path):
+        try:
+            info = place.lstat()
+        except OSError:
+            return False
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid not in _trusted():
+            return False
+        # Who can't enter a folder can't write in those below it, whatever their modes.
+        closed = closed or not info.st_mode & _OTHERS_ENTER
+        # Where it is sticky (as /tmp is) nobody can rename what is ours; below, the next tells.
+        if info.st_mode & _OTHERS_WRITE and not (closed or info.st_mode & stat.S_ISVTX):
+            return False
+    return True
+
+
+def is_open_to_others(info: os.stat_result) -> bool:
+    """Tell whether others than a folder's owner may write in it."""
+    return bool(info.st_mode & _OTHERS_WRITE)
+
+
+def name_of(uid: int) -> str:
+    """Give a user's name; the number for one without."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _trusted() -> tuple[int, int]:
+    return 0, os.getuid()
