@@ -13,7 +13,13 @@ from dlcontainer.machine import find_program
 PROGRAMS = ("apptainer", "singularity")
 
 # Tried in this order; the first that works is remembered.
-BUILD_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "fakeroot": ("--fakeroot",)}
+BUILD_MODES: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "fakeroot": ("--fakeroot",),
+    # For who has subordinate ids and no newuidmap: one id is mapped, as for who has none. Hidden
+    # in `apptainer help`, and in it since 1.1.
+    "root-mapped": ("--fakeroot", "--ignore-subuid"),
+}
 RUN_MODES: Mapping[str, tuple[str, ...]] = {
     "plain": (),
     "userns": ("--userns",),
