@@ -74,7 +74,7 @@ ROOT = BaseMode(name="root", prefix=("unshare", "--mount"), options=("--mode=roo
 # With subordinate ids and newuidmap.
 UNSHARE = BaseMode(name="unshare", options=("--mode=unshare",), own_files=False)
 # Without either: one id is mapped, and to change owners only looks as if it worked.
-ONE_ID = BaseMode(
+ROOT_MAPPED = BaseMode(
     name="root-mapped",
     prefix=("unshare", "--map-root-user", "--mount", *fake_ids()),
     options=("--mode=root", '--aptopt=APT::Sandbox::User "root"', *_OWN_DEV),
@@ -100,7 +100,7 @@ def attempt(program: Path, host: Host, runner: Runner) -> Tried:
     """Try the ways in their order until one works."""
     env = environment(host)
     failures: dict[str, str] = {}
-    for mode in (ROOT, ONE_ID) if host.uid == 0 else (UNSHARE, ONE_ID):
+    for mode in (ROOT, ROOT_MAPPED) if host.uid == 0 else (UNSHARE, ROOT_MAPPED):
         try:
             runner(mode.trial(program), env=env, timeout=_TIMEOUT_S)
         except CommandFailedError as error:

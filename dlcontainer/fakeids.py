@@ -20,8 +20,8 @@ SECCOMP_RET_ALLOW = 0x7FFF0000
 # The call does nothing and returns this errno: 0, so the caller believes that it worked.
 SECCOMP_RET_ERRNO_0 = 0x00050000
 
-# Classic BPF: load 32 bits, return, jump if equal, jump always, and with the accumulator.
-LOAD, RETURN, IF_EQUAL, JUMP, AND = 0x20, 0x06, 0x15, 0x05, 0x54
+# Classic BPF: load 32 bits, return, jump if equal, and with the accumulator.
+LOAD, RETURN, IF_EQUAL, AND = 0x20, 0x06, 0x15, 0x54
 
 # Offsets in struct seccomp_data; all three machines are little-endian.
 NUMBER, ARCH, ARGUMENTS = 0, 4, 16
@@ -43,7 +43,7 @@ MACHINES: dict[str, tuple[int, tuple[int, ...], dict[int, int]]] = {
     ),
     "ppc64le": (
         0xC0000015,
-        (181, 95, 16, 298, 23, 46, 70, 71, 81, 164, 169),
+        (181, 95, 16, 289, 23, 46, 70, 71, 81, 164, 169),
         {14: 1, 288: 2},
     ),
 }
