@@ -68,7 +68,7 @@ def test_nothing_is_routed(folder: Path, asked: list[dict[str, Any]]) -> None:
     assert "Dir::" not in settings
     assert (routed.binds, dict(routed.environment), routed.notes) == (((folder, "/mnt"),), {}, ())
     assert routed.traces == tuple(sorted(["/home/ada", str(folder.parent)]))
-    assert sorted(path.name for path in folder.iterdir()) == ["pip.conf", "routing.sh"]
+    assert sorted(path.name for path in folder.iterdir()) == ["apt.conf", "pip.conf", "routing.sh"]
 
 
 def test_an_upstream_that_answers(folder: Path, asked: list[dict[str, Any]]) -> None:
