@@ -16,8 +16,8 @@ PROGRAMS = ("apptainer", "singularity")
 BUILD_MODES: Mapping[str, tuple[str, ...]] = {
     "plain": (),
     "fakeroot": ("--fakeroot",),
-    # For who has subordinate ids and no newuidmap: one id is mapped, as for who has none. Hidden
-    # in `apptainer help`, and in it since 1.1.
+    # For a user with subordinate ids and without newuidmap: one id is mapped, as for a user
+    # without. `apptainer help` doesn't show the option (tried with 1.4.5).
     "root-mapped": ("--fakeroot", "--ignore-subuid"),
 }
 RUN_MODES: Mapping[str, tuple[str, ...]] = {
