@@ -21,6 +21,8 @@ _TIMEOUT_S = 60.0
 _LOOK = '"$1" --version >/dev/null && folder=$(mktemp -d) && rmdir "$folder"'
 _CHOWN = 'folder=$(mktemp -d) && chown 1:1 "$folder" && rmdir "$folder"'
 
+_SAYS_NOTHING = ("E: system failed", "E: unshared command failed")
+
 _DEVICES = "null zero full random urandom tty"
 # mmdebstrap's own /dev can't be mounted there: its devpts belongs to an id that is not mapped.
 _OWN_DEV = (
@@ -104,8 +106,7 @@ def attempt(program: Path, host: Host, runner: Runner) -> Tried:
         try:
             runner(mode.trial(program), env=env, timeout=_TIMEOUT_S)
         except CommandFailedError as error:
-            lines = [line for line in error.completed.stderr.splitlines() if line.strip()]
-            failures[mode.name] = lines[-1].strip() if lines else str(error)
+            failures[mode.name] = _reason(error.completed.stderr) or str(error)
         except (CommandNotFoundError, CommandTimeoutError) as error:
             failures[mode.name] = str(error)
         else:
@@ -123,6 +124,13 @@ def require(program: Path, host: Host, runner: Runner) -> BaseMode:
             next_step="`dlcontainer doctor` names what is missing and the line to type",
         )
     return tried.mode
+
+
+def _reason(text: str) -> str:
+    """Pick the line that says why; mmdebstrap's last ones only say that."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(_SAYS_NOTHING)]
+    return (said or lines or [""])[-1]
 
 
 def _shell(script: str, program: Path) -> list[str]:

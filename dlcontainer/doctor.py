@@ -57,7 +57,7 @@ def _engine(
             detail = f"works in mode {mode}" + (f" ({because})" if because else "")
             yield Finding(name=what, state="ok", detail=detail)
         elif because:
-            yield Finding(name=what, state="bad", detail=because, mend=_mend(causes))
+            yield Finding(name=what, state="bad", detail=because, mend=_mend(what, causes))
         else:
             detail = "not tried: it needs an image that could not be built"
             yield Finding(name=what, state="bad", detail=detail, mend="first mend build, above")
@@ -70,15 +70,20 @@ def _base(host: Host, runner: Runner, causes: Sequence[Finding]) -> Iterable[Fin
     tried = basemode.attempt(program, host, runner)
     because = "; ".join(f"{name} failed: {said}" for name, said in tried.failures.items())
     if tried.mode is None:
-        yield Finding(name="base", state="bad", detail=because, mend=_mend(causes))
+        yield Finding(name="base", state="bad", detail=because, mend=_mend("base", causes))
         return
     detail = f"can be made in mode {tried.mode.name}" + (f" ({because})" if because else "")
     yield Finding(name="base", state="ok", detail=detail)
 
 
-def _mend(causes: Sequence[Finding]) -> str:
+def _mend(what: str, causes: Sequence[Finding]) -> str:
     """Name the lines that can be the cause, and no others."""
-    names = [finding.name for finding in causes if finding.state != "ok"]
+    flaws = {finding.name: finding.state for finding in causes if finding.state != "ok"}
+    if what != "run":
+        flaws.pop("/dev/fuse", None)  # only images that run are mounted
+    if flaws.get("temporary files") == "poor":
+        del flaws["temporary files"]  # slow or small, and there
+    names = list(flaws)
     if names:
         return f"see below: {', '.join(names)}"
     return "no line below explains it: show your site's support what was said here"

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -98,6 +99,21 @@ def test_doctor_names_the_cause(owner: Owner) -> None:
     [at] = [at for at, line in enumerate(lines) if line.startswith("poor  subordinate ids: ")]
     assert "but no newuidmap and no newgidmap" in lines[at]
     assert lines[at + 1].strip() == "-> an administrator types: apt-get install uidmap"
+
+
+def test_a_home_that_is_closed_to_others(engine: Apptainer) -> None:
+    """A subordinate user can't run a private mmdebstrap there, nor make a folder."""
+    with accounts.with_ids("dlc-closed") as account, accounts.world_of(account, engine) as world:
+        closed = world.folder / "closed"
+        closed.mkdir()
+        shutil.copy("/usr/bin/mmdebstrap", closed)
+        accounts.given(account, closed).chmod(0o700)
+        path = f"{closed}:{world.environ['PATH']}"
+        for changes in ({"PATH": path}, {"TMPDIR": str(closed)}):
+            said = world.having(**changes).run("doctor").stdout
+            [base] = [line for line in said.splitlines() if line.startswith("ok    base: ")]
+            assert "can be made in mode root-mapped (unshare failed: " in base
+            assert "Permission denied" in base
 
 
 @pytest.mark.long

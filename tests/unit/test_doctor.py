@@ -103,10 +103,18 @@ def test_it_points_at_causes_alone(
     healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files(monkeypatch, tmp_path, max_user_namespaces="0")
+    mount(monkeypatch, "lustre")
+    monkeypatch.setattr("os.access", lambda path, mode: path != "/dev/fuse")
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
     for name in ("build", "base"):
         assert found[name].mend == "see below: user namespaces"
     assert found["user namespaces"].state == "bad"
+    assert found["/dev/fuse"].state == found["temporary files"].state == "poor"
+    found = examine(healthy, tmp_path, VERSION, OK, OK, NO, NO, NO, OK)
+    assert found["run"].mend == "see below: user namespaces, /dev/fuse"
+    mount(monkeypatch, "ext4", "noexec")
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
+    assert found["build"].mend == "see below: user namespaces, temporary files"
 
 
 @pytest.mark.parametrize("program", ["newuidmap", "newgidmap"])

@@ -152,6 +152,19 @@ def test_a_user_who_maps_one_id(plan: Plan, tools: Host, tmp_path: Path) -> None
     assert env["TMPDIR"] == str(tmp_path / "work")
 
 
+def test_why_a_way_does_not_work(tools: Host, tmp_path: Path) -> None:
+    # As mmdebstrap 1.3.5 says it to a user whose home is closed to others.
+    said = (
+        "sh: 1: /home/ada/bin/mmdebstrap: Permission denied\n"
+        "E: system failed: 32256\n"
+        "E: unshared command failed\n"
+    )
+    runner = RecordingRunner([completed("mmdebstrap", code=25, stderr=said), completed("ok")])
+    tried = basemode.attempt(Path("/home/ada/bin/mmdebstrap"), tools, runner)
+    assert tried.mode == basemode.ROOT_MAPPED
+    assert tried.failures == {"unshare": "sh: 1: /home/ada/bin/mmdebstrap: Permission denied"}
+
+
 def test_where_no_way_works(plan: Plan, tools: Host, tmp_path: Path) -> None:
     late = CommandTimeoutError(completed("x"), 60)
     no = completed("mmdebstrap", code=1, stderr="E: this\nE: that\n\n")
