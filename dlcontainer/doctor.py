@@ -60,7 +60,7 @@ def _engine(
             yield Finding(name=what, state="bad", detail=because, mend=_mend(what, causes))
         else:
             detail = "not tried: it needs an image that could not be built"
-            yield Finding(name=what, state="bad", detail=detail, mend="first mend build, above")
+            yield Finding(name=what, state="bad", detail=detail, mend="see build, above")
 
 
 def _base(host: Host, runner: Runner, causes: Sequence[Finding]) -> Iterable[Finding]:

@@ -94,7 +94,8 @@ class Workshop:
 
         Where one id is mapped, the engine itself works with the program fakeroot, if there is one.
         """
-        if machine.maps_one_id(self.host) and not find_program("fakeroot", self.host.environ):
+        one_id = self.mode == "root-mapped" or machine.maps_one_id(self.host)
+        if one_id and not find_program("fakeroot", self.host.environ):
             return basemode.fake_ids()
         return ()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import programs, setup_engine
+from tools import aptget, programs, setup_engine
 from tools.programs import PROGRAMS, WRAPPERS
 
 
@@ -83,7 +83,7 @@ def test_a_program_of_the_systems_is_not_unpacked_too(
 ) -> None:
     asked: list[set[str]] = []
     monkeypatch.setattr(setup_engine, "root_argv", lambda: None)
-    monkeypatch.setattr(setup_engine.aptget, "available", lambda: True)
+    monkeypatch.setattr(aptget, "available", lambda: True)
     monkeypatch.setattr(
         programs,
         "install_private",
