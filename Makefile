@@ -26,6 +26,7 @@ demo: setup ## PyTorch for this machine: build, validate, publish, load, compare
 	export $(WITH_BIN) && \
 	image=demo/pytorch-2.13.0-local.sif && \
 	$(BIN)/dlcontainer doctor && \
+	$(BIN)/dlcontainer plan pytorch --site local | sed -n "/^note: /p" && \
 	$(BIN)/dlcontainer build pytorch --site local -o demo && \
 	$(BIN)/dlcontainer validate $$image --site local && \
 	rm -rf demo/software && \

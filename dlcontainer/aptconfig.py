@@ -30,20 +30,24 @@ LISTS = "apt-lists"
 _WITH_LISTS = "apt-with-lists.conf"
 # What a step's script says. Where a daemon runs it, the folder's owner is not the step's root, and
 # could not remove what apt leaves there: apt's lists then lie where they always do.
+DEFAULT_SETTING = (f"export APT_CONFIG={ROUTING_FOLDER}/{FILE}",)
 SETTING = (
-    f"export APT_CONFIG={ROUTING_FOLDER}/{FILE}",
+    *DEFAULT_SETTING,
     f"[ ! -O {ROUTING_FOLDER}/{LISTS} ] || export APT_CONFIG={ROUTING_FOLDER}/{_WITH_LISTS}",
 )
 
-# How apt works inside a build.
-_INSIDE = (
-    aptsyntax.setting("Dir::Etc::SourceList", f"{ROUTING_FOLDER}/sources.list"),
-    aptsyntax.setting("Dir::Etc::SourceParts", "/dev/null"),
+# How apt works inside a build, wherever its packages come from.
+_ALWAYS = (
     # Not every build can change to the user _apt; the image appears whole or not at all, so
     # dpkg need not sync every file.
     aptsyntax.setting("APT::Sandbox::User", "root"),
     'DPkg::Options:: "--force-unsafe-io";',
     aptsyntax.setting("Acquire::Languages", "none"),
+)
+_INSIDE = (
+    aptsyntax.setting("Dir::Etc::SourceList", f"{ROUTING_FOLDER}/sources.list"),
+    aptsyntax.setting("Dir::Etc::SourceParts", "/dev/null"),
+    *_ALWAYS,
 )
 
 
@@ -76,10 +80,11 @@ def read(
     get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
     if not (get and config and base.distribution == host.distribution):
         return (), ()
-    # apt itself reads its two formats of sources; it needs no list on disk for that.
+    # apt itself reads its two formats of sources. Without release info it needs no list on disk: a
+    # fresh machine has none, and an ordinary user can't fetch any.
     form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
     try:
-        listed = runner([str(get), "indextargets", "--format", form]).stdout
+        listed = runner([str(get), "indextargets", "--no-release-info", "--format", form]).stdout
         dump = runner([str(config), "dump", "Acquire"]).stdout
     except CommandFailedError:
         return (), ()
@@ -172,6 +177,11 @@ def write(
     (folder / FILE).write_text("\n".join(config) + "\n")
     config.append(aptsyntax.setting("Dir::State::Lists", f"{ROUTING_FOLDER}/{LISTS}"))
     (folder / _WITH_LISTS).write_text("\n".join(config) + "\n")
+
+
+def write_default(folder: Path) -> None:
+    """Write apt's configuration for a build whose packages come from the image's own sources."""
+    (folder / FILE).write_text("\n".join(_ALWAYS) + "\n")
 
 
 def take_lists(source: Path, folder: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import lockedbase
+from dlcontainer import basemode, lockedbase
 from dlcontainer.errors import BuildError
 from dlcontainer.fields import DEBIAN_ARCH, Arch
 from dlcontainer.machine import Host, find_program
@@ -55,12 +55,8 @@ class BaseMaker:
     on_wait: Callable[[str], None]
 
 
-def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) -> list[str]:
-    """Give the command that makes a root tree through the host's mirrors.
-
-    The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
-    mirrors are in use.
-    """
+def mmdebstrap(host: Host) -> Path:
+    """Find mmdebstrap; raises BuildError that says how to get it."""
     program = find_program("mmdebstrap", host.environ)
     if program is None:
         raise BuildError(
@@ -69,7 +65,16 @@ def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) 
             next_step="type `make setup` in dlcontainer's checkout, or: "
             "sudo apt-get install mmdebstrap",
         )
-    argv = [str(program), "--variant=minbase", "--format=tar"]
+    return program
+
+
+def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) -> list[str]:
+    """Give the command that makes a root tree through the host's mirrors.
+
+    The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
+    mirrors are in use.
+    """
+    argv = [str(mmdebstrap(host)), "--variant=minbase", "--format=tar"]
     argv.append(f"--architectures={DEBIAN_ARCH[wanted.arch]}")
     if wanted.arch != host.arch:
         # Looked at before, without the further program that mmdebstrap wants for it.
@@ -156,21 +161,10 @@ def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
 
 
-def run(
-    maker: BaseMaker, argv: list[str], more: Mapping[str, str], places: tuple[Path, Path]
-) -> None:
+def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -> None:
     """Run a command of the two in a bare environment; raises BuildError with its last lines."""
-    work, log = places
-    env = {
-        name: value
-        for name, value in maker.host.environ.items()
-        if name in {"PATH", "HOME", "USER", "LANG", "TMPDIR", "PERL5LIB"}
-    }
     # Files of the archive's packages keep their times; those made now get this one.
-    env |= {"SOURCE_DATE_EPOCH": _EPOCH, **more}
-    if maker.host.uid == 0:
-        # Others' mmdebstrap works as a subordinate user, who can't enter a private folder.
-        env["TMPDIR"] = str(work)
+    env = {**basemode.environment(maker.host), "SOURCE_DATE_EPOCH": _EPOCH, **more}
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:

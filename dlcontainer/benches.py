@@ -121,6 +121,7 @@ def _sandbox(
             engine=workshop.engine,
             mode=workshop.mode,
             step_mode=workshop.step_mode,
+            step_prefix=workshop.step_prefix,
             version=workshop.trial.version.rpartition(" ")[2],
             environ={**workshop.host.environ, **proxies, **pull},
             runner=workshop.runner,

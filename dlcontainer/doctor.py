@@ -2,10 +2,10 @@
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dlcontainer import emulation, machine, ocidoctor
+from dlcontainer import basemode, emulation, machine, ocidoctor
 from dlcontainer.engines import apptainer, trial
 from dlcontainer.errors import EngineError
 from dlcontainer.fields import ARCHES
@@ -25,8 +25,9 @@ _SMALL_MEMORY_MB = 4000
 
 def examine(host: Host, runner: Runner, cache: Path) -> list[Finding]:
     """Look at all that building and running needs; the engine is really tried."""
-    findings = [_host(host), *_engine(host, runner, cache), *_helpers(host)]
-    findings += [_namespaces(host), _subordinate_ids(host), _fuse(host), *_space(host)]
+    causes = [_namespaces(host), _subordinate_ids(host), _fuse(host), *_space(host)]
+    findings = [_host(host), *_engine(host, runner, cache, causes), *_helpers(host)]
+    findings += [*_base(host, runner, causes), *causes]
     findings += [_memory(), _way_out(host), _emulation(host), *ocidoctor.examine(host)]
     return findings
 
@@ -38,7 +39,9 @@ def _host(host: Host) -> Finding:
     )
 
 
-def _engine(host: Host, runner: Runner, cache: Path) -> Iterable[Finding]:
+def _engine(
+    host: Host, runner: Runner, cache: Path, causes: Sequence[Finding]
+) -> Iterable[Finding]:
     try:
         engine = apptainer.find(host.environ)
         found = trial.perform(cache, engine, host, runner)
@@ -53,13 +56,37 @@ def _engine(host: Host, runner: Runner, cache: Path) -> Iterable[Finding]:
         if mode is not None:
             detail = f"works in mode {mode}" + (f" ({because})" if because else "")
             yield Finding(name=what, state="ok", detail=detail)
+        elif because:
+            yield Finding(name=what, state="bad", detail=because, mend=_mend(what, causes))
         else:
-            yield Finding(
-                name=what,
-                state="bad",
-                detail=because or "not tried: it needs an image that could not be built",
-                mend="see the lines below marked bad or poor",
-            )
+            detail = "not tried: it needs an image that could not be built"
+            yield Finding(name=what, state="bad", detail=detail, mend="see build, above")
+
+
+def _base(host: Host, runner: Runner, causes: Sequence[Finding]) -> Iterable[Finding]:
+    program = find_program("mmdebstrap", host.environ)
+    if program is None:
+        return
+    tried = basemode.attempt(program, host, runner)
+    because = "; ".join(f"{name} failed: {said}" for name, said in tried.failures.items())
+    if tried.mode is None:
+        yield Finding(name="base", state="bad", detail=because, mend=_mend("base", causes))
+        return
+    detail = f"can be made in mode {tried.mode.name}" + (f" ({because})" if because else "")
+    yield Finding(name="base", state="ok", detail=detail)
+
+
+def _mend(what: str, causes: Sequence[Finding]) -> str:
+    """Name the lines that can be the cause, and no others."""
+    flaws = {finding.name: finding.state for finding in causes if finding.state != "ok"}
+    if what != "run":
+        flaws.pop("/dev/fuse", None)  # only images that run are mounted
+    if flaws.get("temporary files") == "poor":
+        del flaws["temporary files"]  # slow or small, and there
+    names = list(flaws)
+    if names:
+        return f"see below: {', '.join(names)}"
+    return "no line below explains it: show your site's support what was said here"
 
 
 def _helpers(host: Host) -> Iterable[Finding]:
@@ -105,16 +132,22 @@ def _namespaces(host: Host) -> Finding:
 
 
 def _subordinate_ids(host: Host) -> Finding:
-    missing = machine.without_subordinate_ids(host)
-    if not missing:
+    # What is lost without them: docs/building.md.
+    lost = "builds map one user, and all files of an image belong to root"
+    missing, programs = machine.without_subordinate_ids(host), machine.without_id_maps(host)
+    if missing:
+        why = f"{host.user} has no line in {' and '.join(missing)}"
+        mend = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
+    elif programs:
+        why = f"lines for {host.user}, but no {' and no '.join(programs)}"
+        mend = "apt-get install uidmap"
+    else:
         return Finding(name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid")
-    line = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
     return Finding(
         name="subordinate ids",
         state="poor",
-        detail=f"{host.user} has no line in {' and '.join(missing)}: packages that change owners "
-        "may fail to install, and mmdebstrap needs them unless root runs it",
-        mend=f"an administrator types: {line}",
+        detail=f"{why}: {lost}",
+        mend=f"an administrator types: {mend}",
     )
 
 

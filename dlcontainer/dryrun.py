@@ -33,6 +33,6 @@ def planned_commands(
     for step in stepwork.work(plan, work / "context", {}):
         argv = ("/bin/sh", f"{step.name}.sh")
         spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.step_mode, binds=routed.binds)
-        commands.append(engine.step_argv(spec))
+        commands.append([*workshop.step_prefix, *engine.step_argv(spec)])
     commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,8 @@ class Host:
     user: str
     home: Path
     environ: Mapping[str, str]
+    # Debian's list of what is installed; None on a host of another family
+    dpkg_status: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +67,7 @@ class Mount:
 def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
     """Read this machine's facts; `root` is another tree in tests."""
     release = _os_release(root)
+    status = root / "var/lib/dpkg/status"
     return Host(
         arch=platform.machine(),
         distribution=release.get("ID"),
@@ -78,12 +81,37 @@ def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
         user=_user_name(),
         home=Path(environ.get("HOME") or "/"),
         environ=environ,
+        dpkg_status=status if status.is_file() else None,
     )
+
+
+def missing_packages(names: Iterable[str], host: Host) -> list[str]:
+    """Name the packages that a host of Debian's family has not installed, as dpkg-query tells."""
+    if host.dpkg_status is None:
+        return []
+    installed = set()
+    for stanza in host.dpkg_status.read_text(errors="replace").split("\n\n"):
+        # The one line of both that dpkg-query prints; the rest of a stanza is long.
+        fields = dict(re.findall(r"^(Package|Status): *(.*?) *$", stanza, re.MULTILINE))
+        if fields.get("Status", "").endswith(" ok installed"):
+            installed.add(fields.get("Package"))
+    return sorted(set(names) - installed)
 
 
 def without_subordinate_ids(host: Host) -> list[str]:
     """Name the files of /etc/subuid and /etc/subgid that give this user no ids."""
     return [name for name in ("/etc/subuid", "/etc/subgid") if not _has_range(name, host)]
+
+
+def without_id_maps(host: Host) -> list[str]:
+    """Name the programs that are missing of those that map a user's subordinate ids."""
+    names = ("newuidmap", "newgidmap")
+    return [name for name in names if find_program(name, host.environ) is None]
+
+
+def maps_one_id(host: Host) -> bool:
+    """Tell whether a user namespace of this user's can hold one id alone, and no range."""
+    return host.uid != 0 and bool(without_subordinate_ids(host) or without_id_maps(host))
 
 
 def _has_range(name: str, host: Host) -> bool:

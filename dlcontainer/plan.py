@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import contradictions, document, layering
+from dlcontainer import contradictions, document, layering, machine
 from dlcontainer.document import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.trial import Trial
 from dlcontainer.errors import ConfigError
@@ -184,6 +184,11 @@ def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:
     if (base.distribution, base.release) != (host.distribution, host.release):
         there = f"{host.distribution} {host.release}"
         return f"the base is {base.distribution} {base.release}, this host is {there}"
+    missing = machine.missing_packages(recipe.native_packages, host)
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        said = f"{', '.join(missing)} {verb} missing on this host"
+        return f"{said} (an administrator types: apt-get install {' '.join(missing)})"
     return None
 
 

@@ -217,6 +217,13 @@ class Recipe(Strict):
     exposes: tuple[Command, ...] = Field(min_length=1)
     verify: Verify
 
+    @property
+    def native_packages(self) -> list[str]:
+        """OS packages that the native twin needs, without versions."""
+        names = [name for step in self.steps for name in step.os_packages]
+        names += [name for step in self.steps if step.native for name in step.build_packages]
+        return sorted({name.split("=")[0].split(":")[0] for name in names})
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [step.name for step in self.steps]

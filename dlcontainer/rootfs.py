@@ -7,7 +7,16 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import aptconfig, basemaker, emulation, guarded, handed, inuse, lockedbase
+from dlcontainer import (
+    aptconfig,
+    basemaker,
+    basemode,
+    emulation,
+    guarded,
+    handed,
+    inuse,
+    lockedbase,
+)
 from dlcontainer.basemaker import BaseMaker, RootTree
 from dlcontainer.bundle import Bundle
 from dlcontainer.errors import BuildError
@@ -104,13 +113,14 @@ def _make(
     bundle = routed.bundle if wanted.locked else None
     if bundle is not None:
         lockedbase.stage(bundle, work, maker.runner)
-    env = emulation.environment(wanted.arch) if wanted.arch != maker.host.arch else {}
-    argv = basemaker.mmdebstrap_argv(wanted, routed, maker.host, tar)
-    if maker.host.uid == 0:
-        # Root's mmdebstrap mounts /proc and the like: they end with it, however it ends.
-        argv = ["unshare", "--mount", *argv]
+    env = dict(emulation.environment(wanted.arch)) if wanted.arch != maker.host.arch else {}
+    mode = basemode.require(basemaker.mmdebstrap(maker.host), maker.host, maker.runner)
+    argv = mode.around(basemaker.mmdebstrap_argv(wanted, routed, maker.host, tar))
+    if mode.own_files:
+        # A subordinate user could not enter a private folder; all others leave nothing elsewhere.
+        env = {**env, "TMPDIR": str(work)}
     basemaker.stage(wanted, routed, work)
-    basemaker.run(maker, argv, {**env, **routed.environment}, (work, log))
+    basemaker.run(maker, argv, {**env, **routed.environment}, log)
     basemaker.unstage(work)
     aptconfig.take_lists(work / "lists", routed.folder)
     if bundle is not None:
@@ -119,7 +129,7 @@ def _make(
     basemaker.without_devices(tar, clean)
     tar.unlink()
     squash = work / BASE_FILE
-    basemaker.run(maker, basemaker.squash_argv(maker.host, clean, squash), {}, (work, log))
+    basemaker.run(maker, basemaker.squash_argv(maker.host, clean, squash), {}, log)
     clean.unlink()
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     sha256 = _keep(squash, folder, made)

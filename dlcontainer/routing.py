@@ -96,6 +96,9 @@ def prepare(
     if sources:
         lines += aptconfig.SETTING
         aptconfig.write(folder, sources, settings, has_ca=ca is not None)
+    else:
+        lines += aptconfig.DEFAULT_SETTING
+        aptconfig.write_default(folder)
     pip = pip_of(routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")

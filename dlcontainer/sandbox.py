@@ -58,6 +58,8 @@ class Tools:
     engine: Apptainer
     mode: str
     step_mode: str
+    # goes before a step's command
+    step_prefix: tuple[str, ...]
     version: str
     environ: Mapping[str, str]
     runner: Runner
@@ -189,7 +191,7 @@ class Sandbox:
             mode=self.tools.step_mode,
             binds=tuple(self._binds),
         )
-        return self.tools.engine.step_argv(spec)
+        return [*self.tools.step_prefix, *self.tools.engine.step_argv(spec)]
 
     @property
     def _dated(self) -> Mapping[str, str]:

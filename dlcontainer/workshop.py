@@ -5,7 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import describing, growing, pinning, rootfs, routing, shortcuts, stepwork
+from dlcontainer import (
+    basemode,
+    describing,
+    growing,
+    machine,
+    pinning,
+    rootfs,
+    routing,
+    shortcuts,
+    stepwork,
+)
 from dlcontainer.basemaker import BaseMaker
 from dlcontainer.beside import Task
 from dlcontainer.bundle import Bundle
@@ -15,7 +25,7 @@ from dlcontainer.engines.oci import OciClient
 from dlcontainer.engines.trial import Trial
 from dlcontainer.formats import texts
 from dlcontainer.growing import Done
-from dlcontainer.machine import Host
+from dlcontainer.machine import Host, find_program
 from dlcontainer.ociroutes import Route
 from dlcontainer.opened import Trace
 from dlcontainer.plan import Plan
@@ -76,7 +86,18 @@ class Workshop:
     @property
     def step_mode(self) -> str:
         """The engine's mode for steps: only builds make an ordinary user root unasked."""
-        return self.mode if self.host.uid == 0 else "fakeroot"
+        return "fakeroot" if self.host.uid != 0 and self.mode == "plain" else self.mode
+
+    @property
+    def step_prefix(self) -> tuple[str, ...]:
+        """What goes before a step's command: owners can be changed, or seem to be.
+
+        Where one id is mapped, the engine itself works with the program fakeroot, if there is one.
+        """
+        one_id = self.mode == "root-mapped" or machine.maps_one_id(self.host)
+        if one_id and not find_program("fakeroot", self.host.environ):
+            return basemode.fake_ids()
+        return ()
 
     @property
     def pins(self) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from dlcontainer.bench.lab import Lab
 from dlcontainer.bench.records import Series
 from dlcontainer.bench.subject import Subject
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.machine import Host
 from dlcontainer.resources import probe_files
 from dlcontainer.shell import Completed
 from tests.fakes import completed
@@ -86,6 +87,7 @@ class Bench:
 
     folder: Path
     modules: tuple[str, ...] = ("torch",)
+    host: Host = HOST
 
     def run(self, runner: ProbeRunner, **changes: Any) -> Path:
         recipe = folder_of(Path(tempfile.mkdtemp(dir=self.folder)))
@@ -125,7 +127,7 @@ class Bench:
         lab = Lab(
             engine=Apptainer(program=Path("/bin/apptainer")),
             trial=TRIAL,
-            host=HOST,
+            host=self.host,
             runner=runner,
             cache=self.folder / "cache",
             templates=(),

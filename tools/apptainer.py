@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.aptget import PrivateApt, private_apt
 from tools.aptsources import archive_of, read_sources, suite_of
 from tools.console import SetupError, note, say
-from tools.packages import describe, unpack, with_libraries
+from tools.packages import describe, is_elf, unpack, with_libraries
 from tools.processes import run
 from tools.programs import SYSTEM_FOLDERS
 from tools.trees import home_without_space, publish
@@ -120,8 +120,8 @@ def _patch(tree: Path, apt: PrivateApt) -> None:
     folders = sorted({library.parent for library in tree.glob("usr/lib/*/lib*.so*")})
     path = ":".join(map(str, folders))
     patchelf = _patchelf(apt, loader, folders)
-    programs = [file for file in tree.glob("usr/bin/*") if _is_elf(file)]
-    programs += [file for file in tree.glob("usr/lib*/**/apptainer/bin/*") if _is_elf(file)]
+    programs = [file for file in tree.glob("usr/bin/*") if is_elf(file)]
+    programs += [file for file in tree.glob("usr/lib*/**/apptainer/bin/*") if is_elf(file)]
     for program in programs:
         # RPATH, not RUNPATH: the libraries' own libraries must come from the tree as well.
         run([*patchelf, "--set-interpreter", str(loader), str(program)])
@@ -181,10 +181,3 @@ def _loader(tree: Path) -> Path:
             if not file.is_symlink():
                 return file
     raise SetupError(f"no dynamic loader in {tree}", why="the libc6 package is laid out anew?")
-
-
-def _is_elf(file: Path) -> bool:
-    if file.is_symlink() or not file.is_file():
-        return False
-    with file.open("rb") as handle:
-        return handle.read(4) == b"\x7fELF"

@@ -36,6 +36,14 @@ def unpack(debs: Iterable[Path], tree: Path) -> None:
         run(["dpkg-deb", "-x", str(deb), str(tree)])
 
 
+def is_elf(file: Path) -> bool:
+    """Tell whether a file is a program or library, and no link and no script."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    with file.open("rb") as handle:
+        return handle.read(4) == b"\x7fELF"
+
+
 def depends(deb: Path) -> list[str]:
     """Return the names a package depends on, the first of each set of alternatives."""
     clauses = f"{_field(deb, 'Pre-Depends')},{_field(deb, 'Depends')}".split(",")

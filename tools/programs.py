@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import aptget
-from tools.aptget import private_apt
+from tools.aptget import PrivateApt, private_apt
 from tools.console import SetupError, note, say
-from tools.packages import unpack
+from tools.packages import is_elf, unpack
+from tools.processes import run
 from tools.trees import publish, write_wrapper
 
 NAME = "programs"
 WRAPPERS = "wrappers"  # the folder in it that goes on PATH
+# In a tree of today's making: trees of another layout are made again.
+_LAYOUT, _LAYOUT_TEXT = "layout", "2\n"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
 _CA_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -41,18 +44,6 @@ PROGRAMS = (
     Program(command="fuse2fs", package="fuse2fs", purpose="mounts ext3 overlays"),
     Program(command="fuse-overlayfs", package="fuse-overlayfs", purpose="mounts writable layers"),
     Program(
-        command="fakeroot",
-        package="fakeroot",
-        purpose="builds without a range of IDs",
-        installed_only="it looks for its library in /usr",
-    ),
-    Program(
-        command="fakechroot",
-        package="fakechroot",
-        purpose="makes the base without a range of IDs",
-        installed_only="it looks for its library in /usr",
-    ),
-    Program(
         command="newuidmap",
         package="uidmap",
         purpose="maps a range of user IDs",
@@ -74,6 +65,16 @@ def search_path(*first: Path, hide: Path | None = None) -> str:
 def missing(path: str) -> list[Program]:
     """Return the programs that are not on `path`."""
     return [program for program in PROGRAMS if not shutil.which(program.command, path=path)]
+
+
+def in_prefix(prefix: Path) -> list[Program]:
+    """Return the programs that are unpacked below `prefix`, as today's set-up does it."""
+    tree = prefix / NAME
+    try:
+        current = (tree / _LAYOUT).read_text(encoding="utf-8") == _LAYOUT_TEXT
+    except OSError:
+        return []
+    return [each for each in PROGRAMS if current and (tree / WRAPPERS / each.command).exists()]
 
 
 def has_ca_bundle() -> bool:
@@ -116,33 +117,52 @@ def install_private(prefix: Path, programs: Sequence[Program]) -> Path:
                 next_step=f"an administrator types: apt-get install {' '.join(packages)}",
             )
         debs = apt.download(sorted({*packages, *simulation.installs}))
+        patchelf = _patchelf(apt)
 
         def build(tree: Path) -> None:
             unpack(debs, tree)
             (tree / WRAPPERS).mkdir()
             for program in usable:
-                _wrap(tree, program)
+                _expose(tree, program, patchelf)
+            (tree / _LAYOUT).write_text(_LAYOUT_TEXT, encoding="utf-8")
 
         return publish(prefix, NAME, build)
 
 
-def _wrap(tree: Path, program: Program) -> None:
-    """Write the wrapper of a command, with which it finds its libraries and modules in the tree."""
-    libraries = sorted({file.parent for file in tree.glob("usr/lib/*/*.so*")})
-    libraries += sorted({file.parent for file in tree.glob("lib/*/*.so*")})
-    perl = [*tree.glob("usr/share/perl*"), *tree.glob("usr/share/perl/*")]
-    perl += [*tree.glob("usr/lib/*/perl/*"), *tree.glob("usr/lib/*/perl*/*")]
-    found = shutil.which(
-        program.command,
-        path=":".join(str(tree / name) for name in ("usr/bin", "usr/sbin", "bin", "sbin")),
-    )
+def _patchelf(apt: PrivateApt) -> str:
+    """Return patchelf: the host's, or one unpacked into apt's temporary folder."""
+    found = shutil.which("patchelf", path=search_path())
+    if found:
+        return found
+    unpack(apt.download(["patchelf"]), apt.folder / "patchelf")
+    return str(apt.folder / "patchelf/usr/bin/patchelf")
+
+
+def _expose(tree: Path, program: Program, patchelf: str) -> None:
+    """Put a command into the wrappers' folder: it finds its libraries and modules in the tree."""
+    path = os.pathsep.join(str(tree / name) for name in ("usr/bin", "usr/sbin", "bin", "sbin"))
+    found = shutil.which(program.command, path=path)
     if found is None:
         raise SetupError(f"package {program.package} has no {program.command}")
+    wrapper = tree / WRAPPERS / program.command
+    if is_elf(Path(found)):
+        # No script: Apptainer lists unsquashfs's libraries and binds them where it runs it.
+        _patch(Path(found), tree, patchelf)
+        wrapper.symlink_to(os.path.relpath(found, wrapper.parent))
+        return
+    perl = [*tree.glob("usr/share/perl*"), *tree.glob("usr/share/perl/*")]
+    perl += [*tree.glob("usr/lib/*/perl/*"), *tree.glob("usr/lib/*/perl*/*")]
+    # Last: what the host has is the host's own, and the tree has what it calls besides.
     write_wrapper(
-        tree / WRAPPERS / program.command,
-        [found],
-        prepend={
-            "LD_LIBRARY_PATH": libraries,
-            "PERL5LIB": perl if program.command == "mmdebstrap" else [],
-        },
+        wrapper, [found], prepend={"PERL5LIB": perl}, append={"PATH": path.split(os.pathsep)}
     )
+
+
+def _patch(program: Path, tree: Path, patchelf: str) -> None:
+    """Let a program find the libraries in the tree, and theirs."""
+    folders = {file.parent for file in tree.glob("usr/lib/*/*.so*")}
+    folders |= {file.parent for file in tree.glob("lib/*/*.so*")}
+    if folders:
+        rpath = os.pathsep.join(map(str, sorted(folders)))
+        # RPATH, not RUNPATH: it holds for the libraries' own libraries too.
+        run([patchelf, "--force-rpath", "--set-rpath", rpath, str(program)])

@@ -21,12 +21,12 @@ from tools.subids import ensure_ranges
 from tools.trees import check_prefix, link_into, locked
 
 
-def ensure_programs(prefix: Path, *, only_prefix: bool) -> None:
+def ensure_programs(prefix: Path, hidden: Path, *, only_prefix: bool) -> None:
     """Have every helper program on PATH or in the prefix."""
-    private = prefix / programs.NAME / programs.WRAPPERS
-    lacking = programs.missing(str(private) if only_prefix else programs.search_path(private))
+    absent = programs.missing("" if only_prefix else programs.search_path(hide=hidden))
     if only_prefix:
-        lacking = [program for program in lacking if not program.installed_only]
+        absent = [program for program in absent if not program.installed_only]
+    lacking = [program for program in absent if program not in programs.in_prefix(prefix)]
     if not lacking:
         where = "private prefix" if only_prefix else "PATH"
         say(f"found: all helper programs ({where})")
@@ -46,11 +46,9 @@ def ensure_programs(prefix: Path, *, only_prefix: bool) -> None:
             note(f"{error}\n        Unpacking them privately instead")
         else:
             return
-    # One tree, replaced whole: what it already has must be in the new one as well.
-    kept = [program for program in programs.PROGRAMS if (private / program.command).exists()]
-    wanted = [program for program in programs.PROGRAMS if program in {*lacking, *kept}]
     if any(not program.installed_only for program in lacking):
-        programs.install_private(prefix, wanted)
+        # One tree, replaced whole: what it already has must be in the new one as well.
+        programs.install_private(prefix, absent)
     else:
         programs.explain_installed_only(lacking)
 
@@ -115,11 +113,25 @@ def check_fuse() -> None:
         )
 
 
-def link_programs(bin_folder: Path, engine: Path, prefix: Path) -> None:
-    """Put links to what is private into `bin_folder`."""
+def link_programs(bin_folder: Path, engine: Path, prefix: Path, *, only_prefix: bool) -> None:
+    """Put links to what is private into `bin_folder`, and remove those that are not wanted now.
+
+    What the system has is the system's: whoever installed it later wants it used.
+    """
     names = {"apptainer": engine} if engine.is_relative_to(prefix) else {}
     private = prefix / programs.NAME / programs.WRAPPERS
-    names |= {path.name: path for path in sorted(private.glob("*"))}
+    absent = programs.missing("" if only_prefix else programs.search_path(hide=bin_folder))
+    names |= {
+        program.command: private / program.command
+        for program in programs.in_prefix(prefix)
+        if program in absent
+    }
+    known = {"apptainer", *(program.command for program in programs.PROGRAMS)}
+    for name in sorted(known - names.keys()):
+        link = bin_folder / name
+        if link.is_symlink() and link.readlink().is_relative_to(prefix):
+            link.unlink()
+            say(f"no longer private: {name}")
     new = [name for name, target in names.items() if link_into(bin_folder, name, target)]
     if new:
         say(f"linked in {bin_folder}: {', '.join(new)}")
@@ -146,9 +158,9 @@ def main() -> int:
                 next_step="make it, or run tools/setup_venv.py first (`make setup` does both)",
             )
         with locked(prefix):
-            ensure_programs(prefix, only_prefix=only_prefix)
+            ensure_programs(prefix, bin_folder, only_prefix=only_prefix)
             engine = ensure_apptainer(prefix, bin_folder, only_prefix=only_prefix)
-            link_programs(bin_folder, engine, prefix)
+            link_programs(bin_folder, engine, prefix, only_prefix=only_prefix)
         ensure_ranges()
         check_fuse()
     except SetupError as error:

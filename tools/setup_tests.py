@@ -31,6 +31,8 @@ WANTED = {
     "runc": "runc",
     # The same engines without root.
     "newuidmap": "uidmap",
+    # Apptainer works with it, where it is there, for users without subordinate ids.
+    "fakeroot": "fakeroot",
     "rootlesskit": "rootlesskit",
     "slirp4netns": "slirp4netns",
     "fusermount3": "fuse3",

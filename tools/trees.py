@@ -111,14 +111,22 @@ def link_into(folder: Path, name: str, target: Path) -> bool:
 
 
 def write_wrapper(
-    path: Path, argv: Sequence[str], *, prepend: Mapping[str, Sequence[Path]]
+    path: Path,
+    argv: Sequence[str],
+    *,
+    prepend: Mapping[str, Sequence[Path | str]],
+    append: Mapping[str, Sequence[Path | str]],
 ) -> None:
-    """Write a shell script that runs `argv` with folders put before those in path variables."""
+    """Write a shell script that runs `argv` with folders before or after those in variables."""
     lines = ["#!/bin/sh"]
     for name, folders in prepend.items():
         if folders:
             value = shlex.quote(":".join(map(str, folders)))
             lines.append(f'{name}={value}"${{{name}:+:${name}}}"; export {name}')
+    for name, folders in append.items():
+        if folders:
+            value = shlex.quote(":".join(map(str, folders)))
+            lines.append(f'{name}="${{{name}:+${name}:}}"{value}; export {name}')
     lines.append(f'exec {shlex.join(argv)} "$@"')
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     path.chmod(0o755)

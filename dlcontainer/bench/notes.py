@@ -14,7 +14,8 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     declared, control = analysis.series.session.declared, analysis.control
     found = []
     if declared.arms[0] == "unpacked":
-        found.append("The reference is the unpacked image: no native twin was possible here.")
+        why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
+        found.append(f"The reference is the unpacked image: {why}.")
     if control is None or control.fitted.df < 1:
         found.append("The A/A control has too few pairs to say whether this machine was steady.")
     elif control.fitted.n < (pairs := len(analysis.pairs["pair"])):

@@ -91,7 +91,7 @@ def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[
             next_step="give one with --native FOLDER, or take --arms unpacked,container",
         )
     if no_twin:
-        lab.progress.note(f"no native twin: {no_twin}; the unpacked image stands for it")
+        lab.progress.note(f"no native twin: {no_twin}; the unpacked image stands in for it")
         return arms.unpacked(lab, subject), f"no native twin: {no_twin}"
     if plan.digest != subject.digest:
         lab.progress.note(

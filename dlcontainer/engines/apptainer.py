@@ -13,7 +13,13 @@ from dlcontainer.machine import find_program
 PROGRAMS = ("apptainer", "singularity")
 
 # Tried in this order; the first that works is remembered.
-BUILD_MODES: Mapping[str, tuple[str, ...]] = {"plain": (), "fakeroot": ("--fakeroot",)}
+BUILD_MODES: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "fakeroot": ("--fakeroot",),
+    # For a user with subordinate ids and without newuidmap: one id is mapped, as for a user
+    # without. `apptainer help` doesn't show the option (tried with 1.4.5).
+    "root-mapped": ("--fakeroot", "--ignore-subuid"),
+}
 RUN_MODES: Mapping[str, tuple[str, ...]] = {
     "plain": (),
     "userns": ("--userns",),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlcontainer import guarded, handed
+from dlcontainer import guarded, handed, machine
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
@@ -39,9 +39,11 @@ class Trial:
 
 
 def key_of(engine: Apptainer, host: Host) -> str:
-    """Name what a trial depends on: program, user, kernel."""
+    """Name what a trial depends on: program, user, kernel, and which ids the user can map."""
     stat = engine.program.stat()
-    return f"{engine.program}|{stat.st_mtime_ns}|{stat.st_size}|{host.uid}|{host.kernel}"
+    lacking = [*machine.without_subordinate_ids(host), *machine.without_id_maps(host)]
+    parts = (engine.program, stat.st_mtime_ns, stat.st_size, host.uid, host.kernel, *lacking)
+    return "|".join(map(str, parts))
 
 
 def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:

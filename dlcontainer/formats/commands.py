@@ -82,14 +82,6 @@ def native_left_out(plan: Plan) -> list[str]:
     return [step.name for step in plan.recipe.steps if step.shell and not step.native]
 
 
-def os_packages(plan: Plan) -> list[str]:
-    """Name all OS packages that the native twin needs, without versions."""
-    steps = plan.recipe.steps
-    names = [name for step in steps for name in step.os_packages]
-    names += [name for step in steps if step.native for name in step.build_packages]
-    return sorted({name.split("=")[0].split(":")[0] for name in names})
-
-
 def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
     return [
         Block(name=name, number=i, total=len(work), commands=tuple(commands), is_script=is_script)

@@ -23,7 +23,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "arch": plan.site.arch,
         "distribution": base.distribution,
         "release": base.release,
-        "packages": commands.os_packages(plan),
+        "packages": plan.recipe.native_packages,
         "blocks": commands.native_blocks(plan),
         "left_out": Text(", ".join(commands.native_left_out(plan))),
         "environment": sorted(plan.environment.items()),

@@ -102,9 +102,8 @@ def world_of(account: Account, engine: Apptainer) -> Iterator[World]:
         if os.getuid() != 0:
             yield world
             return
-        for program in ("setpriv", "fakechroot", "fakeroot"):
-            if shutil.which(program) is None:
-                missing(program)
+        if shutil.which("setpriv") is None:
+            missing("setpriv")
         for path in (str(engine.program), dlcontainer.__file__):
             if subprocess.run(account.argv("test", "-r", path), check=False).returncode != 0:
                 pytest.skip(f"an ordinary user can't read {path}")
@@ -117,6 +116,34 @@ def world_of(account: Account, engine: Apptainer) -> Iterator[World]:
         )
         # Trees of a user namespace, should a test have failed in the middle.
         subprocess.run(["chmod", "-R", "u+rwX", str(folder)], check=False)
+
+
+# Over each program on the system's PATH goes a device, which nobody can execute.
+_HIDE = """\
+while [ "$1" != -- ]; do
+    for folder in /usr/local/bin /usr/bin /usr/sbin; do
+        [ ! -e "$folder/$1" ] || mount --bind /dev/null "$folder/$1" || exit 99
+    done
+    shift
+done
+shift
+exec "$@"
+"""
+
+
+def without(*programs: str) -> tuple[str, ...]:
+    """Give what goes before a command that is to find none of these programs; root only."""
+    if os.getuid() != 0:
+        missing("root, which hides programs from a test")
+    return ("unshare", "--mount", "/bin/sh", "-c", _HIDE, "sh", *programs, "--")
+
+
+def with_file(source: Path, target: str) -> tuple[str, ...]:
+    """Give what goes before a command that is to see one file in another's place; root only."""
+    if os.getuid() != 0:
+        missing("root, which shows a test another file")
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    return ("unshare", "--mount", "/bin/sh", "-c", script, "sh", str(source), target)
 
 
 def given(account: Account, path: Path) -> Path:

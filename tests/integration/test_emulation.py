@@ -65,7 +65,10 @@ def sources() -> list[str]:
         return []
     form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
     listed = subprocess.run(
-        [str(get), "indextargets", "--format", form], capture_output=True, text=True, check=True
+        [str(get), "indextargets", "--no-release-info", "--format", form],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     for line in listed.splitlines():
         kind, uri, release, component, key = line.split("\t")

@@ -6,11 +6,13 @@ import platform
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlcontainer import machine
+from tests.integration import accounts
 from tests.integration.world import Built, World
 
 
@@ -161,3 +163,55 @@ def test_usage(host: machine.Host, world: World, tiny: Path, tmp_path: Path) -> 
     script = rendered(world, tiny, tmp_path / "text")
     done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "usage: sh native.sh FOLDER\n")
+
+
+@pytest.fixture
+def without_venv(world: World, host: machine.Host, tmp_path: Path) -> tuple[World, tuple[str, ...]]:
+    """Give a world on a host where python3-venv was never installed, and what makes it one."""
+    status = tmp_path / "status"
+    stanzas = Path("/var/lib/dpkg/status").read_text().split("\n\n")
+    left = [one for one in stanzas if not one.lstrip().startswith("Package: python3-venv\n")]
+    status.write_text("\n\n".join(left))
+    hidden = accounts.with_file(status, "/var/lib/dpkg/status")
+    return replace(world, program=(*hidden, *world.program)), hidden
+
+
+def test_the_plan_and_the_script_miss_the_same_packages(
+    without_venv: tuple[World, tuple[str, ...]], tiny: Path, tmp_path: Path
+) -> None:
+    needs("python3", "python3-venv")
+    world, hidden = without_venv
+    notes = world.run("plan", tiny, "--site", "local").stdout
+    reason = "no native twin: python3-venv is missing on this host"
+    assert f"note: {reason} (an administrator types: apt-get install python3-venv); " in notes
+    script = rendered(world, tiny, tmp_path / "script")
+    done = subprocess.run(
+        [*hidden, "sh", str(script), str(tmp_path / "twin")],
+        env=dict(world.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr.rstrip().endswith("type: sudo apt-get install python3-venv")
+
+
+@pytest.mark.long
+def test_the_unpacked_image_stands_in_for_a_twin(
+    without_venv: tuple[World, tuple[str, ...]], tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    needs("python3", "python3-venv")
+    world, _ = without_venv
+    target, page = tmp_path / "import.jsonl", tmp_path / "report.html"
+    argv = ("--image", tiny_image.image, "--recipe", tiny, "--module", "dlctiny")
+    done = world.run(
+        *("bench", "import", "--site", "local", *argv, "--pairs", "2", "--controls", "1"),
+        *("-o", target),
+    )
+    said = "python3-venv is missing on this host"
+    assert f"{said} (an administrator types: apt-get install python3-venv); " in done.stderr
+    session = json.loads(target.read_text().splitlines()[0])
+    assert session["declared"]["arms"] == ["unpacked", "container"]
+    assert said in session["arms"]["unpacked"]["why"]
+    world.run("report", target, "-o", page)
+    assert f"The reference is the unpacked image: no native twin: {said}" in page.read_text()

@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.engines.apptainer import Apptainer
+from tests.integration.accounts import NOBODY as NOBODY_ACCOUNT
+from tests.integration.accounts import Account, given, without, world_of
+from tests.integration.world import write_bare
 from tools.aptget import private_apt
 from tools.aptsources import archive_of, read_sources, suite_of
 from tools.console import SetupError
@@ -177,6 +181,21 @@ def test_it_builds_and_runs_an_image(place: Place) -> None:
     mount = [] if mode & 0o006 == 0o006 or not ordinary else ["--unsquash"]
     done = place(apptainer, "exec", "--userns", *mount, "an image.sif", "cat", "/built")
     assert done.stdout == "from-post\n"
+
+
+@pytest.mark.long
+def test_a_build_needs_no_program_of_the_systems(place: Place) -> None:
+    account = NOBODY_ACCOUNT if place.become else Account(uid=os.getuid(), gid=os.getgid())
+    names = ("apptainer", "mmdebstrap", "mmtarfilter", "mksquashfs", "unsquashfs")
+    with world_of(account, Apptainer(program=place.bin / "apptainer")) as user:
+        # A space in the PATH, and programs of this machine's own that would do the work.
+        path = f"{place.bin}:/usr/sbin:/usr/bin:/sbin:/bin"
+        world = replace(user, program=(*without(*names), *user.program)).having(PATH=path)
+        recipe = given(account, write_bare(world.folder / "a recipe"))
+        said = world.run("doctor").stdout
+        for name in ("apptainer", "mmdebstrap", "mksquashfs", "unsquashfs"):
+            assert f"{place.bin / name}" in said
+        assert world.build(recipe, world.folder / "out").image.is_file()
 
 
 @pytest.mark.long

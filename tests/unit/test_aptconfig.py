@@ -88,7 +88,7 @@ def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
     folder = tmp_path / "it's bin"
     form = "$(CREATED_BY)\t$(REPO_URI)\t$(RELEASE)\t$(COMPONENT)\t$(SIGNED_BY)"
     assert runner.argvs == [
-        (f"{folder}/apt-get", "indextargets", "--format", form),
+        (f"{folder}/apt-get", "indextargets", "--no-release-info", "--format", form),
         (f"{folder}/apt-config", "dump", "Acquire"),
     ]
 

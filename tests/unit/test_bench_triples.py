@@ -9,6 +9,8 @@ import pytest
 from dlcontainer.bench import body, cut, report, results, runorder, wording
 from dlcontainer.bench.analysis import Analysis, analyse
 from dlcontainer.bench.contrasts import together
+from dlcontainer.bench.notes import notes
+from dlcontainer.bench.qualify import standings
 from dlcontainer.bench.records import Sample, Series
 from dlcontainer.cli import asking, benchoptions
 from dlcontainer.errors import BenchDataError, UsageError
@@ -95,6 +97,22 @@ def test_both_launches_of_a_cut_triple_are_set_aside(bench: Bench) -> None:
     series = run(bench, cut=cut.read(bench.folder / "samples.jsonl"))
     assert series.resumes[0].aside == (third - 2, third - 1)
     assert cut.set_aside(series) == {third - 2, third - 1}
+
+
+def test_a_host_without_the_recipes_packages(bench: Bench) -> None:
+    status = bench.folder / "status"
+    status.write_text("Package: libc6\nStatus: install ok installed\n")
+    bench.host = replace(bench.host, dpkg_status=status)
+    series = run(bench, arms=(), looks=(2,), native=None)
+    assert series.session.declared.arms == ("unpacked", "container")
+    why = (
+        "no native twin: python3 is missing on this host "
+        "(an administrator types: apt-get install python3)"
+    )
+    assert series.session.arms["unpacked"].why == why
+    analysis = analyse(series)
+    standing = standings([analysis])[series.seal]
+    assert notes(analysis, standing)[0] == f"The reference is the unpacked image: {why}."
 
 
 def test_arms_without_a_container_or_a_twin(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,8 +45,8 @@ def test_a_layer_of_a_dockerfile_holds_none_of_them(tmp_path: Path) -> None:
 
 def test_the_native_twin_checks_them_where_it_runs_the_snippet(tmp_path: Path) -> None:
     alone, twin = plan_with(tmp_path / "a"), plan_with(tmp_path / "b", native=True)
-    assert commands.os_packages(alone) == ["python3"]
-    assert commands.os_packages(twin) == ["gcc", "make", "python3"]
+    assert alone.recipe.native_packages == ["python3"]
+    assert twin.recipe.native_packages == ["gcc", "make", "python3"]
     assert "apt-get install --yes" not in texts.text(twin, "native", [TEMPLATES])
 
 

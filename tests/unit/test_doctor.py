@@ -20,7 +20,7 @@ OK = completed("ok")
 def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     folder = tmp_path / "it's bin"
     folder.mkdir()
-    for name in ("apptainer", *doctor.HELPERS):
+    for name in ("apptainer", "newuidmap", "newgidmap", *doctor.HELPERS):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     monkeypatch.setattr("sys.executable", "/no/such/python")
@@ -57,7 +57,7 @@ def files(monkeypatch: pytest.MonkeyPatch, root: Path, **contents: str) -> None:
 
 
 def examine(on: Host, tmp_path: Path, *answers: Any) -> dict[str, Finding]:
-    runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK], strict=True)
+    runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK, OK], strict=True)
     found = doctor.examine(on, runner, tmp_path / "cache")
     assert len({finding.name for finding in found}) == len(found)
     return {finding.name: finding for finding in found}
@@ -68,6 +68,7 @@ def test_a_healthy_machine(healthy: Host, tmp_path: Path) -> None:
     assert {finding.state for finding in found.values()} == {"ok"}
     assert doctor.is_fit(list(found.values()))
     assert found["build"].detail == "works in mode plain"
+    assert found["base"].detail == "can be made in mode unshare"
     # Names only: a proxy's address may hold a password.
     assert found["network"].detail == "through a proxy (https_proxy)"
     assert not [one for one in found.values() if "secret" in one.detail or one.mend]
@@ -82,20 +83,62 @@ def test_no_engine(healthy: Host, tmp_path: Path) -> None:
 
 
 def test_an_engine_that_does_not_start(healthy: Host, tmp_path: Path) -> None:
-    found = examine(healthy, tmp_path, completed("x", code=127, stderr="no libseccomp.so.2"))
+    found = examine(healthy, tmp_path, completed("x", code=127, stderr="no libseccomp.so.2"), OK)
     assert (found["engine"].state, "build" in found) == ("bad", False)
     assert "does not start" in found["engine"].detail
 
 
 def test_an_engine_without_a_working_mode(healthy: Host, tmp_path: Path) -> None:
-    found = examine(healthy, tmp_path, VERSION, OK, NO, NO)
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
     assert (found["build"].state, found["run"].state) == ("bad", "bad")
-    assert found["build"].detail == "plain failed: FATAL: no; fakeroot failed: FATAL: no"
+    said = "plain failed: FATAL: no; fakeroot failed: FATAL: no; root-mapped failed: FATAL: no"
+    assert found["build"].detail == said
     assert found["run"].detail.startswith("not tried")
+    assert found["base"].detail == "unshare failed: FATAL:   no; root-mapped failed: FATAL:   no"
+    # No line below is the cause: none is pointed at.
+    assert "no line below explains it" in str(found["build"].mend)
+
+
+def test_it_points_at_causes_alone(
+    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(monkeypatch, tmp_path, max_user_namespaces="0")
+    mount(monkeypatch, "lustre")
+    monkeypatch.setattr("os.access", lambda path, mode: path != "/dev/fuse")
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
+    for name in ("build", "base"):
+        assert found[name].mend == "see below: user namespaces"
+    assert found["user namespaces"].state == "bad"
+    assert found["/dev/fuse"].state == found["temporary files"].state == "poor"
+    found = examine(healthy, tmp_path, VERSION, OK, OK, NO, NO, NO, OK)
+    assert found["run"].mend == "see below: user namespaces, /dev/fuse"
+    mount(monkeypatch, "ext4", "noexec")
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
+    assert found["build"].mend == "see below: user namespaces, temporary files"
+
+
+@pytest.mark.parametrize("program", ["newuidmap", "newgidmap"])
+def test_subordinate_ids_that_can_not_be_mapped(
+    healthy: Host, tmp_path: Path, program: str
+) -> None:
+    (tmp_path / "it's bin" / program).unlink()
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, NO, OK)
+    assert found["subordinate ids"].state == "poor"
+    assert found["subordinate ids"].detail.startswith(f"lines for ada, but no {program}: ")
+    assert found["subordinate ids"].mend == "an administrator types: apt-get install uidmap"
+    assert found["build"].detail.startswith("works in mode root-mapped (plain failed: FATAL: no")
+    assert found["base"].detail.startswith("can be made in mode root-mapped (unshare failed: ")
+    assert doctor.is_fit(list(found.values()))
+
+
+def test_a_base_that_can_not_be_made(healthy: Host, tmp_path: Path) -> None:
+    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, NO, NO)
+    assert found["base"].state == "bad"
+    assert not doctor.is_fit(list(found.values()))
 
 
 def test_a_second_mode_that_works(healthy: Host, tmp_path: Path) -> None:
-    found = examine(healthy, tmp_path, VERSION, OK, NO, OK, OK)
+    found = examine(healthy, tmp_path, VERSION, OK, NO, OK, OK, OK)
     assert found["build"].detail == "works in mode fakeroot (plain failed: FATAL: no)"
     assert doctor.is_fit(list(found.values()))
 
@@ -103,7 +146,8 @@ def test_a_second_mode_that_works(healthy: Host, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "package"), [(n, p) for n, (_, p) in doctor.HELPERS.items()])
 def test_a_missing_helper(healthy: Host, tmp_path: Path, name: str, package: str) -> None:
     (tmp_path / "it's bin" / name).unlink()
-    found = examine(healthy, tmp_path)[name]
+    base = [] if name == "mmdebstrap" else [OK]
+    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, *base)[name]
     assert (found.state, str(found.mend).endswith(f"apt-get install {package}")) == ("bad", True)
 
 

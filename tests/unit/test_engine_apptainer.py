@@ -8,7 +8,7 @@ import pytest
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, SQUASH, Apptainer
-from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.engines.base import BuildSpec, RunSpec, StepSpec
 from dlcontainer.errors import EngineError
 
 ENGINE = Apptainer(program=Path("/opt/my engine/apptainer"))
@@ -64,9 +64,29 @@ def test_run_argv(mode: str, options: list[str]) -> None:
 
 def test_every_mode_has_its_command_line() -> None:
     assert (set(BUILD_MODES), set(RUN_MODES)) == (
-        {"plain", "fakeroot"},
+        {"plain", "fakeroot", "root-mapped"},
         {"plain", "userns", "unpacked"},
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("plain", []),
+        ("fakeroot", ["--fakeroot"]),
+        ("root-mapped", ["--fakeroot", "--ignore-subuid"]),
+    ],
+)
+def test_every_command_that_builds_has_the_modes_options(mode: str, options: list[str]) -> None:
+    tree = Path("/work/tree")
+    commands = [
+        ENGINE.build_argv(BuildSpec(definition="d", image=IMAGE, mode=mode)),
+        ENGINE.unpack_base_argv("d", tree, mode),
+        ENGINE.step_argv(StepSpec(tree=tree, argv=("true",), mode=mode)),
+        ENGINE.unpack_argv(IMAGE, tree, mode),
+    ]
+    known = {"--fakeroot", "--ignore-subuid"}
+    assert [[word for word in argv if word in known] for argv in commands] == [options] * 4
 
 
 def test_inspect_argv() -> None:

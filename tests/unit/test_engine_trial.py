@@ -101,6 +101,31 @@ def test_plain_fails_and_fakeroot_works(engine: Apptainer, cache: Path) -> None:
     ]
 
 
+def test_subordinate_ids_without_newuidmap(engine: Apptainer, cache: Path) -> None:
+    # As Apptainer 1.4.5 says it to a user with lines in /etc/subuid, where uidmap is not installed.
+    no = failed("FATAL:   newuidmap was not found in PATH (/usr/bin), required with fakeroot\n")
+    runner = RecordingRunner([VERSION, HELP, no, no, OK, OK], strict=True)
+    found = trial.perform(cache, engine, host(), runner)
+    assert (found.build_mode, found.run_mode) == ("root-mapped", "plain")
+    assert {"--fakeroot", "--ignore-subuid"} <= set(runner.argvs[4])
+
+
+def test_ids_that_can_be_mapped_are_tried_anew(
+    engine: Apptainer, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    folder = tmp_path / "it's bin"
+    folder.mkdir()
+    here = host(environ={"PATH": str(folder)})
+    trial.perform(cache, engine, here, RecordingRunner([VERSION, HELP, OK, OK]))
+    assert trial.recall(cache, engine, here) is not None
+    for name in ("newuidmap", "newgidmap"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    # An administrator has installed uidmap: a better mode may work now.
+    assert trial.recall(cache, engine, here) is None
+
+
 def test_a_mode_that_does_not_answer(engine: Apptainer, cache: Path) -> None:
     late = CommandTimeoutError(completed("x"), 120)
     runner = RecordingRunner([VERSION, HELP, late, OK, OK], strict=True)
@@ -144,12 +169,13 @@ def test_a_cache_that_cannot_be_written_costs_nothing_else(engine: Apptainer) ->
 
 
 def test_no_mode_works(engine: Apptainer, cache: Path) -> None:
-    answers = [VERSION, HELP, failed(NO_CAPABILITY), failed("FATAL:   no\n")]
+    no = failed("FATAL:   no\n")
+    answers = [VERSION, HELP, failed(NO_CAPABILITY), no, no]
     with pytest.raises(EngineError) as caught:
         trial.require(cache, engine, host(), RecordingRunner([*answers], strict=True))
     assert str(caught.value) == (
         f"{engine.program} works in no mode here\n"
-        f"  why: build plain: {SAID}; build fakeroot: FATAL: no\n"
+        f"  why: build plain: {SAID}; build fakeroot: FATAL: no; build root-mapped: FATAL: no\n"
         "  next: `dlcontainer doctor` names what is missing and the line to type"
     )
     # A failure is not believed for long.

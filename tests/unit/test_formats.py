@@ -90,7 +90,7 @@ def test_blocks_of_an_image(tmp_path: Path) -> None:
     assert blocks[0].commands[1].endswith("--no-install-recommends gcc=4:12.2.0-3 g++")
     assert blocks[1].commands == ("prefix=/opt/demo", "cat <<X\n  a\nX")
     assert blocks[3].commands == ("mkdir -p /lustre '/it'\"'\"'s here'",)
-    assert commands.os_packages(plan) == ["g++", "gcc"]
+    assert plan.recipe.native_packages == ["g++", "gcc"]
 
 
 def test_packages_come_from_an_upstream_that_a_build_can_reroute(tmp_path: Path) -> None:

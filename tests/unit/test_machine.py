@@ -7,6 +7,7 @@ import pytest
 
 from dlcontainer import machine
 from dlcontainer.errors import ConfigError
+from tests import values
 from tests.values import RECORDED
 
 DEBIAN = RECORDED / "debian-12"
@@ -109,3 +110,45 @@ def test_the_memory_limit_of_a_login(tmp_path: Path, limit: str | None, wanted: 
 
 def test_free_space_of_what_is_not_there_yet(tmp_path: Path) -> None:
     assert machine.free_mb(tmp_path / "a" / "b c") == machine.free_mb(tmp_path) > 0
+
+
+def test_packages_that_dpkg_has_not_installed(tmp_path: Path) -> None:
+    status = tmp_path / "var/lib/dpkg/status"
+    status.parent.mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 1 kB\n")
+    status.write_text(
+        "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\n\n"
+        # Removed, its settings kept; half done; for two architectures, one of them there.
+        "Package: libgomp1\nStatus: deinstall ok config-files\n\n"
+        "Package: gcc\nStatus: install ok half-configured\n\n"
+        "Package: zlib1g\nStatus: deinstall ok config-files\nArchitecture: i386\n\n"
+        "Package: zlib1g\nStatus: install ok installed\nArchitecture: amd64\n"
+        "Description: a library\n Package: python3-venv\n Status: install ok installed\n\n"
+        "Status: hold ok installed\nPackage: held\n"
+    )
+    host = machine.read_host({}, root=tmp_path)
+    names = ["zlib1g", "python3-venv", "libgomp1", "gcc", "libc6", "held"]
+    assert machine.missing_packages(names, host) == ["gcc", "libgomp1", "python3-venv"]
+    assert machine.missing_packages([], host) == []
+
+
+def test_a_host_without_dpkg_says_nothing_of_packages() -> None:
+    assert machine.missing_packages(["libgomp1"], values.host(dpkg_status=None)) == []
+
+
+@pytest.mark.parametrize("missing", [[], ["newuidmap"], ["newgidmap"], ["newuidmap", "newgidmap"]])
+def test_who_can_map_a_range_of_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str]
+) -> None:
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    for name in {"newuidmap", "newgidmap"} - set(missing):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    host = values.host(environ={"PATH": str(tmp_path)})
+    monkeypatch.setattr(machine, "without_subordinate_ids", lambda _: [])
+    assert machine.without_id_maps(host) == missing
+    assert machine.maps_one_id(host) is bool(missing)
+    assert machine.maps_one_id(values.host(uid=0, environ=host.environ)) is False
+    monkeypatch.setattr(machine, "without_subordinate_ids", lambda _: ["/etc/subuid"])
+    assert machine.maps_one_id(host) is True

@@ -266,3 +266,28 @@ def test_names_and_notes(tmp_path: Path) -> None:
 def test_whether_a_native_twin_can_stand(tmp_path: Path, base: Any, on: Any, reason: str) -> None:
     plan = plan_of(folder_of(tmp_path, **base))
     assert native_twin_reason(plan.recipe, plan.site, on) == reason
+
+
+def test_a_native_twin_needs_the_packages_of_the_recipe(tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    status.write_text("Package: python3\nStatus: install ok installed\n")
+    on = host(dpkg_status=status)
+    steps = [
+        {"name": "system", "os_packages": ["python3", "libgomp1=12.2.0-14"]},
+        {"name": "own", "shell": "make", "native": True, "build_packages": ["make"]},
+        {"name": "other", "shell": "make", "build_packages": ["gcc"]},
+    ]
+    plan = plan_of(folder_of(tmp_path, steps=steps), on=on, trial=TRIAL)
+    reason = (
+        "libgomp1, make are missing on this host "
+        "(an administrator types: apt-get install libgomp1 make)"
+    )
+    assert native_twin_reason(plan.recipe, plan.site, on) == reason
+    assert plan.notes == (
+        f"no native twin: {reason}; the unpacked image is the native side of a bench",
+    )
+    # What the host has is no part of the plan.
+    assert plan.digest == plan_of(folder_of(tmp_path, steps=steps), trial=TRIAL).digest
+    text = "Package: %s\nStatus: install ok installed\n"
+    status.write_text("\n".join(text % name for name in ("python3", "libgomp1", "make")))
+    assert native_twin_reason(plan.recipe, plan.site, on) is None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import basemaker, rootfs
+from dlcontainer import basemaker, basemode, rootfs
 from dlcontainer.aptconfig import AptSource
 from dlcontainer.basemaker import BaseMaker
 from dlcontainer.errors import BuildError
@@ -20,7 +20,7 @@ from dlcontainer.machine import Host
 from dlcontainer.plan import Plan
 from dlcontainer.rootfs import BaseTree
 from dlcontainer.routing import Routed
-from dlcontainer.shell import Completed
+from dlcontainer.shell import CommandTimeoutError, Completed
 from tests.fakes import RecordingRunner, completed
 from tests.values import folder_of, host, plan_of, site_of
 
@@ -60,7 +60,7 @@ class Making(RecordingRunner):
 
     def __call__(self, argv: Any, **kwargs: Any) -> Completed:
         done = super().__call__(argv, **kwargs)
-        if "mmdebstrap" in {Path(word).name for word in argv[:3]}:
+        if "--format=tar" in argv:
             with tarfile.open(argv[-1], "w") as tar:
                 for name in ("./", "./dev/", "./etc/", "./etc/os-release", "./dev/null"):
                     member = tarfile.TarInfo(name)
@@ -70,7 +70,7 @@ class Making(RecordingRunner):
                     if name.endswith("null"):
                         member.type = tarfile.CHRTYPE
                     tar.addfile(member, io.BytesIO(data))
-        else:
+        elif "-tar" in argv:
             tar_path, target = Path(argv[5]), Path(argv[6])
             with tarfile.open(tar_path) as tar:
                 self.members = {member.name: member for member in tar}
@@ -118,8 +118,10 @@ def test_what_reaches_the_tools(plan: Plan, tools: Host, tmp_path: Path) -> None
     runner = Making()
     make(plan, tools, runner, tmp_path)
     names = [Path(argv[0]).name for argv in runner.argvs]
-    assert names == ["mmdebstrap", "sh"]
-    for call in runner.calls:
+    assert names == ["mmdebstrap", "mmdebstrap", "sh"]
+    assert runner.argvs[0][1] == "--unshare-helper"
+    assert runner.argvs[1][1:3] == ("--mode=unshare", "--variant=minbase")
+    for call in runner.calls[1:]:
         assert call.env == {**_kept(tools), "SOURCE_DATE_EPOCH": "1577836800"}
         assert call.log == tmp_path / "log"
     as_root = Making()
@@ -127,11 +129,50 @@ def test_what_reaches_the_tools(plan: Plan, tools: Host, tmp_path: Path) -> None
     from dataclasses import replace
 
     make(plan, replace(tools, uid=0), as_root, tmp_path)
-    env = as_root.calls[0].env
+    env = as_root.calls[1].env
     assert env is not None
     assert env["TMPDIR"] == str(tmp_path / "work")
     # Its mounts end with it.
-    assert as_root.argvs[0][:2] == ("unshare", "--mount")
+    assert as_root.argvs[1][:2] == ("unshare", "--mount")
+    assert as_root.argvs[1][3:5] == ("--mode=root", "--variant=minbase")
+
+
+def test_a_user_who_maps_one_id(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    runner = Making([completed("mmdebstrap", code=1, stderr="E: no newuidmap\n")])
+    make(plan, tools, runner, tmp_path)
+    tried, argv = runner.argvs[1:3]
+    assert tried[: len(basemode.ROOT_MAPPED.prefix)] == basemode.ROOT_MAPPED.prefix
+    assert argv[: len(basemode.ROOT_MAPPED.prefix)] == basemode.ROOT_MAPPED.prefix
+    assert argv[:3] == ("unshare", "--map-root-user", "--mount")
+    assert Path(argv[6]).name == "fakeids.py"
+    # The devices go after all other hooks; suite and target stay the last words.
+    assert argv[-3].startswith("--customize-hook=for name in null ")
+    assert argv[-2:] == ("bookworm", f"{tmp_path}/work/rootfs.tar")
+    env = runner.calls[2].env
+    assert env is not None
+    assert env["TMPDIR"] == str(tmp_path / "work")
+
+
+def test_why_a_way_does_not_work(tools: Host, tmp_path: Path) -> None:
+    # As mmdebstrap 1.3.5 says it to a user whose home is closed to others.
+    said = (
+        "sh: 1: /home/ada/bin/mmdebstrap: Permission denied\n"
+        "E: system failed: 32256\n"
+        "E: unshared command failed\n"
+    )
+    runner = RecordingRunner([completed("mmdebstrap", code=25, stderr=said), completed("ok")])
+    tried = basemode.attempt(Path("/home/ada/bin/mmdebstrap"), tools, runner)
+    assert tried.mode == basemode.ROOT_MAPPED
+    assert tried.failures == {"unshare": "sh: 1: /home/ada/bin/mmdebstrap: Permission denied"}
+
+
+def test_where_no_way_works(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    late = CommandTimeoutError(completed("x"), 60)
+    no = completed("mmdebstrap", code=1, stderr="E: this\nE: that\n\n")
+    with pytest.raises(BuildError, match="mmdebstrap can't make a base here") as caught:
+        make(plan, tools, RecordingRunner([no, late], strict=True), tmp_path)
+    assert str(caught.value.why).startswith("unshare: E: that; root-mapped: ")
+    assert "doctor" in str(caught.value.next_step)
 
 
 def _kept(tools: Host) -> dict[str, str]:
@@ -142,7 +183,7 @@ def test_the_squash_command(plan: Plan, tools: Host, tmp_path: Path) -> None:
     runner = Making()
     make(plan, tools, runner, tmp_path)
     work = tmp_path / "work"
-    assert runner.argvs[1] == (
+    assert runner.argvs[2] == (
         *("/bin/sh", "-c", 'program=$1 tar=$2; shift 2; exec "$program" - "$@" < "$tar"', "sh"),
         *(f"{tmp_path}/it's bin/mksquashfs", f"{work}/clean.tar", f"{work}/base.sqfs"),
         *("-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"),
@@ -196,7 +237,7 @@ def test_a_kept_base_that_is_not_taken(plan: Plan, tools: Host, tmp_path: Path, 
     (first.path.parent / ".base.sqfs.1").write_text("of a killed maker")
     runner = Making()
     second = make(plan, tools, runner, tmp_path)
-    assert (second.cached, len(runner.calls)) == (False, 2)
+    assert (second.cached, len(runner.calls)) == (False, 3)
     assert {path.name for path in second.path.parent.iterdir()} == {
         "base.json",
         "base.sqfs",
@@ -230,7 +271,7 @@ def test_another_architecture_and_its_companion(tools: Host, tmp_path: Path) -> 
     assert argv[3:5] == ["--architectures=amd64", "--include=openssl,python3-minimal"]
     runner = Making()
     assert make(plan, tools, runner, tmp_path).path.parent.name == foreign.name
-    assert [(call.env or {}).get("QEMU_CPU") for call in runner.calls] == ["power9", None]
+    assert [(call.env or {}).get("QEMU_CPU") for call in runner.calls] == [None, "power9", None]
     made = rootfs.prepare_companion(
         plan, routed(tmp_path), maker(tools, Making(), tmp_path), tmp_path / "work", tmp_path / "l"
     )
@@ -285,7 +326,7 @@ def test_no_secret_in_an_argument(plan: Plan, tools: Host, tmp_path: Path) -> No
 
 def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:
     said = "".join(f"line {number}\n" for number in range(20))
-    runner = RecordingRunner([completed("mmdebstrap", code=25, stdout=said)])
+    runner = RecordingRunner([completed("tried"), completed("mmdebstrap", code=25, stdout=said)])
     with pytest.raises(BuildError, match="the base could not be made") as caught:
         make(plan, tools, runner, tmp_path)
     assert str(caught.value.why).splitlines() == [f"line {number}" for number in range(12, 20)]
@@ -294,7 +335,7 @@ def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:
 
 def test_a_mirror_that_lags(plan: Plan, tools: Host, tmp_path: Path) -> None:
     said = "E: Failed to fetch http://m.example/Packages.xz  Mirror sync in progress?\n"
-    runner = RecordingRunner([completed("mmdebstrap", code=25, stdout=said)])
+    runner = RecordingRunner([completed("tried"), completed("mmdebstrap", code=25, stdout=said)])
     with pytest.raises(BuildError) as caught:
         make(plan, tools, runner, tmp_path)
     assert "routing.apt of the site" in str(caught.value.next_step)

@@ -58,12 +58,17 @@ def test_nothing_is_routed(folder: Path, asked: list[dict[str, Any]]) -> None:
     assert asked == []
     assert script(folder) == [
         "export PIP_REPORT=/mnt/pip-report.json",
+        "export APT_CONFIG=/mnt/apt.conf",
         "export PIP_CONFIG_FILE=/mnt/pip.conf",
         "export DLC_UPSTREAM_UP=''",
     ]
+    # The image's own sources stay; that a build can change to the user _apt is not sure.
+    settings = (folder / "apt.conf").read_text()
+    assert 'APT::Sandbox::User "root";' in settings
+    assert "Dir::" not in settings
     assert (routed.binds, dict(routed.environment), routed.notes) == (((folder, "/mnt"),), {}, ())
     assert routed.traces == tuple(sorted(["/home/ada", str(folder.parent)]))
-    assert sorted(path.name for path in folder.iterdir()) == ["pip.conf", "routing.sh"]
+    assert sorted(path.name for path in folder.iterdir()) == ["apt.conf", "pip.conf", "routing.sh"]
 
 
 def test_an_upstream_that_answers(folder: Path, asked: list[dict[str, Any]]) -> None:

@@ -98,6 +98,7 @@ def test_a_wrapper_keeps_hostile_names_apart(tmp_path: Path, real_processes: Non
         wrapper,
         ["/bin/sh", "-c", 'printf "%s|" "$LIBS" "$@"', "it's"],
         prepend={"LIBS": [folder, Path("/b c")], "NONE": []},
+        append={"LIBS": ["/last one"], "MORE": []},
     )
     done = subprocess.run(
         [str(wrapper), "an argument", "$HOME"],
@@ -106,6 +107,6 @@ def test_a_wrapper_keeps_hostile_names_apart(tmp_path: Path, real_processes: Non
         text=True,
         check=True,
     )
-    assert done.stdout == f"{folder}:/b c:/old|an argument|$HOME|"
+    assert done.stdout == f"{folder}:/b c:/old:/last one|an argument|$HOME|"
     assert "NONE" not in wrapper.read_text()
     assert shlex.split(wrapper.read_text().splitlines()[-1])[0] == "exec"

@@ -1,0 +1,97 @@
+"""Private programs: which are there, and which are linked."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import aptget, programs, setup_engine
+from tools.programs import PROGRAMS, WRAPPERS
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a prefix with all private programs, on a machine that has none of its own."""
+    tree = tmp_path / "a prefix" / "programs"
+    (tree / WRAPPERS).mkdir(parents=True)
+    (tree / "layout").write_text("2\n")
+    for program in PROGRAMS:
+        if not program.installed_only:
+            executable(tree / WRAPPERS / program.command)
+    monkeypatch.setenv("PATH", str(tmp_path / "system"))
+    monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ())
+    (tmp_path / "system").mkdir()
+    (tmp_path / "a bin").mkdir()
+    return tree.parent
+
+
+def executable(path: Path) -> Path:
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def link(
+    prefix: Path, *, only_prefix: bool = False, engine: str = "apptainer/usr/bin/x"
+) -> set[str]:
+    bin_folder = prefix.parent / "a bin"
+    setup_engine.link_programs(bin_folder, prefix / engine, prefix, only_prefix=only_prefix)
+    return {path.name for path in bin_folder.iterdir()}
+
+
+def test_a_link_goes_when_the_system_has_the_program(prefix: Path) -> None:
+    private = {program.command for program in PROGRAMS if not program.installed_only}
+    assert link(prefix) == private | {"apptainer"}
+    executable(prefix.parent / "system" / "unsquashfs")
+    assert link(prefix) == (private | {"apptainer"}) - {"unsquashfs"}
+    # And comes back when that is removed.
+    (prefix.parent / "system" / "unsquashfs").unlink()
+    assert link(prefix) == private | {"apptainer"}
+    executable(prefix.parent / "system" / "unsquashfs")
+    assert link(prefix, only_prefix=True) == private | {"apptainer"}
+
+
+def test_the_systems_own_engine_is_not_hidden(prefix: Path, tmp_path: Path) -> None:
+    link(prefix)
+    system = executable(prefix.parent / "system" / "apptainer")
+    bin_folder = prefix.parent / "a bin"
+    setup_engine.link_programs(bin_folder, system, prefix, only_prefix=False)
+    assert not (bin_folder / "apptainer").is_symlink()
+
+
+def test_what_others_put_there_stays(prefix: Path) -> None:
+    executable(prefix.parent / "system" / "unsquashfs")
+    own = executable(prefix.parent / "a bin" / "unsquashfs")
+    other = prefix.parent / "a bin" / "mksquashfs"
+    other.symlink_to("/opt/theirs/mksquashfs")
+    executable(prefix.parent / "system" / "mksquashfs")
+    assert {"unsquashfs", "mksquashfs"} <= link(prefix)
+    assert not own.is_symlink()
+    assert str(other.readlink()) == "/opt/theirs/mksquashfs"
+
+
+def test_a_tree_of_an_older_layout_is_made_again(prefix: Path) -> None:
+    assert programs.in_prefix(prefix)
+    (prefix / "programs/layout").write_text("1\n")
+    assert programs.in_prefix(prefix) == []
+    (prefix / "programs/layout").unlink()
+    assert programs.in_prefix(prefix) == []
+    assert link(prefix) == {"apptainer"}
+
+
+def test_a_program_of_the_systems_is_not_unpacked_too(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[set[str]] = []
+    monkeypatch.setattr(setup_engine, "root_argv", lambda: None)
+    monkeypatch.setattr(aptget, "available", lambda: True)
+    monkeypatch.setattr(
+        programs,
+        "install_private",
+        lambda prefix, wanted: asked.append({program.command for program in wanted}),
+    )
+    hidden = prefix.parent / "a bin"
+    for folder in ("system", "a bin"):  # what stands in the links' folder is not the system's
+        executable(prefix.parent / folder / ("fuse2fs" if folder == "system" else "unsquashfs"))
+    (prefix / "programs" / WRAPPERS / "mmdebstrap").unlink()
+    setup_engine.ensure_programs(prefix, hidden, only_prefix=False)
+    assert asked == [{program.command for program in PROGRAMS} - {"fuse2fs"}]
