@@ -10,7 +10,7 @@ import pytest
 
 from dlcontainer.bench.slowfs.mounting import DEVICE
 from dlcontainer.machine import find_program
-from tests.integration.world import Built, missing
+from tests.integration.world import missing
 from tests.values import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -23,14 +23,12 @@ SMALL: dict[str, tuple[str, ...]] = {
                     "--ranks", "1", "--json"),
     "tmpdir": ("-n", "2", "--files", "50", "--json"),
 }  # fmt: skip
-OF_AN_IMAGE: dict[str, tuple[str, ...]] = {
-    "level": ("--levels", "1", "--json"),
-    "order": ("--module", "dlctiny", "--python", "/opt/tiny/bin/python", "-n", "2",
-              "--read-ms", "0.1", "--json"),
-}  # fmt: skip
-NEEDS = {"storm_calls": ("mksquashfs", "squashfuse", "fusermount3"), "order": ("fusermount3",)}
-# Only imported, with --help: they build images, need a file of a long run, or take minutes.
-LARGE = {"build", "emulation", "import_figures", "squash", "startup", "storm", "storm_sshfs"}
+NEEDS = {"storm_calls": ("mksquashfs", "squashfuse", "fusermount3")}
+# Only imported, with --help: they build or need an image, need a file of a long run, or take minutes.
+LARGE = {
+    *("build", "emulation", "import_figures", "level", "order", "squash", "startup", "storm"),
+    "storm_sshfs",
+}
 
 
 def run(name: str, *argv: object) -> str:
@@ -51,11 +49,6 @@ def test_it_runs_at_its_smallest(name: str) -> None:
     assert json.loads(run(name, *SMALL[name]))
 
 
-@pytest.mark.parametrize("name", OF_AN_IMAGE)
-def test_it_runs_on_a_small_image(name: str, tiny_image: Built) -> None:
-    assert json.loads(run(name, tiny_image.image, *OF_AN_IMAGE[name]))
-
-
 @pytest.mark.parametrize("name", sorted(LARGE))
 def test_it_starts(name: str) -> None:
     assert "usage:" in run(name, "--help")
@@ -67,4 +60,4 @@ def test_no_script_is_forgotten() -> None:
         for path in BENCHMARKS.glob("*.py")
         if 'if __name__ == "__main__"' in path.read_text()
     }
-    assert scripts == {*SMALL, *OF_AN_IMAGE, *LARGE}
+    assert scripts == {*SMALL, *LARGE}
