@@ -24,7 +24,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "tmpdir": ("-n", "2", "--files", "50", "--json"),
 }  # fmt: skip
 NEEDS = {"storm_calls": ("mksquashfs", "squashfuse", "fusermount3")}
-# Only imported, with --help: they build or need an image, need a file of a long run, or take minutes.
+# Only imported, with --help: they build or need an image or a long run's file, or take minutes.
 LARGE = {
     *("build", "emulation", "import_figures", "level", "order", "squash", "startup", "storm"),
     "storm_sshfs",
