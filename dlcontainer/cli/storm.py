@@ -78,6 +78,8 @@ def storm(
     verbose: options.Verbose = False,
 ) -> None:
     """Predict the time until the last rank has imported: from a tree, an image, or staged."""
+    import os
+
     from dlcontainer.bench import atomic
     from dlcontainer.bench.storm import facts, measure
     from dlcontainer.bench.storm.model import Job
@@ -87,8 +89,8 @@ def storm(
 
     if (subject is None) == (loads is None):
         raise UsageError("give either an image or a folder to measure, or --loads FILE.json")
-    if subject is not None and not subject.exists():
-        raise UsageError(f"{subject}: no such image or folder")
+    if subject is not None and not os.access(subject, os.R_OK):
+        raise UsageError(f"{subject}: no such image or folder, or you may not read it")
     if subject is not None and subject.is_dir() and module is None:
         raise UsageError("--module: a folder does not say what ranks import")
     if target is not None:

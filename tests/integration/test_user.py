@@ -81,3 +81,22 @@ def test_a_leftover_that_can_not_be_removed_is_a_note(user: World) -> None:
     assert f"note: can't remove {stays}" in done.stderr
     command = done.stderr.partition("remove it with: ")[2].splitlines()[0]
     assert shlex.split(command)[-1] == str(stays)
+
+
+def test_what_a_storm_can_not_read_is_said(user: World) -> None:
+    locked, hidden = user.folder / "locked", user.folder / "environment"
+    for folder in (locked / "environment/bin", hidden / "bin"):
+        folder.mkdir(parents=True)
+        (folder / "python").touch(mode=0o755)
+    (hidden / "bin").chmod(0)
+    locked.chmod(0)
+    argv = ("--module", "os", "--site", "local", "--nodes", "2", "--ranks-per-node", "1")
+    for folder, code, says in (
+        (locked / "environment", 2, "or you may not read it"),
+        (hidden, 7, "no bin/python in it that you may run"),
+    ):
+        done = user.run("bench", "storm", folder, *argv, code=code)
+        assert f"{folder}: " in done.stderr
+        assert says in done.stderr
+    for folder in (locked, hidden / "bin"):
+        folder.chmod(0o755)

@@ -5,6 +5,7 @@ second adds is each rank's own, the rest the node's. An image is counted the sam
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -69,9 +70,10 @@ class Measured:
 def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable:
     """Give the import of a module by the Python of a folder; raises BenchDataError without one."""
     python = prefix / "bin/python"
-    if not python.exists():
+    # Not `exists`, which raises where a folder may not be entered.
+    if not os.access(python, os.X_OK):
         raise BenchDataError(
-            f"{prefix}: there is no bin/python in it",
+            f"{prefix}: there is no bin/python in it that you may run",
             next_step="give an image, or the folder of a virtual environment or installation",
         )
     quiet = {**environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
