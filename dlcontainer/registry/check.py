@@ -172,7 +172,7 @@ def _digest_of(client: Client, described: object) -> str:
 def _json(client: Client, body: bytes) -> dict[str, Any]:
     try:
         data = handed.loads(body)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _no_manifest(client, str(error)) from None
     if not isinstance(data, dict):
         raise _no_manifest(client, "no JSON object")

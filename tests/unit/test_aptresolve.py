@@ -162,6 +162,32 @@ def test_a_list_without_checksums(apt: Apt, runner: RecordingRunner) -> None:
         apt.install(["mawk"])
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("Package", "../../x"),
+        ("Package", "a b"),
+        ("Version", "1/../../x"),
+        ("Architecture", "../x"),
+        ("SHA256", "x"),
+        ("Size", "-1"),
+        ("Size", "9" * 5000),
+        ("Size", "x"),
+    ],
+)
+def test_packages_whose_names_could_lead_elsewhere(
+    apt: Apt, runner: RecordingRunner, field: str, value: str
+) -> None:
+    """They become names of files of a bundle."""
+    (shown, *_) = SHOWN.split("\n\n")
+    lines = [
+        f"{field}: {value}" if line.startswith(f"{field}:") else line for line in shown.splitlines()
+    ]
+    runner.answers = [completed("apt-cache", stdout="\n".join(lines))]
+    with pytest.raises(BuildError, match="lists a package that can't be one"):
+        apt.offered(["libcap2"])
+
+
 def test_states_of_the_mirror(apt: Apt) -> None:
     lists = apt.folder / "lists"
     lists.mkdir()

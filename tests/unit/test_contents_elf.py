@@ -57,6 +57,16 @@ def test_what_is_none_or_damaged(tmp_path: Path) -> None:
     assert elf.libraries({"/gone.so": tmp_path / "gone.so"}) == ()
 
 
+@pytest.mark.parametrize("number", [2**64 - 1, 2**63, 2**63 - 1, 2**40])
+def test_numbers_that_lead_out_of_the_file(tmp_path: Path, number: int) -> None:
+    """Wherever such a number stands: what is read is read right, or not at all."""
+    whole = library(wide=True, order="<")
+    path = tmp_path / "x.so"
+    for at in range(8, len(whole) - 8, 4):
+        path.write_bytes(whole[:at] + struct.pack("<Q", number) + whole[at + 8 :])
+        assert len(elf.libraries({"/x.so": path})) <= 1
+
+
 def test_a_real_one() -> None:
     (path, *_) = sorted(Path("/").glob("usr/lib*/**/libm.so.6"))
     (found,) = elf.libraries({"/libm.so.6": path})

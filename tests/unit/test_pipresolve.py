@@ -91,6 +91,21 @@ def test_a_wheel_without_a_checksum(runner: RecordingRunner, tmp_path: Path) -> 
         pip(runner).resolve(["a==1.0"], "", tmp_path)
 
 
+@pytest.mark.parametrize("name", ["..%2F..%2Fx.whl", "..", "x.sh", "-x.whl", "a%0Ab.whl", ".whl"])
+def test_names_of_wheels_that_could_lead_elsewhere(
+    runner: RecordingRunner, tmp_path: Path, name: str
+) -> None:
+    """They become names of files of a bundle: the last part alone, and only if it is a wheel's."""
+    sha256 = {"archive_info": {"hashes": {"sha256": "ab" * 32}}}
+    report(tmp_path, ("a", f"https://index.example/a/{name}", sha256))
+    runner.answers = [completed("pip")]
+    try:
+        (found,) = pip(runner).resolve(["a==1.0"], "", tmp_path)
+        assert found.file == "x.whl"
+    except BuildError as error:
+        assert "name can't be one" in error.what  # noqa: PT017 - either of the two is right
+
+
 def test_all_missing_wheels_are_named(runner: RecordingRunner, tmp_path: Path) -> None:
     report(tmp_path)
     lost = "ERROR: Could not find a version that satisfies the requirement b==9 "

@@ -164,7 +164,7 @@ def test_it_sends_to_where_there_is_no_tls(fake: FakeRegistry) -> None:
         (b"", "Expecting value"),
         (b"\x80", "codec can't decode"),
         (b"[]", "no JSON object"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"{}", "no parts by SHA-256"),
         (b'{"config": "x"}', "no parts by SHA-256"),
         (b'{"config": {"digest": "sha256:../../x"}}', "no parts by SHA-256"),

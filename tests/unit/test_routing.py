@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import requests
 
 from dlcontainer import aptconfig, pipconfig, pipreport, routing
-from dlcontainer.errors import ConfigError
+from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.machine import Host
 from dlcontainer.pipconfig import PipSettings
 from dlcontainer.routing import Routed
@@ -212,6 +213,29 @@ def test_a_wheel_of_a_folder_is_hashed_where_pip_does_not(tmp_path: Path) -> Non
     routed = replace(Routed.nothing(folder), binds=((folder, "/mnt"), (wheels, "/mnt/folder-0")))
     (wheel,) = pipreport.installed(routed)
     assert wheel["sha256"] == hashlib.sha256(b"wheel").hexdigest()
+
+
+@pytest.mark.timeout(20)
+def test_a_report_that_a_steps_script_wrote(tmp_path: Path) -> None:
+    """It can write there what it likes: no other file is read, and the error is a clear one."""
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "wheels").mkdir()
+    folder = tmp_path / "routing"
+    folder.mkdir()
+    routed = replace(Routed.nothing(folder), binds=((tmp_path / "wheels", "/mnt/wheels"),))
+    report = folder / "pip-report.json"
+    where = {"metadata": {"name": "a", "version": "1"}}
+    where["download_info"] = {"url": "file:///mnt/wheels/../key"}
+    report.write_text(json.dumps({"install": [where]}))
+    assert pipreport.installed(routed)[0]["sha256"] == ""
+    for text in ("[", "[" * 100_000, "[]", "{}", '{"install": [7]}', '{"install": 7}', '"x"'):
+        report.write_text(text)
+        with pytest.raises(BuildError, match="can't be read"):
+            pipreport.installed(routed)
+    report.unlink()
+    os.mkfifo(report)
+    with pytest.raises(BuildError, match="can't be read"):
+        pipreport.installed(routed)
 
 
 def test_another_architectures_processor(folder: Path) -> None:
