@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.engines.base import BuildSpec, RunSpec, StepSpec
+from dlcontainer.engines.base import Binds, BuildSpec, RunSpec, StepSpec, is_lent
 from dlcontainer.errors import EngineError
 from dlcontainer.machine import find_program
 
@@ -100,7 +100,7 @@ class Apptainer:
         """Give the command that runs something as root of a tree, which it may change."""
         argv = [*self._quiet("exec"), *BUILD_MODES[spec.mode], "--writable", "--cleanenv"]
         argv += ["--containall", "--no-home", "--no-mount", "tmp,home,cwd,hostfs,bind-paths"]
-        argv += ["--pwd", "/", *_binds(spec.binds)]
+        argv += ["--pwd", "/", *_binds(spec.binds, lent=True)]
         return [*argv, str(spec.tree), *spec.argv]
 
     def sif_new_argv(self, image: Path) -> list[str]:
@@ -213,9 +213,10 @@ def require_bindable(path: Path) -> None:
         )
 
 
-def _binds(binds: tuple[tuple[Path, str], ...]) -> list[str]:
+def _binds(binds: Binds, *, lent: bool = False) -> list[str]:
     argv = []
     for source, target in binds:
         require_bindable(source)
-        argv += ["--bind", f"{source}:{target}"]
+        mode = ":ro" if lent and is_lent(target, binds) else ""
+        argv += ["--bind", f"{source}:{target}{mode}"]
     return argv

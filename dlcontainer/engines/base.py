@@ -54,6 +54,11 @@ class RunSpec:
     accelerators: tuple[str, ...] = ()
 
 
+def is_lent(target: str, binds: Binds) -> bool:
+    """Tell whether a folder shows inside another bound one: it is the host's own, to be read."""
+    return any(target.startswith(f"{other}/") for _, other in binds)
+
+
 class Engine(Protocol):
     """An engine: pure; asked twice it answers the same."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlcontainer.engines.base import is_lent
 from dlcontainer.engines.oci import (
     LIFELINE,
     SHELL,
@@ -98,7 +99,10 @@ class SdkClient:
 
     def _create(self, spec: ContainerSpec) -> str:
         host = self.api.create_host_config(
-            binds=[f"{source}:{target}" for source, target in _checked(spec.binds)],
+            binds=[
+                f"{source}:{target}{':ro' if is_lent(target, spec.binds) else ''}"
+                for source, target in _checked(spec.binds)
+            ],
             network_mode="host",
             auto_remove=True,
             # SELinux would else keep the container out of the bound folders, or relabel them.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dlcontainer.engines.base import is_lent
 from dlcontainer.engines.oci import LIFELINE, SHELL, ContainerSpec, ImageConfig, shell_words
 from dlcontainer.engines.oci_client import SdkClient
 
@@ -50,7 +51,12 @@ class PodmanClient(SdkClient):
             "stdin": True,
             "remove": True,
             "mounts": [
-                {"type": "bind", "source": str(source), "destination": target, "options": ["rw"]}
+                {
+                    "type": "bind",
+                    "source": str(source),
+                    "destination": target,
+                    "options": ["ro" if is_lent(target, spec.binds) else "rw"],
+                }
                 for source, target in spec.binds
             ],
             "netns": {"nsmode": "host"},

@@ -156,3 +156,20 @@ def test_a_build_packs_at_the_level_of_all_figures() -> None:
 
     # The command line names it itself: `--help` imports no engine.
     assert inspect.signature(build).parameters["level"].default == apptainer.LEVEL
+
+
+def test_what_is_lent_to_a_step_is_read_only() -> None:
+    binds = (
+        (Path("/work/routing"), "/mnt"),
+        (Path("/srv/wheels"), "/mnt/folder-0"),
+        (Path("/work/tmp"), "/tmp"),
+        (Path("/srv/other"), "/mntfolder"),
+    )
+    spec = StepSpec(tree=Path("/t"), argv=("true",), mode="fakeroot", binds=binds)
+    argv = Apptainer(program=Path("/a")).step_argv(spec)
+    assert [word for word in argv if ":" in word] == [
+        "/work/routing:/mnt",
+        "/srv/wheels:/mnt/folder-0:ro",
+        "/work/tmp:/tmp",
+        "/srv/other:/mntfolder",
+    ]

@@ -219,3 +219,23 @@ def test_the_mode_is_found_once(shelf: Shelf, tmp_path: Path) -> None:
     shelf.run(shelf.python, "-c", "0", **cache)
     assert file.read_text().split()[0] in ("plain", "userns", "unpacked")
     assert "another" not in file.read_text()
+
+
+def test_caches_of_compiled_code_are_the_users_own(shelf: Shelf, tmp_path: Path) -> None:
+    text = (
+        "import os, pathlib\n"
+        "folder = pathlib.Path(os.environ['TORCHINDUCTOR_CACHE_DIR'])\n"
+        "(folder / 'x').write_text('1')\n"
+        "print(folder, os.stat(folder).st_uid == os.getuid(), oct(os.stat(folder).st_mode & 0o777))"
+    )
+    done = shelf.run(shelf.python, "-c", text, TMPDIR=str(tmp_path))
+    folder, own, mode = done.stdout.split()
+    assert Path(folder).parent == tmp_path
+    assert (own, mode) == ("True", "0o700")
+    assert (Path(folder) / "x").read_text() == "1"
+    mine = tmp_path / "mine"
+    show = "import os; print(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.environ['TRITON_CACHE_DIR'])"
+    done = shelf.run(
+        shelf.python, "-c", show, TORCHINDUCTOR_CACHE_DIR=str(mine), TRITON_CACHE_DIR="/x"
+    )
+    assert done.stdout == f"{mine} /x\n"
