@@ -81,9 +81,14 @@ def _makers_in(root: int) -> list[MakerFolder]:
         for entry in entries:
             with contextlib.suppress(OSError):  # gone since
                 info = entry.stat(follow_symlinks=False)
-                if entry.name.startswith(_BY) and stat.S_ISDIR(info.st_mode):
+                if _is_ours(entry.name) and stat.S_ISDIR(info.st_mode):
                     found.append(MakerFolder(name=entry.name, uid=info.st_uid))
     return sorted(found, key=lambda one: one.name)
+
+
+def _is_ours(name: str) -> bool:
+    # Any member can rename a folder; its name stands in notes, and reaches terminals.
+    return name.startswith(_BY) and name.isprintable()
 
 
 def shelf_path(cache: Path, maker: MakerFolder, key: str) -> Path:
