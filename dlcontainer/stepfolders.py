@@ -291,11 +291,8 @@ def listed(shelf: Shelf, key: str) -> tuple[Kept, float] | None:
 def unlink_own(shelf: Shelf, name: str) -> bool:
     """Remove a file of a shelf if it is this user's; tell whether none of theirs is left."""
     try:
-        owner = os.stat(name, dir_fd=shelf.handle, follow_symlinks=False).st_uid
-        if owner == os.getuid():
+        if os.stat(name, dir_fd=shelf.handle, follow_symlinks=False).st_uid == os.getuid():
             os.unlink(name, dir_fd=shelf.handle)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
     return True
