@@ -273,16 +273,12 @@ class StepCache:
 
         What belongs to others stays, and counts.
         """
-        total, gone = 0, []
+        total, gone, me = 0, [], guarded.name_of(os.getuid())
         for kept, _ in self.entries():
             total += kept.size
-            if total > max_bytes and self.is_own(kept) and self.drop(kept.key):
+            if total > max_bytes and kept.maker == me and self.drop(kept.key):
                 gone.append(kept)
         return gone
-
-    def is_own(self, kept: Kept) -> bool:
-        """Tell whether this user made an entry."""
-        return kept.maker == guarded.name_of(os.getuid())
 
 
 def _complete(aside: _Aside, made: int) -> tuple[int, str]:

@@ -81,9 +81,14 @@ def _makers_in(root: int) -> list[MakerFolder]:
         for entry in entries:
             with contextlib.suppress(OSError):  # gone since
                 info = entry.stat(follow_symlinks=False)
-                if entry.name.startswith(_BY) and stat.S_ISDIR(info.st_mode):
+                if _is_ours(entry.name) and stat.S_ISDIR(info.st_mode):
                     found.append(MakerFolder(name=entry.name, uid=info.st_uid))
     return sorted(found, key=lambda one: one.name)
+
+
+def _is_ours(name: str) -> bool:
+    # Any member can rename a folder; its name stands in notes, and reaches terminals.
+    return name.startswith(_BY) and name.isprintable()
 
 
 def shelf_path(cache: Path, maker: MakerFolder, key: str) -> Path:
@@ -286,11 +291,8 @@ def listed(shelf: Shelf, key: str) -> tuple[Kept, float] | None:
 def unlink_own(shelf: Shelf, name: str) -> bool:
     """Remove a file of a shelf if it is this user's; tell whether none of theirs is left."""
     try:
-        owner = os.stat(name, dir_fd=shelf.handle, follow_symlinks=False).st_uid
-        if owner == os.getuid():
+        if os.stat(name, dir_fd=shelf.handle, follow_symlinks=False).st_uid == os.getuid():
             os.unlink(name, dir_fd=shelf.handle)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
     return True

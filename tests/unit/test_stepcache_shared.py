@@ -470,6 +470,15 @@ def test_entries_of_old_of_other_users_stay(
     assert path.exists()
 
 
+def test_a_renamed_folder_of_ours_writes_nothing_strange_to_a_terminal(cache: StepCache) -> None:
+    keep(cache)
+    own = tree_of(cache).parent.parent
+    own.chmod(0o777)  # so that it would be named
+    own.rename(own.with_name("by-\033]0;x\a"))
+    assert cache.recall(KEY) is None
+    assert "".join(NOTES).isprintable()
+
+
 def test_strange_names_are_no_entries(cache: StepCache, tmp_path: Path) -> None:
     keep(cache)
     shelf = tree_of(cache).parent
