@@ -93,7 +93,7 @@ def _programs() -> dict[str, str]:
     if importlib.util.find_spec("hpccm") is None:
         raise SystemExit(
             "HPC Container Maker is missing: it is dlcontainer's extra `bench`\n"
-            f"  next: {sys.executable} -m pip install -e '{HERE.parent}[bench]'"
+            f"  next: {sys.executable} -m pip install -e '{HERE.parent}[dev]'"
         )
     folder = Path(sys.executable).parent
     found = {name: folder / name for name in ("dlcontainer", "hpccm")}

@@ -80,7 +80,7 @@ ROOT_MAPPED = BaseMode(
     name="root-mapped",
     prefix=("unshare", "--map-root-user", "--mount", *fake_ids()),
     options=("--mode=root", '--aptopt=APT::Sandbox::User "root"', *_OWN_DEV),
-    last_options=(*_NO_DEV, '--customize-hook=rm "$1"/etc/apt/apt.conf.d/99mmdebstrap'),
+    last_options=('--customize-hook=rm "$1"/etc/apt/apt.conf.d/99mmdebstrap', *_NO_DEV),
 )
 
 
