@@ -126,6 +126,15 @@ def test_steps_that_change_owners(owner: Owner) -> None:
 
 
 @pytest.mark.long
+def test_a_user_without_subordinate_ids_and_fakeroot(engine: Apptainer) -> None:
+    with accounts.world_of(NOBODY, engine) as user:
+        world = replace(user, program=(*accounts.without(*HIDDEN), *user.program))
+        recipe = accounts.given(NOBODY, write_bare(world.folder / "a bare recipe", CHANGES))
+        built = world.build(recipe, world.folder / "out")
+        assert built.recorded()["engine"]["mode"] == "plain"
+
+
+@pytest.mark.long
 def test_a_recipe_with_packages_from_end_to_end(owner: Owner) -> None:
     account, world = owner.account, owner.world
     wheels = accounts.given(account, write_wheel(world.folder / "wheels").parent)
