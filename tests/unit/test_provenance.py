@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import machine, provenance
+from dlcontainer import __version__, machine, provenance
 from dlcontainer.errors import ConfigError
 from dlcontainer.provenance import Sources
 from dlcontainer.shell import CommandFailedError
@@ -47,7 +47,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert body["plan"] == {"digest": plan.digest, "content": plan.content}
     assert body["recipe"] == {"name": "demo", "git": {"commit": COMMIT, "dirty": True}}
     assert body["tools"] == {
-        "dlcontainer": "0.1.0",
+        "dlcontainer": __version__,
         "engine": "e 1",
         "mmdebstrap": "mmdebstrap 1.3.5",
         "mksquashfs": "mksquashfs version 4.5.1 (2022/03/17)",
