@@ -45,7 +45,7 @@ lint: setup ## ruff, mypy and the layers of the design
 	$(BIN)/lint-imports
 
 golden: setup ## write the golden files anew; look at `git diff` before you commit
-	$(BIN)/python -m pytest -q tests/unit/test_golden.py tests/unit/test_reframe.py --update-golden
+	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py --update-golden
 
 test: setup-tests lint ## lint and all tests but those that take minutes
 	$(WITH_BIN) $(BIN)/python -m pytest -m "not long"

@@ -22,11 +22,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
 from benchmarks.sampling import describe, machine_facts
-from dlcontainer.bench import chain, results
-from dlcontainer.bench.analysis import analyse
-from dlcontainer.bench.encoding import to_fields
-from dlcontainer.bench.order import Counts, plan_stages
-from dlcontainer.bench.records import Arm, Declared, End, Json, Sample, Session
+from dlcontainer.bench.analysis.session_analysis import analyse
+from dlcontainer.bench.samples import hash_chain, reader
+from dlcontainer.bench.samples.encoding import to_fields
+from dlcontainer.bench.samples.launch_order import Counts, plan_stages
+from dlcontainer.bench.samples.records import Arm, Declared, End, Json, Sample, Session
 
 _FACTS: dict[str, Json] = {"python": "3.11", "threads": 2}
 
@@ -90,7 +90,7 @@ def write(path: Path, pairs: int, values: int, *, ranked: bool = False) -> None:
     previous = ""
     with path.open("w") as file:
         for fields in records(pairs, values, ranked=ranked):
-            text, previous = chain.encode(fields, previous)
+            text, previous = hash_chain.encode(fields, previous)
             file.write(text)
 
 
@@ -116,7 +116,7 @@ def main() -> None:
         megabytes = path.stat().st_size / 1e6
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         began, worked = time.perf_counter(), time.process_time()
-        series = results.read(path)
+        series = reader.read(path)
         read_s = time.perf_counter() - began
         word = analyse(series).verdict.word
         seconds = time.perf_counter() - began

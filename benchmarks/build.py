@@ -36,9 +36,9 @@ from benchmarks.sampling import (
     spread,
     table,
 )
-from dlcontainer.cli.world import World
-from dlcontainer.machine import find_program
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.cli.context import World
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import ProcessRunner
 
 PLAIN, FAIR, COLD, STEP, NOTHING = "plain", "fair", "cold", "last step changed", "nothing changed"
 

@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import aptconfig, routing
-from dlcontainer.basemaker import BaseMaker
-from dlcontainer.cli.world import World
-from dlcontainer.engines import apptainer, trial
+from dlcontainer.build.base.bootstrap import BaseMaker
+from dlcontainer.build.base.root_tree import prepare
+from dlcontainer.build.preflight import choose_tmpdir
+from dlcontainer.cli.context import World
+from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import BuildSpec
-from dlcontainer.formats import context, texts
-from dlcontainer.plan import Plan
-from dlcontainer.preflight import choose_tmpdir
-from dlcontainer.rootfs import prepare
-from dlcontainer.routing import Routed
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.formats import build_context, texts
+from dlcontainer.packages import routing
+from dlcontainer.packages.apt import apt_config
+from dlcontainer.packages.routing import Routed
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.process import ProcessRunner
 
 RECIPE = "pytorch"
 
@@ -78,7 +79,7 @@ def fair(bench: Bench) -> float:
     )
     base = prepare(settled, routed, maker, bench.fresh("fair-work"), work / "log")
     # Lists that the base's maker hands to our steps are no part of a base: apt fetches its own.
-    for path in (routed.folder / aptconfig.LISTS).glob("*_*"):
+    for path in (routed.folder / apt_config.LISTS).glob("*_*"):
         path.unlink()
     (work / base.path.name).symlink_to(base.path)
     made = time.perf_counter() - start
@@ -98,7 +99,7 @@ def _engine(
 ) -> float:
     work, _ = places
     (work / spec.definition).write_text(definition)
-    context.stage(plan, work)
+    build_context.stage(plan, work)
     folder = choose_tmpdir(plan, bench.world.host, None) if spec.squash else Path("/tmp")
     with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=folder) as scratch:
         inner = Path(scratch) / "inner-tmp"
@@ -125,7 +126,7 @@ def _mirror(routed: Routed) -> str:
 def mode(bench: Bench) -> str:
     """Tell in which mode the engine builds here; found out once, for all sides."""
     engine = apptainer.find(bench.environ)
-    tried = trial.require(bench.folder / "trial", engine, bench.world.host, bench.runner)
+    tried = capabilities.require(bench.folder / "trial", engine, bench.world.host, bench.runner)
     return tried.build_mode or "plain"
 
 

@@ -23,15 +23,16 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 from statistics import median
 
 from benchmarks.sampling import Row, Samples, as_json, describe, machine_facts, ratio, table
-from dlcontainer import rootfs, routing, shortcuts
-from dlcontainer.basemaker import BaseMaker
-from dlcontainer.build import Wishes, build
-from dlcontainer.cli.world import World
-from dlcontainer.engines import apptainer, trial
+from dlcontainer.build.base import native_helpers, root_tree
+from dlcontainer.build.base.bootstrap import BaseMaker
+from dlcontainer.build.build import Wishes, build
+from dlcontainer.build.context import Workshop
+from dlcontainer.cli.context import World
+from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.errors import DlcontainerError
-from dlcontainer.plan import Plan
-from dlcontainer.shell import ProcessRunner
-from dlcontainer.workshop import Workshop
+from dlcontainer.packages import routing
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.process import ProcessRunner
 
 WITH, WITHOUT = "with", "without"
 
@@ -58,7 +59,7 @@ def main() -> None:
     try:
         plan = world.plan(options.recipe, options.site, [])
         workshop = _workshop(world)
-        if not shortcuts.possible(plan, workshop.host):
+        if not native_helpers.possible(plan, workshop.host):
             raise SystemExit("this build is not emulated, or no native program can help with it")
         with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=options.tmpdir) as name:
             _make_trees(plan, workshop, Path(name))
@@ -93,7 +94,7 @@ def _workshop(world: World) -> Workshop:
     runner = ProcessRunner(environ=world.environ)
     return Workshop(
         engine=engine,
-        trial=trial.require(world.cache, engine, world.host, runner),
+        trial=capabilities.require(world.cache, engine, world.host, runner),
         host=world.host,
         runner=runner,
         cache=world.cache,
@@ -114,7 +115,7 @@ def _make_trees(plan: Plan, workshop: Workshop, folder: Path) -> None:
         on_line=workshop.progress.line,
         on_wait=workshop.progress.note,
     )
-    for prepare in (rootfs.prepare, rootfs.prepare_companion):
+    for prepare in (root_tree.prepare, root_tree.prepare_companion):
         prepare(plan, routed, maker, work, folder / "trees.log")
 
 

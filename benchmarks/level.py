@@ -29,9 +29,9 @@ from benchmarks.sampling import (
     ratio,
     table,
 )
-from dlcontainer.engines import sif
 from dlcontainer.engines.apptainer import LEVEL, squash
-from dlcontainer.machine import find_program
+from dlcontainer.image import sif
+from dlcontainer.system.machine import find_program
 
 QUIET = ("-noappend", "-quiet", "-no-progress")
 

@@ -31,18 +31,19 @@ from benchmarks.sampling import (
     ratio,
     table,
 )
-from dlcontainer.bench import counting
-from dlcontainer.bench.probefs import resident
+from dlcontainer.bench.filesystem import counting
+from dlcontainer.bench.filesystem.microbenchmark import resident
 from dlcontainer.bench.slowfs.counters import Seen
 from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.standin import StandIn
-from dlcontainer.contents import Unpacked
-from dlcontainer.engines import apptainer, sif
+from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.build.file_order import sort
+from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.machine import find_program, mount_of
-from dlcontainer.shell import ProcessRunner
-from dlcontainer.sorting import sort
+from dlcontainer.image import sif
+from dlcontainer.image.contents import Unpacked
+from dlcontainer.system.machine import find_program, mount_of
+from dlcontainer.system.process import ProcessRunner
 
 NAMES = ("as it comes", "by the trace")
 PLACES = ("disk", "stand-in")

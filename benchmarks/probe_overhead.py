@@ -131,8 +131,8 @@ def analysed(found: dict[str, Any], steps: int) -> str:
 
 def ratio(pairs: list[dict[str, Any]], which: int) -> str:
     """Say the ratio of blocks with marks to those without, with its interval."""
-    from dlcontainer.bench import stats
-    from dlcontainer.bench.stats import Difference
+    from dlcontainer.bench.stats import paired
+    from dlcontainer.bench.stats.paired import Difference
 
     differences = [
         Difference(
@@ -142,7 +142,7 @@ def ratio(pairs: list[dict[str, Any]], which: int) -> str:
         )
         for number, pair in enumerate(pairs, 1)
     ]
-    found = stats.interval(stats.fit(differences), 0.95)
+    found = paired.interval(paired.fit(differences), 0.95)
     bound = 1 + AIM
     word = "met" if found.high < bound else "missed" if found.low > bound else "not decided"
     return (

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy
 from numpy.typing import NDArray
 
-from dlcontainer.bench import order, ranks, stats, student
-from dlcontainer.bench.verdict import CONTROL_LEVEL, Evidence, Rules, judge
+from dlcontainer.bench.analysis.verdict import CONTROL_LEVEL, Evidence, Rules, judge
+from dlcontainer.bench.samples import launch_order
+from dlcontainer.bench.stats import hodges_lehmann, paired, student_t
 
 Floats = NDArray[numpy.float64]
 Bools = NDArray[numpy.bool_]
@@ -52,7 +53,7 @@ class Design:
     @property
     def rules(self) -> Rules:
         """The rules of each look."""
-        spent = stats.spent_alpha(self.looks, self.alpha)
+        spent = paired.spent_alpha(self.looks, self.alpha)
         return Rules(margin=self.margin, alpha=spent, equivalence=self.equivalence)
 
 
@@ -97,8 +98,8 @@ def draw(
     world: World, design: Design, sessions: int, random: numpy.random.Generator, seed: int
 ) -> Drawn:
     """Draw every launch of sessions that share the schedule of `seed`."""
-    counts = order.Counts(controls=design.controls)
-    stages = order.plan_stages(looks=design.looks, counts=counts, seed=seed)
+    counts = launch_order.Counts(controls=design.controls)
+    stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
     schedule = [pair for stage in stages for pair in stage]
     noise = launches(world, sessions, 2 * len(schedule), random)
     noise[:, 1::2] += world.second
@@ -130,7 +131,7 @@ def run(drawn: Drawn, design: Design) -> Ended:
     for look in design.looks:
         if not is_open.any():
             break
-        controls = order.due(design.controls, look, design.looks)
+        controls = launch_order.due(design.controls, look, design.looks)
         now, tail = at_look(
             Drawn(
                 drawn.pairs[is_open, :look], drawn.pairs_first[:look],
@@ -158,13 +159,13 @@ def worded(
 ) -> tuple[NDArray[numpy.int64], Bools]:
     """Give each session's word of a fitted model without its controls, and whether a tail held."""
     n = adjusted.shape[1]
-    halves = [student.quantile(tail, df) * se for tail in (rules.alpha / 2, rules.alpha)]
+    halves = [student_t.quantile(tail, df) * se for tail in (rules.alpha / 2, rules.alpha)]
     word = _word(rules, (mean - halves[0], mean + halves[0]), (mean - halves[1], mean + halves[1]))
     i, j = numpy.triu_indices(n)
     walsh = numpy.sort((adjusted[:, i] + adjusted[:, j]) / 2, axis=1)
     bounds = []
     for level in (1 - rules.alpha, 1 - 2 * rules.alpha):
-        below, _ = ranks.cut(n, (1 - level) / 2)
+        below, _ = hodges_lehmann.cut(n, (1 - level) / 2)
         bounds.append((walsh[:, below], walsh[:, -1 - below]))
     tail = word != _word(rules, *bounds)
     word[tail] = 0
@@ -200,7 +201,7 @@ def refused(d: Floats, first: Bools) -> Bools:
     if d.shape[1] < 3 or first.all() or not first.any():
         return numpy.zeros(len(d), dtype=bool)
     mean, se, _ = _fit(d, first)
-    half = student.quantile((1 - CONTROL_LEVEL) / 2, d.shape[1] - 2) * se
+    half = student_t.quantile((1 - CONTROL_LEVEL) / 2, d.shape[1] - 2) * se
     return numpy.asarray(numpy.abs(mean) > half)
 
 
@@ -217,20 +218,22 @@ def agrees(world: World, design: Design, sessions: int, seed: int) -> bool:
 def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
     word = ""
     for look in design.looks:
-        controls = order.due(design.controls, look, design.looks)
+        controls = launch_order.due(design.controls, look, design.looks)
         pairs = differences(drawn.pairs[row, :look], drawn.pairs_first)
         control = differences(drawn.controls[row, :controls], drawn.controls_first)
-        evidence = Evidence(pairs=stats.fit(pairs), control=stats.fit(control) if control else None)
+        evidence = Evidence(
+            pairs=paired.fit(pairs), control=paired.fit(control) if control else None
+        )
         word = judge(design.rules, evidence).word
         if word != "INCONCLUSIVE":
             return word, look
     return word, design.looks[-1]
 
 
-def differences(d: Floats, first: Bools) -> list[stats.Difference]:
+def differences(d: Floats, first: Bools) -> list[paired.Difference]:
     """Give one session's pairs as the real code takes them."""
     return [
-        stats.Difference(number=i + 1, d=float(value), candidate_first=bool(first[i]))
+        paired.Difference(number=i + 1, d=float(value), candidate_first=bool(first[i]))
         for i, value in enumerate(d)
     ]
 

@@ -24,11 +24,12 @@ from statistics import median
 
 from benchmarks.sampling import describe, interleave, machine_facts, ratio
 from benchmarks.squash_runs import Launch, Launcher, timed
-from dlcontainer.bench.counting import Count
+from dlcontainer.bench.filesystem.counting import Count
 from dlcontainer.bench.storm.measure import metadata
-from dlcontainer.engines import apptainer, sif
-from dlcontainer.machine import find_program, mount_of
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.engines import apptainer
+from dlcontainer.image import sif
+from dlcontainer.system.machine import find_program, mount_of
+from dlcontainer.system.process import ProcessRunner
 
 GZIP, TREE, BEFORE = "gzip", "tree", "zstd-3-128K"
 USUAL = (GZIP, "zstd-3-512K", "zstd-5-256K", "zstd-5-512K", "zstd-5-1M")

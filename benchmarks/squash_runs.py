@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.order import forget
-from dlcontainer.bench import counting
-from dlcontainer.bench.counting import Count
-from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.filesystem import counting
+from dlcontainer.bench.filesystem.counting import Count
+from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 
 MODE = "userns"
 _TICKS = os.sysconf("SC_CLK_TCK")

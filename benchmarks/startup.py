@@ -33,10 +33,11 @@ from benchmarks.sampling import (
     spread,
     table,
 )
-from dlcontainer import plan, recipe
-from dlcontainer.cli.world import World
+from dlcontainer.cli.context import World
 from dlcontainer.formats import texts
-from dlcontainer.siteconfig import Target
+from dlcontainer.planning import plan
+from dlcontainer.recipes import recipe
+from dlcontainer.sites.site import Target
 
 RECIPE = "pytorch"
 SITE = "example-slurm"

@@ -32,14 +32,14 @@ from benchmarks.stormpoints import (
     make_prefix,
     table,
 )
-from dlcontainer.bench import probefs
+from dlcontainer.bench.filesystem import microbenchmark
+from dlcontainer.bench.slowfs.cache_profiles import PROFILES
 from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.profiles import PROFILES
-from dlcontainer.bench.slowfs.queue import Service, Speed
-from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.bench.slowfs.server_queue import Service, Speed
 from dlcontainer.bench.storm.measure import Bench, Measured, Runnable, measure, of_prefix, packed
 from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,7 +178,7 @@ def _calibrate(tree: Runnable, load: Load, runner: ProcessRunner) -> Overhead:
         with folders(2) as (place, other):
             stand_in = _stand_in(tree.under, point, other / "server")
             with stand_in.mounted(place, runner):
-                probed = probefs.probe(place)
+                probed = microbenchmark.probe(place)
         nominal = point.latency_ms + 1000 / point.rate
         operation = (fmean(probed.samples_ms) - nominal) / 1000
         took = median(_launch(tree, point, runner) for _ in range(3))

@@ -21,12 +21,12 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 
 from benchmarks.sampling import describe, machine_facts
 from benchmarks.stormpoints import folders, make_prefix
-from dlcontainer.bench.counting import run_ranks
+from dlcontainer.bench.filesystem.counting import run_ranks
+from dlcontainer.bench.slowfs.cache_profiles import PROFILES, Profile
 from dlcontainer.bench.slowfs.counters import Seen
-from dlcontainer.bench.slowfs.profiles import PROFILES, Profile
-from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.bench.storm.measure import Packed, Runnable, of_prefix, packed
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 
 
 def main() -> None:

@@ -37,11 +37,11 @@ from benchmarks.stormpoints import (
     make_prefix,
     table,
 )
-from dlcontainer.bench import probefs
-from dlcontainer.bench.slowfs.profiles import PROFILES
+from dlcontainer.bench.filesystem import microbenchmark
+from dlcontainer.bench.slowfs.cache_profiles import PROFILES
 from dlcontainer.bench.storm.measure import Bench, Runnable, measure, of_prefix
 from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 
 _SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 # Kept by the client as under a lock: the profile that the operations are counted with.
@@ -163,7 +163,7 @@ def _mounted(server: Server, source: Path, point: Path) -> Iterator[None]:
 def _calibrate(server: Server, tree: Runnable, load: Load, runner: ProcessRunner) -> FileSystem:
     """Probe a mount, then let one rank import: what reads cost beside comes from that."""
     with folders(1) as (place,), _mounted(server, tree.under, place):
-        probed = probefs.probe(place).speed
+        probed = microbenchmark.probe(place).speed
     assert probed.latency_ms is not None
     assert probed.operations_per_s is not None
     latency, rate = probed.latency_ms / 1000, probed.operations_per_s

@@ -31,12 +31,12 @@ from benchmarks.sampling import (
     ratio,
     table,
 )
-from dlcontainer.engines import apptainer, trial
+from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import BuildSpec
 from dlcontainer.errors import DlcontainerError
-from dlcontainer.machine import find_program, mount_of, read_host
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.machine import find_program, mount_of, read_host
+from dlcontainer.system.process import ProcessRunner
 
 MEMORY = Path("/dev/shm")
 BASE = "base.sqfs"
@@ -123,7 +123,7 @@ def _prepare(disk: Path, memory: Path) -> Bench:
     host = read_host(environ)
     engine = apptainer.find(environ)
     runner = ProcessRunner(environ=environ)
-    tried = trial.require(disk / "cache", engine, host, runner)
+    tried = capabilities.require(disk / "cache", engine, host, runner)
     programs = {name: find_program(name, environ) for name in ("mksquashfs", "unsquashfs")}
     for name, program in programs.items():
         if program is None:

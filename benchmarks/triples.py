@@ -22,10 +22,12 @@ from benchmarks.simulation import (
     refused,
     worded,
 )
-from dlcontainer.bench import order, pairing, stats, student
-from dlcontainer.bench.order import Triple
-from dlcontainer.bench.stats import Difference
-from dlcontainer.bench.verdict import Evidence, Rules, judge
+from dlcontainer.bench.analysis import pairing
+from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
+from dlcontainer.bench.samples import launch_order
+from dlcontainer.bench.samples.launch_order import Triple
+from dlcontainer.bench.stats import paired, student_t
+from dlcontainer.bench.stats.paired import Difference
 
 CONTRASTS = (("n", "c"), ("n", "u"), ("u", "c"))
 _SCHEDULES = 64
@@ -48,7 +50,7 @@ class Arms:
         found = self.design.rules
         return Rules(
             margin=found.margin, alpha=found.alpha, equivalence=found.equivalence,
-            block=order.TRIPLES,
+            block=launch_order.TRIPLES,
         )  # fmt: skip
 
 
@@ -93,10 +95,10 @@ def draw(
 ) -> Drawn:
     """Draw every launch of sessions that share the schedule of `seed`."""
     design = arms.design
-    counts = order.Counts(
+    counts = launch_order.Counts(
         controls=design.controls, candidate_controls=arms.own_controls, triples=True
     )
-    stages = order.plan_stages(looks=design.looks, counts=counts, seed=seed)
+    stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
     schedule = [group for stage in stages for group in stage]
     places = [place for group in schedule for place in range(len(group.order))]
     noise = launches(world, sessions, len(places), random)
@@ -154,7 +156,7 @@ def holm(ratios: Floats, alpha: float, df: int) -> Bools:
     """Give which of each row's t are beyond Holm's bounds."""
     order_of = numpy.argsort(-ratios, axis=1)
     count = ratios.shape[1]
-    bounds = [student.quantile(alpha / (count - rank) / 2, df) for rank in range(count)]
+    bounds = [student_t.quantile(alpha / (count - rank) / 2, df) for rank in range(count)]
     passed = numpy.take_along_axis(ratios, order_of, axis=1) > bounds
     beyond = numpy.zeros_like(passed)
     numpy.put_along_axis(beyond, order_of, numpy.logical_and.accumulate(passed, axis=1), axis=1)
@@ -177,7 +179,7 @@ def _unsteady(drawn: Drawn, arms: Arms, look: int) -> Bools:
     found = numpy.zeros(len(drawn.times["n"]), dtype=bool)
     totals = (arms.design.controls, arms.own_controls)
     for (d, first), total in zip(drawn.controls, totals, strict=True):
-        due = order.due(total, look, arms.design.looks)
+        due = launch_order.due(total, look, arms.design.looks)
         found |= refused(d[:, :due], first[:due])
     return found
 
@@ -236,9 +238,9 @@ def _judged(drawn: Drawn, row: int, arms: Arms) -> tuple[list[str], int]:
         controls = []
         totals = (arms.design.controls, arms.own_controls)
         for (d, first), total in zip(drawn.controls, totals, strict=True):
-            due = order.due(total, look, arms.design.looks)
+            due = launch_order.due(total, look, arms.design.looks)
             own = differences(d[row, :due], first)
-            controls.append(stats.fit(own) if own else None)
+            controls.append(paired.fit(own) if own else None)
         words = []
         for pair in CONTRASTS:
             fitted = pairing.fit(_differences(drawn, row, look, pair))

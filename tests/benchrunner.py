@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.bench import results, session
-from dlcontainer.bench.declare import Wanted
-from dlcontainer.bench.lab import Lab
-from dlcontainer.bench.records import Series
-from dlcontainer.bench.subject import Subject
+from dlcontainer.bench.measure import session
+from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.declaration import Wanted
+from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.records import Series
+from dlcontainer.config.resources import probe_files
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.machine import Host
-from dlcontainer.resources import probe_files
-from dlcontainer.shell import Completed
+from dlcontainer.system.machine import Host
+from dlcontainer.system.process import Completed
 from tests.fakes import completed
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
@@ -137,4 +138,4 @@ class Bench:
         return session.run(Wanted(**{**wanted, **changes}), plan_of(recipe), subject, lab)
 
     def read(self) -> Series:
-        return results.read(self.folder / "samples.jsonl")
+        return reader.read(self.folder / "samples.jsonl")

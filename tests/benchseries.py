@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from dlcontainer.bench import chain
-from dlcontainer.bench.comparable import LossCheck, LossCurves
-from dlcontainer.bench.encoding import to_fields
-from dlcontainer.bench.records import (
+from dlcontainer.bench.samples import hash_chain
+from dlcontainer.bench.samples.comparable import LossCheck, LossCurves
+from dlcontainer.bench.samples.encoding import to_fields
+from dlcontainer.bench.samples.records import (
     Arm,
     Declared,
     End,
@@ -23,8 +23,8 @@ from dlcontainer.bench.records import (
     Session,
     Stack,
 )
-from dlcontainer.bench.words import Probe, Question
-from dlcontainer.bench.writing import Writer
+from dlcontainer.bench.samples.vocabulary import Probe, Question
+from dlcontainer.bench.samples.writer import Writer
 
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
@@ -247,7 +247,7 @@ def write_quickly(path: Path, plan: Plan) -> Path:
     chained = ""
     with path.open("w") as file:
         for record in records:
-            text, chained = chain.encode(to_fields(record), chained)
+            text, chained = hash_chain.encode(to_fields(record), chained)
             file.write(text)
     return path
 

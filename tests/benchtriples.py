@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from dlcontainer.bench.order import Counts, Group, plan_stages
-from dlcontainer.bench.records import Arm, Json, Role, Sample, Session, Stack
-from dlcontainer.bench.words import ArmName
-from dlcontainer.bench.writing import Writer
+from dlcontainer.bench.samples.launch_order import Counts, Group, plan_stages
+from dlcontainer.bench.samples.records import Arm, Json, Role, Sample, Session, Stack
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries
 from tests.benchseries import FACTS, INSIDE, Plan
 

@@ -4,13 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlcontainer.engines.oci import (
-    ContainerSpec,
-    Daemon,
-    ImageConfig,
-    OciImage,
-    OciKind,
-)
+from dlcontainer.engines.oci import ContainerSpec, Daemon, ImageConfig, OciImage, OciKind
 
 DIGEST = f"sha256:{'d' * 64}"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from dlcontainer.reference import Reference
+from dlcontainer.config.image_names import Reference
 from dlcontainer.registry.client import MEDIA_TYPES
 
 OCI_INDEX, DOCKER_LIST, OCI_MANIFEST, DOCKER_MANIFEST = MEDIA_TYPES

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer.shell import CommandFailedError, Completed
+from dlcontainer.system.process import CommandFailedError, Completed
 
 
 def completed(*argv: str, code: int = 0, stdout: str = "", stderr: str = "") -> Completed:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.formats import texts
-from dlcontainer.plan import Plan
+from dlcontainer.planning.plan import Plan
 from tests.values import IMAGE_BASE, ROOT, SITE, TEMPLATES, folder_of, plan_of, site_of
 
 RECORD = ROOT / "tests" / "fakebin" / "job" / "record"

@@ -3,8 +3,8 @@
 import hashlib
 from typing import Any
 
-from dlcontainer.lock import Lock, LockedBase, LockedStep, OsPin, WheelPin
-from dlcontainer.plan import Plan
+from dlcontainer.packages.lockfile import Lock, LockedBase, LockedStep, OsPin, WheelPin
+from dlcontainer.planning.plan import Plan
 
 
 def deb(

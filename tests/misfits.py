@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import contradictions, siteload
 from dlcontainer.errors import MisfitError
-from dlcontainer.plan import Plan
-from dlcontainer.siteconfig import USUAL, Target
+from dlcontainer.planning import conflicts
+from dlcontainer.planning.plan import Plan
+from dlcontainer.sites import loading
+from dlcontainer.sites.site import USUAL, Target
 from tests.values import HOST, SITE, folder_of, plan_of, write_yaml
 
 GPU = {"vendor": "nvidia", "model": "V100", "per_node": 4}
@@ -23,7 +24,7 @@ def settle(tmp_path: Path, site: dict[str, Any], target: Target = USUAL, /, **re
         for key, value in site.items()
     }
     path = write_yaml(tmp_path / "site.yaml", {**SITE, "sources": {"made-up": "a test"}, **facts})
-    loaded = siteload.load(
+    loaded = loading.load(
         path,
         display=lambda path: path.name,
         find=path.with_name,
@@ -44,6 +45,6 @@ def refused(tmp_path: Path, site: dict[str, Any], /, **recipe: Any) -> str:
 def doubted(tmp_path: Path, site: dict[str, Any], /, **recipe: Any) -> list[str]:
     """Give what the plan of a recipe that is not refused says it can't promise."""
     plan = settle(tmp_path, site, **recipe)
-    said = list(contradictions.doubts(plan.site, plan.recipe))
+    said = list(conflicts.doubts(plan.site, plan.recipe))
     assert set(said) <= set(plan.notes)
     return said

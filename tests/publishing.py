@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.modulefiles import LastResort
-from dlcontainer.publish import Published, Shop, publish
-from dlcontainer.siteconfig import Site
-from dlcontainer.workspace import PREFIX
+from dlcontainer.publish.modulefiles import LastResort
+from dlcontainer.publish.publish import Published, Shop, publish
+from dlcontainer.sites.site import Site
+from dlcontainer.system.workspace import PREFIX
 from tests.fakes import RecordingRunner
 from tests.sifs import TREE, write_sif
 from tests.values import TEMPLATES, site_of

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dlcontainer import document, plan, recipe, siteload
-from dlcontainer.document import Document, Sourced
-from dlcontainer.engines.trial import Trial
-from dlcontainer.machine import Host
-from dlcontainer.matrix import Combination
-from dlcontainer.plan import Plan, Setting
-from dlcontainer.siteconfig import USUAL, Site, Target
+from dlcontainer import config
+from dlcontainer.config import Document, Sourced
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.planning import plan
+from dlcontainer.planning.matrix import Combination
+from dlcontainer.planning.plan import Plan, Setting
+from dlcontainer.recipes import recipe
+from dlcontainer.sites import loading
+from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.system.machine import Host
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.world import World
+    from dlcontainer.cli.context import World
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
@@ -104,8 +107,8 @@ def folder_of(parent: Path, **changes: Any) -> Path:
 
 def site_of(data: Mapping[str, Any] = SITE, *, on: Host = HOST, **changes: Any) -> Sourced[Site]:
     """Give a site of plain data, as `siteconfig.load` would."""
-    written = document.from_data({**data, **changes}, layer="site")
-    return Sourced(value=document.validate(written, Site), document=written)
+    written = config.from_data({**data, **changes}, layer="site")
+    return Sourced(value=config.validate(written, Site), document=written)
 
 
 def plan_of(
@@ -132,7 +135,7 @@ def plan_of(
 
 def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourced[Site]:
     path = ROOT / "site-configs" / f"{name}.yaml"
-    return siteload.load(
+    return loading.load(
         path,
         display=lambda path: path.name,
         find=lambda other: path.with_name(f"{other}.yaml"),
@@ -155,7 +158,7 @@ def shipped_matrix(*, on: Host = HOST) -> list[Combination]:
 
 
 def _world(on: Host) -> "World":
-    from dlcontainer.cli.world import World
+    from dlcontainer.cli.context import World
 
     # No user's folder, no engine: nothing but what is shipped, on the recorded machine.
     environ = {"XDG_CONFIG_HOME": "/no/such/config", "XDG_CACHE_HOME": "/no/such/cache"}

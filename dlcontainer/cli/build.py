@@ -11,11 +11,11 @@ from dlcontainer.engines.base import EngineKind, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlcontainer.build import Wishes
+    from dlcontainer.build.backends.backend import Workbench
+    from dlcontainer.build.build import Wishes
+    from dlcontainer.build.context import Workshop
     from dlcontainer.errors import BuildError
-    from dlcontainer.plan import Plan
-    from dlcontainer.workbench import Workbench
-    from dlcontainer.workshop import Workshop
+    from dlcontainer.planning.plan import Plan
 
 Engine = Annotated[
     EngineKind | None,
@@ -109,16 +109,16 @@ def build(
     verbose: options.Verbose = False,
 ) -> None:
     """Build an image for a site."""
-    from dlcontainer import inuse
-    from dlcontainer.build import Wishes
-    from dlcontainer.cli import outcome, workshops
-    from dlcontainer.cli.world import here
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.build.build import Wishes
+    from dlcontainer.cli import build_context, build_output
+    from dlcontainer.cli.context import here
+    from dlcontainer.sites.site import Target
+    from dlcontainer.system import file_locks
 
     world = here()
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
     console = output.Console(verbose=verbose, events=as_json)
-    wanted = workshops.Wanted(
+    wanted = build_context.Wanted(
         engine=engine or settled.site.engine.kind,
         outcome=to,
         registry=registry,
@@ -129,12 +129,12 @@ def build(
         dry_run=dry_run,
     )
     target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None
-    with inuse.building(world.cache, console.note):
-        workshop = workshops.ready(world, settled, wanted, console)
+    with file_locks.building(world.cache, console.note):
+        workshop = build_context.ready(world, settled, wanted, console)
         if dry_run:
-            outcome.show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)
+            build_output.show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)
         elif explain:
-            outcome.show_reasons(settled, workshop, tmpdir, as_json=as_json)
+            build_output.show_reasons(settled, workshop, tmpdir, as_json=as_json)
         else:
             wishes = Wishes(
                 tmpdir=tmpdir,
@@ -153,14 +153,14 @@ def _build(
     *,
     as_json: bool,
 ) -> None:
-    from dlcontainer import build as building
-    from dlcontainer.cli import outcome
+    from dlcontainer.build import build as building
+    from dlcontainer.cli import build_output
 
     target, wishes = asked
     console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.version}")
     image = building.build(settled, workshop, target, wishes)
     if image is not None:
-        outcome.show(image, settled, console, as_json=as_json)
+        build_output.show(image, settled, console, as_json=as_json)
     elif as_json:
         output.emit("build-until", {"step": wishes.until, "digest": settled.digest})
     else:
@@ -168,7 +168,7 @@ def _build(
 
 
 def _shell(console: output.Console) -> "Callable[[Workbench, BuildError], None]":
-    from dlcontainer.shell import interact
+    from dlcontainer.system.process import interact
 
     def look_round(bench: "Workbench", error: "BuildError") -> None:
         console.step(f"{error.what}\n{error.why or ''}")

@@ -10,9 +10,9 @@ from dlcontainer.cli import options, output
 from dlcontainer.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.world import World
-    from dlcontainer.ocistore import OciStore
-    from dlcontainer.stores import Entry, Store
+    from dlcontainer.build.cache.oci_layers import OciStore
+    from dlcontainer.build.cache.stores import Entry, Store
+    from dlcontainer.cli.context import World
 
 app = typer.Typer(
     help="The cache: kept steps, in the engines' stores too, bases, locked packages, native twins.",
@@ -40,7 +40,7 @@ def list_(
     verbose: options.Verbose = False,
 ) -> None:
     """List all that is kept, the last used first; with --site the steps that its users share."""
-    from dlcontainer import stores
+    from dlcontainer.build.cache import stores
 
     world = _world()
     chosen = _stores(world, kind, site)
@@ -74,7 +74,7 @@ def prune(
     verbose: options.Verbose = False,
 ) -> None:
     """Remove what was used longest ago until the rest fits; what a build uses stays."""
-    from dlcontainer import stores
+    from dlcontainer.build.cache import stores
 
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", max_size.strip().upper())
     if match is None:
@@ -91,15 +91,15 @@ def prune(
 
 
 def _world() -> "World":
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
 
     return here()
 
 
 def _stores(world: "World", kinds: list[str] | None, site: str | None) -> "list[Store]":
-    from dlcontainer import stores
-    from dlcontainer.hints import suggest
-    from dlcontainer.stepcache import StepCache
+    from dlcontainer.build.cache import stores
+    from dlcontainer.build.cache.step_cache import StepCache
+    from dlcontainer.config.suggestions import suggest
 
     for name in kinds or ():
         if name not in stores.KINDS:
@@ -119,11 +119,11 @@ def _stores(world: "World", kinds: list[str] | None, site: str | None) -> "list[
 
 def _engines(world: "World", kinds: list[str] | None) -> "list[OciStore]":
     """Give the stores of the engines that answer; say of one that is here and does not."""
-    from dlcontainer.engines import oci_connect
+    from dlcontainer.build.cache.oci_layers import OciStore
+    from dlcontainer.config.field_types import ARCHES
+    from dlcontainer.engines import oci_socket
     from dlcontainer.engines.oci import OCI_KINDS
-    from dlcontainer.fields import ARCHES
-    from dlcontainer.machine import find_program
-    from dlcontainer.ocistore import OciStore
+    from dlcontainer.system.machine import find_program
 
     arch = next((arch for arch in ARCHES if arch == world.host.arch), ARCHES[0])
     found = []
@@ -131,7 +131,7 @@ def _engines(world: "World", kinds: list[str] | None) -> "list[OciStore]":
         if kinds and kind not in kinds:
             continue
         try:
-            client = oci_connect.connect(kind, world.environ, world.host.uid)
+            client = oci_socket.connect(kind, world.environ, world.host.uid)
         except EngineError as error:
             if kinds or find_program(kind, world.environ):
                 output.Console().note(f"{kind}'s store is not seen: {error.what}")
@@ -145,7 +145,7 @@ def _size(size: int) -> str:
 
 
 def _body(entry: "Entry") -> dict[str, object]:
-    from dlcontainer import stores
+    from dlcontainer.build.cache import stores
 
     return {
         "kind": entry.kind,

@@ -11,8 +11,8 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dlcontainer.bits import Bits
-    from dlcontainer.comparison import Change, Comparison
+    from dlcontainer.inspection.bitwise import Bits
+    from dlcontainer.inspection.compare import Change, Comparison
 
 _FEW = 12
 _WIDTH = 60
@@ -33,7 +33,7 @@ def diff(
     verbose: options.Verbose = False,
 ) -> None:
     """Show what differs between two images: packages, sizes, environment, sonames."""
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
 
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
@@ -41,7 +41,7 @@ def diff(
     images = (one.absolute(), other.absolute())
     named = {"images": [str(image) for image in images]}
     if bits:
-        from dlcontainer import bits as comparing
+        from dlcontainer.inspection import bitwise as comparing
 
         differing = comparing.compare(*images, world.environ, runner)
         if as_json:
@@ -49,10 +49,10 @@ def diff(
         else:
             output.say(_bits_text(differing))
         return
-    from dlcontainer import comparison, inspection
+    from dlcontainer.inspection import compare, summary
 
-    sides = [inspection.inspect(image, world.environ, runner) for image in images]
-    found = comparison.compare(*sides)
+    sides = [summary.inspect(image, world.environ, runner) for image in images]
+    found = compare.compare(*sides)
     if as_json:
         output.emit("diff", {**named, "same": found.same, **asdict(found)})
         return

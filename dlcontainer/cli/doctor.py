@@ -9,8 +9,8 @@ from dlcontainer.cli import options, output
 
 def doctor(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """Try what building and running needs here; say why, and what to type to mend it."""
-    from dlcontainer import doctor as examining
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
+    from dlcontainer.doctor import checks as examining
     from dlcontainer.errors import ChecksFailedError
 
     world = here()

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from dlcontainer.bench.words import Probe
-from dlcontainer.cli import bench, benchoptions, options, output
+from dlcontainer.bench.samples.vocabulary import Probe
+from dlcontainer.cli import options, output
+from dlcontainer.cli.bench import session_options, sessions
+from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
-from dlcontainer.hints import suggest
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.world import World
+    from dlcontainer.cli.context import World
     from dlcontainer.formats.reframe import Reference
-    from dlcontainer.siteconfig import Site
+    from dlcontainer.sites.site import Site
 
 # What the test itself gives to `bench`.
 _OURS = ("site", "image", "target", "resume", "as_json", "verbose")
@@ -44,7 +45,7 @@ Settings = Annotated[
 
 def reframe(
     site: options.Site,
-    image: benchoptions.Image,
+    image: session_options.Image,
     target: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE.py", help="Where the test goes.")
     ],
@@ -56,9 +57,9 @@ def reframe(
     verbose: options.Verbose = False,
 ) -> None:
     """Write a ReFrame test that runs the benchmark of an image and reads its figures."""
-    from dlcontainer.bench.atomic import write
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
     from dlcontainer.formats import reframe as texts
+    from dlcontainer.system.atomic_files import write
 
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
     chosen = _probes(probes)
@@ -104,7 +105,7 @@ def _probes(text: str) -> tuple[str, ...]:
 
 def _check(probe: str, words: Sequence[str]) -> None:
     """Have `bench`'s own parser read the words: it names what is wrong with them."""
-    command = typer.main.get_command(bench.app)
+    command = typer.main.get_command(sessions.app)
     group = cast("typer.core.TyperGroup", command)
     own = ["--site", "local", "--image", "image.sif"]
     context = group.commands[probe].make_context(probe, [*words, *own])
@@ -129,7 +130,7 @@ def _check(probe: str, words: Sequence[str]) -> None:
 
 def _node_types(world: "World", name: str, site: "Site") -> list["Site"]:
     """Give the site once for each of its node types, the one that is meant first."""
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.sites.site import Target
 
     others = [kind for kind in site.node_types if kind != site.node_type]
     return [site, *(world.site(name, Target(node_type=kind)).value for kind in others)]

@@ -8,9 +8,9 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.bundle import Bundle
-    from dlcontainer.cli.world import World
-    from dlcontainer.plan import Plan
+    from dlcontainer.cli.context import World
+    from dlcontainer.packages.bundle import Bundle
+    from dlcontainer.planning.plan import Plan
 
 
 def fetch(
@@ -32,11 +32,11 @@ def fetch(
     verbose: options.Verbose = False,
 ) -> None:
     """Collect packages, wheels and the lock in a folder that `build --offline` builds from."""
-    from dlcontainer import fetch as fetching
-    from dlcontainer import lock as locks
-    from dlcontainer import locking
-    from dlcontainer.cli.world import here
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.cli.context import here
+    from dlcontainer.packages import fetch as fetching
+    from dlcontainer.packages import lock_resolver
+    from dlcontainer.packages import lockfile as locks
+    from dlcontainer.sites.site import Target
 
     world = here()
     settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
@@ -47,12 +47,12 @@ def fetch(
         lock = locks.read(locked)
         lock.require(settled, str(locked))
     else:
-        lock = locking.lock(settled, world.host, runner, scratch, console)
+        lock = lock_resolver.lock(settled, world.host, runner, scratch, console)
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
     bundle = fetching.fetch(settled, lock, fetcher, folder.absolute())
     size = sum(path.stat().st_size for path in bundle.folder.rglob("*") if path.is_file())
     if as_json:
-        facts = locking.facts(lock)
+        facts = lock_resolver.facts(lock)
         output.emit("fetch", {"folder": str(bundle.folder), **facts, "bytes": size})
         return
     console.step(f"done: {size / 1e6:.0f} MB")
@@ -71,10 +71,10 @@ def bundle_of(
 
     A dry run checks the lock, and fetches nothing.
     """
-    from dlcontainer import bundle as bundles
-    from dlcontainer import fetch as fetching
-    from dlcontainer import lock as locks
     from dlcontainer.errors import ConfigError
+    from dlcontainer.packages import bundle as bundles
+    from dlcontainer.packages import fetch as fetching
+    from dlcontainer.packages import lockfile as locks
 
     locked, offline = given
     lock = locks.read(locked) if locked else None

@@ -11,7 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dlcontainer.inspection import Inspection
+    from dlcontainer.inspection.summary import Inspection
 
 _BIGGEST = 6
 
@@ -28,14 +28,14 @@ def inspect(
     verbose: options.Verbose = False,
 ) -> None:
     """Show what is in an image and where it comes from."""
-    from dlcontainer import inspection
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
+    from dlcontainer.inspection import summary
 
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
-    seen = inspection.inspect(image.absolute(), world.environ, console.runner(world.environ))
+    seen = summary.inspect(image.absolute(), world.environ, console.runner(world.environ))
     if sbom:
-        output.say(inspection.require_sbom(seen).rstrip("\n"))
+        output.say(summary.require_sbom(seen).rstrip("\n"))
     elif as_json:
         output.emit("inspect", _body(seen))
     elif packages:

@@ -11,8 +11,8 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlcontainer.lock import Lock
-    from dlcontainer.lockdiff import Change
+    from dlcontainer.packages.lock_diff import Change
+    from dlcontainer.packages.lockfile import Lock
 
 
 def lock(
@@ -39,12 +39,12 @@ def lock(
     verbose: options.Verbose = False,
 ) -> None:
     """Write down exactly which packages a plan comes to, with checksums."""
-    from dlcontainer import lock as locks
-    from dlcontainer import locking
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
-    from dlcontainer.lockdiff import compare
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.packages import lock_resolver
+    from dlcontainer.packages import lockfile as locks
+    from dlcontainer.packages.lock_diff import compare
+    from dlcontainer.sites.site import Target
 
     if diff is not None:
         if check is not None or target is not None:
@@ -62,7 +62,7 @@ def lock(
     console = output.Console(verbose=verbose, events=as_json)
     scratch = (tmpdir or world.scratch).absolute()
     runner = console.runner(world.environ)
-    made = locking.lock(settled, world.host, runner, scratch, console)
+    made = lock_resolver.lock(settled, world.host, runner, scratch, console)
     if before is not None:
         changes = compare(before, made)
         _show(changes, "lock-check", as_json=as_json)
@@ -73,9 +73,9 @@ def lock(
 
 
 def _say_written(path: Path, made: "Lock", *, as_json: bool) -> None:
-    from dlcontainer import locking
+    from dlcontainer.packages import lock_resolver
 
-    facts = locking.facts(made)
+    facts = lock_resolver.facts(made)
     if as_json:
         output.emit("lock-written", {"file": str(path), "digest": made.digest, **facts})
         return

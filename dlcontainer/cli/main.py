@@ -13,7 +13,6 @@ import typer
 
 from dlcontainer import __version__
 from dlcontainer.cli import (
-    bench,
     build,
     cache,
     diff,
@@ -31,6 +30,7 @@ from dlcontainer.cli import (
     site,
     validate,
 )
+from dlcontainer.cli.bench import sessions
 from dlcontainer.errors import DlcontainerError, InterruptedByUserError, UsageError
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ app = typer.Typer(
 app.add_typer(site.app, name="site")
 app.add_typer(recipe.app, name="recipe")
 app.add_typer(cache.app, name="cache")
-app.add_typer(bench.app, name="bench")
+app.add_typer(sessions.app, name="bench")
 app.add_typer(export.app, name="export")
 app.command("plan")(plan.plan)
 app.command("render")(render.render)

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from dlcontainer.cli.world import World
-    from dlcontainer.matrix import Combination
-    from dlcontainer.plan import Plan
+    from dlcontainer.cli.context import World
+    from dlcontainer.planning.matrix import Combination
+    from dlcontainer.planning.plan import Plan
 
 
 def plan_all(world: "World", recipe: str | None, site: str | None, *, as_json: bool) -> None:
@@ -44,7 +44,7 @@ def render_all(
     world: "World", recipe: str | None, site: str | None, folder: "Path", *, as_json: bool
 ) -> None:
     """Write the texts of every combination that makes sense, a folder each."""
-    from dlcontainer.formats import folder as folders
+    from dlcontainer.formats import output_folder as folders
 
     found = list(world.matrix(recipe, site))
     plans = {one.plan.name: one.plan for one in found if one.plan is not None}

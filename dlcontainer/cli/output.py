@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dlcontainer.shell import ProcessRunner
+    from dlcontainer.system.process import ProcessRunner
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
@@ -150,6 +150,6 @@ class Console:
 
     def runner(self, environ: Mapping[str, str]) -> "ProcessRunner":
         """Give the door to other processes; it echoes commands when asked to."""
-        from dlcontainer.shell import ProcessRunner
+        from dlcontainer.system.process import ProcessRunner
 
         return ProcessRunner(environ=environ, echo=self.line if self.verbose else None)

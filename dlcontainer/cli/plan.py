@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from dlcontainer.cli import matrix, options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.engines.trial import Trial
-    from dlcontainer.plan import Plan
-    from dlcontainer.steps import Step
+    from dlcontainer.engines.capabilities import Trial
+    from dlcontainer.planning.plan import Plan
+    from dlcontainer.recipes.steps import Step
 
 
 def plan(
@@ -23,9 +23,9 @@ def plan(
     verbose: options.Verbose = False,
 ) -> None:
     """Show the resolved plan: base, steps, versions, engine, digest, the origin of each value."""
-    from dlcontainer.cli.world import here
-    from dlcontainer.plan import base_python
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.cli.context import here
+    from dlcontainer.planning.plan import base_python
+    from dlcontainer.sites.site import Target
 
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)

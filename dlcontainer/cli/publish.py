@@ -10,8 +10,8 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.publish import Published
-    from dlcontainer.record import Written
+    from dlcontainer.image.record import Written
+    from dlcontainer.publish.publish import Published
 
 
 def publish(
@@ -27,12 +27,12 @@ def publish(
     verbose: options.Verbose = False,
 ) -> None:
     """Check an image and publish it as a module."""
-    from dlcontainer import publish as publishing
-    from dlcontainer import validate as validating
-    from dlcontainer.cli.world import here
-    from dlcontainer.engines import apptainer, trial
-    from dlcontainer.machine import find_program
-    from dlcontainer.modulefiles import LastResort
+    from dlcontainer.cli.context import here
+    from dlcontainer.engines import apptainer, capabilities
+    from dlcontainer.publish import publish as publishing
+    from dlcontainer.publish.modulefiles import LastResort
+    from dlcontainer.system.machine import find_program
+    from dlcontainer.validate import validate as validating
 
     world = here()
     loaded = world.site(site).value
@@ -44,7 +44,7 @@ def publish(
         console.step(f"check {image.name}")
         inspector = validating.Inspector(
             engine=program,
-            trial=trial.require(world.cache, program, world.host, runner),
+            trial=capabilities.require(world.cache, program, world.host, runner),
             host=world.host,
             runner=runner,
             on_check=lambda check: (
@@ -75,7 +75,7 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
         body = {"module": module, "new": done.new, "folder": str(place.folder), "use": uses}
         output.emit("publish", body)
         return
-    from dlcontainer.shell import quote
+    from dlcontainer.system.process import quote
 
     if not done.new:
         output.say(f"already published, identical: {place.folder}")

@@ -12,8 +12,8 @@ app = typer.Typer(help="Recipes: what is in an image.", rich_markup_mode=None, n
 @app.command("list")
 def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """List the known recipes."""
-    from dlcontainer import recipe
-    from dlcontainer.cli.world import here
+    from dlcontainer.cli.context import here
+    from dlcontainer.recipes import recipe
 
     world = here()
     head = ("name", "version", "summary")
@@ -39,8 +39,8 @@ def show(
     verbose: options.Verbose = False,
 ) -> None:
     """Show one recipe as resolved for a site, each value with its origin."""
-    from dlcontainer.cli.world import here
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.cli.context import here
+    from dlcontainer.sites.site import Target
 
     settled = here().plan(name, site, None, Target(node_type=node_type, epoch=epoch), variant)
     if as_json:
@@ -62,7 +62,7 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     """Print the JSON Schema of recipes, for editors."""
     import json
 
-    from dlcontainer.recipe import Recipe
+    from dlcontainer.recipes.recipe import Recipe
 
     schema = Recipe.model_json_schema()
     if as_json:

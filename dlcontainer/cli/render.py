@@ -42,9 +42,9 @@ def render(
     verbose: options.Verbose = False,
 ) -> None:
     """Render the definition file, the Dockerfile, the native script or the site's job script."""
-    from dlcontainer.cli.world import here
-    from dlcontainer.formats import context, texts
-    from dlcontainer.siteconfig import Target
+    from dlcontainer.cli.context import here
+    from dlcontainer.formats import build_context, texts
+    from dlcontainer.sites.site import Target
 
     if launch is not None and form != "job":
         raise UsageError("--form is a job script's", next_step="--format job")
@@ -62,7 +62,7 @@ def render(
     beside = texts.beside(settled, form, folders)
     written = None
     if target is not None:
-        written = context.write(settled, form, text, target, beside)
+        written = build_context.write(settled, form, text, target, beside)
     if as_json:
         body = {"format": form, "digest": settled.digest, "text": text, "beside": beside}
         output.emit("render", {**body, "written": str(written) if written else None})

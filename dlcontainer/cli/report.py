@@ -6,8 +6,8 @@ from typing import Annotated, get_args
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import ChecksFailedError, UsageError
-from dlcontainer.hints import suggest
 
 Files = Annotated[
     list[Path],
@@ -49,12 +49,14 @@ def report(
     verbose: options.Verbose = False,
 ) -> None:
     """Report measured sessions; a verdict alone is never an error."""
-    from dlcontainer.bench import atomic, body, findings, results
-    from dlcontainer.bench import files as written
-    from dlcontainer.bench import report as reporting
-    from dlcontainer.bench.across import across
-    from dlcontainer.bench.analysis import analyse
-    from dlcontainer.cli.world import here
+    from dlcontainer.bench.analysis.across_sessions import across
+    from dlcontainer.bench.analysis.session_analysis import analyse
+    from dlcontainer.bench.report import files as written
+    from dlcontainer.bench.report import html_report as reporting
+    from dlcontainer.bench.report import inputs, json_report
+    from dlcontainer.bench.samples import reader
+    from dlcontainer.cli.context import here
+    from dlcontainer.system import atomic_files
 
     failing = _words(fail_on)
     if formats and target is None:
@@ -62,10 +64,10 @@ def report(
     wanted = written.targets(target, formats) if target else ()
     if target is not None:
         written.check(wanted, target, files)
-        atomic.require(target)
-    found = [findings.read(path) for path in files if findings.is_one(path)]
+        atomic_files.require(target)
+    found = [inputs.read(path) for path in files if inputs.is_one(path)]
     others = {one.path for one in found}
-    analyses = [analyse(results.read(path)) for path in files if path not in others]
+    analyses = [analyse(reader.read(path)) for path in files if path not in others]
     if target is not None:
         templates = here().resources.template_folders()
         settled = reporting.page(analyses, found)
@@ -80,7 +82,7 @@ def report(
     if as_json:
         paths = [str(one.path) for one in wanted]
         said = {"written": str(target) if target else None, "files": paths}
-        output.emit("report", {**body.report(analyses, found), **said})
+        output.emit("report", {**json_report.report(analyses, found), **said})
         raise typer.Exit(1 if bad else 0)
     output.say(reporting.markdown(analyses, found))
     if wanted:
@@ -97,7 +99,7 @@ def _slug(word: str) -> str:
 
 
 def _words(text: str) -> set[str]:
-    from dlcontainer.bench.verdict import Word
+    from dlcontainer.bench.analysis.verdict import Word
 
     known = [_slug(word) for word in get_args(Word)]
     found = {word.strip().lower() for word in text.split(",") if word.strip()}

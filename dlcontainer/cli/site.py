@@ -9,7 +9,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlcontainer.siteconfig import Site
+    from dlcontainer.sites.site import Site
 
 app = typer.Typer(
     help="Site configs: where images run.", rich_markup_mode=None, no_args_is_help=True
@@ -21,8 +21,8 @@ Name = Annotated[str, typer.Argument(metavar="SITE", help=options.SITE_HELP)]
 @app.command("list")
 def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """List the known sites, with a line for each epoch and node type."""
-    from dlcontainer.cli.world import here
-    from dlcontainer.matrix import targets
+    from dlcontainer.cli.context import here
+    from dlcontainer.planning.matrix import targets
 
     world = here()
     rows = []
@@ -59,15 +59,15 @@ def show(
     verbose: options.Verbose = False,
 ) -> None:
     """Show one site as resolved: each value with its origin, its sources, what is not known."""
-    from dlcontainer import document
-    from dlcontainer.cli.world import here
-    from dlcontainer.siteconfig import Target
+    from dlcontainer import config
+    from dlcontainer.cli.context import here
+    from dlcontainer.sites.site import Target
 
     loaded = here().site(name, Target(node_type=node_type, epoch=epoch))
     plain = loaded.document
     for key in ("sources", "unknown", "epochs", "node_types"):
-        plain = document.without(plain, key)
-    values = document.flatten(plain)
+        plain = config.without(plain, key)
+    values = config.flatten(plain)
     site = loaded.value
     if as_json:
         output.emit(
@@ -95,7 +95,7 @@ def show(
 
 
 def _remembered(site: "Site") -> "Iterator[str]":
-    from dlcontainer.document import dotted
+    from dlcontainer.config import dotted
 
     for path, group in site.groups():
         for key in group.remembered:
@@ -107,19 +107,19 @@ def diff(
     first: Name, second: Name, as_json: options.Json = False, verbose: options.Verbose = False
 ) -> None:
     """Compare two sites, or two epochs or node types of one: what differs, and nothing else."""
-    from dlcontainer import document
-    from dlcontainer.cli.world import here
+    from dlcontainer import config
+    from dlcontainer.cli.context import here
 
     world = here()
     sides = []
     for name in (first, second):
-        resolved = document.from_data(
+        resolved = config.from_data(
             world.site(name).value.model_dump(
                 mode="json", exclude={"sources", "unknown", "epochs", "node_types"}
             ),
             layer="site",
         )
-        sides.append({key: value for key, value, _ in document.flatten(resolved)})
+        sides.append({key: value for key, value, _ in config.flatten(resolved)})
     left, right = sides
     keys = [*left, *(key for key in right if key not in left)]
     rows = [(key, left.get(key), right.get(key)) for key in keys]
@@ -141,7 +141,7 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     """Print the JSON Schema of site configs, for editors."""
     import json
 
-    from dlcontainer.siteconfig import Site
+    from dlcontainer.sites.site import Site
 
     schema = Site.model_json_schema()
     if as_json:

@@ -18,9 +18,10 @@ def validate(
     verbose: options.Verbose = False,
 ) -> None:
     """Check that an image is what its record says, keeps the host out, and works."""
-    from dlcontainer import validate as validating
-    from dlcontainer.cli.world import here
-    from dlcontainer.engines import apptainer, sif, trial
+    from dlcontainer.cli.context import here
+    from dlcontainer.engines import apptainer, capabilities
+    from dlcontainer.image import sif
+    from dlcontainer.validate import validate as validating
 
     world = here()
     loaded = world.site(site).value if site else None
@@ -39,7 +40,7 @@ def validate(
         loaded,
         validating.Inspector(
             engine=program,
-            trial=trial.require(world.cache, program, world.host, runner),
+            trial=capabilities.require(world.cache, program, world.host, runner),
             host=world.host,
             runner=runner,
             on_check=show,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dlcontainer.engines.base import Binds, BuildSpec, RunSpec, StepSpec, is_lent
 from dlcontainer.errors import EngineError
-from dlcontainer.machine import find_program
+from dlcontainer.system.machine import find_program
 
 PROGRAMS = ("apptainer", "singularity")
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import commands, labels
-from dlcontainer.plan import IMAGE_FOLDER, Plan
-from dlcontainer.render import Text, quote
+from dlcontainer.formats import labels, step_commands
+from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
 
 TEMPLATE = "image/apptainer.def.j2"
 
@@ -30,15 +30,15 @@ def values(plan: Plan) -> Mapping[str, object]:
         "source": Text(image.source if image else BASE_FILE),
         # Not every image has the folder that the routing is bound at; nothing may be bound at
         # what is not there. One name, no -p: through a link nothing is made on the host.
-        "mount_point": Text(commands.ROUTING_FOLDER) if image else None,
+        "mount_point": Text(step_commands.ROUTING_FOLDER) if image else None,
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
         "labels": [(Text(key), Text(value)) for key, value in labels.labels(plan).items()],
         "environment": sorted(plan.environment.items()),
-        "path": commands.search_path(plan),
-        "blocks": commands.image_blocks(plan),
-        "routing": Text(commands.ROUTING_SCRIPT),
+        "path": step_commands.search_path(plan),
+        "blocks": step_commands.image_blocks(plan),
+        "routing": Text(step_commands.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),
         "verify": Text(f"{IMAGE_FOLDER}/verify.py"),
         "summary": Text(plan.recipe.summary),
@@ -51,7 +51,7 @@ def origin(plan: Plan) -> str:
     image = plan.recipe.base.reference
     if image is None:
         return f"Bootstrap: localimage\nFrom: {BASE_FILE}\n"
-    folder = f'"${{APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}}"{commands.ROUTING_FOLDER}'
+    folder = f'"${{APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}}"{step_commands.ROUTING_FOLDER}'
     mount_point = f"%setup\n    [ -d {folder} ] || mkdir {folder}\n"
     return f"Bootstrap: docker\nFrom: {image.source}\n{mount_point}"
 

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 
-from dlcontainer.formats import commands, hosttext, labels, surroundings
-from dlcontainer.formats.commands import Block
-from dlcontainer.plan import Plan
-from dlcontainer.render import Text
+from dlcontainer.config.templating import Text
+from dlcontainer.formats import host_variables, job_environment, labels, step_commands
+from dlcontainer.formats.step_commands import Block
+from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/Dockerfile.j2"
 
@@ -28,8 +28,8 @@ def values(plan: Plan) -> Mapping[str, object]:
         "labels": [(Text(key), _word(value)) for key, value in labels.labels(plan).items()],
         "environment": [(Text(k), _word(v)) for k, v in sorted(plan.environment.items())],
         # Nothing in it needs quotes but the variable, which the builder fills in as it is.
-        "path": Text(commands.search_path(plan).replace('"', "")),
-        "runs": [(block.name, _run(block)) for block in commands.image_blocks(plan)],
+        "path": Text(step_commands.search_path(plan).replace('"', "")),
+        "runs": [(block.name, _run(block)) for block in step_commands.image_blocks(plan)],
     }
 
 
@@ -38,8 +38,8 @@ def arguments(plan: Plan) -> list[str]:
 
     A builder gives the steps no variable of the host's but those that are arguments.
     """
-    mpi = surroundings.used_mpi(plan)
-    return hosttext.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
+    mpi = job_environment.used_mpi(plan)
+    return host_variables.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
 
 
 def _word(value: str) -> Text:
@@ -49,7 +49,7 @@ def _word(value: str) -> Text:
 
 
 def _run(block: Block) -> Text:
-    route = f"[ ! -r {commands.ROUTING_SCRIPT} ] || . {commands.ROUTING_SCRIPT}"
+    route = f"[ ! -r {step_commands.ROUTING_SCRIPT} ] || . {step_commands.ROUTING_SCRIPT}"
     if block.is_script:
         # The exec form: in the shell form a builder would join the snippet's lines and drop
         # those that begin with '#'.

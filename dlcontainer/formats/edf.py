@@ -8,8 +8,8 @@ import re
 import tomllib
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import hosttext, runtimes, surroundings
-from dlcontainer.plan import Plan
+from dlcontainer.formats import host_variables, job_environment, runtimes
+from dlcontainer.planning.plan import Plan
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -19,15 +19,15 @@ def text(plan: Plan) -> str:
 
     Raises ConfigError for what an EDF can't say.
     """
-    around = surroundings.of(plan)
+    around = job_environment.of(plan)
     runtimes.start(plan, around)  # refuses what can't be said here
     lines = [
         f"# {plan.name}, plan sha256:{plan.digest}",
         "# The image is a SquashFS file, or REGISTRY#NAME:TAG.",
-        f"image = {hosttext.toml(f'${{PWD}}/{plan.name}.sqsh')}",
+        f"image = {host_variables.toml(f'${{PWD}}/{plan.name}.sqsh')}",
     ]
     if around.binds:
-        mounts = ", ".join(hosttext.toml(runtimes.both(bind)) for bind in around.binds)
+        mounts = ", ".join(host_variables.toml(runtimes.both(bind)) for bind in around.binds)
         lines.append(f"mounts = [{mounts}]")
     values: dict[str, tuple[str, ...]] = {name: (value,) for name, value in around.inside.items()}
     if around.preload:
@@ -36,12 +36,14 @@ def text(plan: Plan) -> str:
         values["LD_LIBRARY_PATH"] = around.library_path
     if values:
         lines += ["", "[env]"]
-        lines += [f"{name} = {hosttext.toml(*texts)}" for name, texts in values.items()]
+        lines += [f"{name} = {host_variables.toml(*texts)}" for name, texts in values.items()]
     if around.flags:
         lines += ["", "[annotations]"]
         # MPI's come last, and win.
         given = dict(flag.split("=", 1) for flag in around.flags)
-        lines += [f"{_dotted(name)} = {hosttext.toml(value)}" for name, value in given.items()]
+        lines += [
+            f"{_dotted(name)} = {host_variables.toml(value)}" for name, value in given.items()
+        ]
     written = "\n".join(lines) + "\n"
     try:
         tomllib.loads(written)

@@ -7,14 +7,14 @@ submitted: where jobs are submitted there is often no dlcontainer to render anot
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dlcontainer import document
+from dlcontainer import config
+from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import hosttext, runtimes, surroundings
+from dlcontainer.formats import host_variables, job_environment, runtimes
+from dlcontainer.formats.job_environment import Surroundings
 from dlcontainer.formats.runtimes import Start
-from dlcontainer.formats.surroundings import Surroundings
-from dlcontainer.plan import IMAGE_FOLDER, Plan
-from dlcontainer.render import Text, quote
-from dlcontainer.sitefacts import Facts, SchedulerKind
+from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
+from dlcontainer.sites.facts import Facts, SchedulerKind
 
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
@@ -58,7 +58,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     """
     scheduler = plan.site.scheduler
     usual = _usual(plan, launch)
-    around = surroundings.of(plan)
+    around = job_environment.of(plan)
     start = runtimes.start(plan, around)
     forms = _forms(plan, around, start)
     environment = _environment(around)
@@ -74,7 +74,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "python": plan.python,
         "verify": f"{IMAGE_FOLDER}/verify.py",
         "modules": [command.split() for command in around.modules],
-        "scripts": [hosttext.shell(script) for script in around.scripts],
+        "scripts": [host_variables.shell(script) for script in around.scripts],
         "environment": environment,
         "inside": inside,
         "start_needs": start_needs,
@@ -94,7 +94,7 @@ def _usual(plan: Plan, launch: str | None) -> str:
         return known[0] if known else ""
     if launch not in known:
         raise ConfigError(
-            f"no form {launch!r} at site {plan.site.name}{document.suggest(launch, known)}",
+            f"no form {launch!r} at site {plan.site.name}{config.suggest(launch, known)}",
             where="--form",
             next_step=f"one of: {', '.join(known)}" if known else "leave it out: the site has none",
         )
@@ -119,7 +119,7 @@ def _head(plan: Plan, start: Start, usual: str) -> list[str]:
     if start.prefix is None and start.image:
         lines.append(start.hint)
     used: list[Facts | None] = [site.scheduler, *site.scheduler.forms.values(), site.jobs]
-    used += [site.engine, surroundings.used_mpi(plan)]
+    used += [site.engine, job_environment.used_mpi(plan)]
     ids = dict.fromkeys(source for facts in used if facts for source in facts.sources)
     lines += [f"source: {site.sources[source]}" for source in ids]
     lines += [f"not known: {what}" for what in site.unknown]
@@ -132,7 +132,7 @@ def _environment(around: Surroundings) -> list[Text]:
     known: set[str] = set()
     for name, value in around.environment.items():
         lines += _need([value], known)
-        lines.append(Text(f"export {name}={hosttext.shell(value)}"))
+        lines.append(Text(f"export {name}={host_variables.shell(value)}"))
         known.add(name)
     return lines
 
@@ -142,7 +142,7 @@ def _inside(around: Surroundings, start: Start) -> list[Text]:
     texts = [*around.inside.values(), *around.preload, *around.library_path, *around.libraries]
     lines = _need(texts, around.environment)
     if around.library_path and not start.on_launcher:
-        entries = map(hosttext.shell, around.library_path)
+        entries = map(host_variables.shell, around.library_path)
         lines += [
             # An empty entry would mean the current folder.
             Text("dlc_path="),
@@ -152,7 +152,7 @@ def _inside(around: Surroundings, start: Start) -> list[Text]:
         ]
     if start.prefix is None:
         return lines
-    given = {name: hosttext.shell(value) for name, value in around.inside.items()}
+    given = {name: host_variables.shell(value) for name, value in around.inside.items()}
     if around.preload:
         given["LD_PRELOAD"] = runtimes.joined(around.preload, ":")
     if around.library_path:
@@ -173,7 +173,7 @@ def _inside(around: Surroundings, start: Start) -> list[Text]:
 
 
 def _need(texts: Iterable[str], known: Iterable[str]) -> list[Text]:
-    names = [name for name in hosttext.variables(texts) if name not in set(known)]
+    names = [name for name in host_variables.variables(texts) if name not in set(known)]
     return [Text(NEED + " ".join(names))] if names else []
 
 
@@ -181,7 +181,7 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
     scheduler = plan.site.scheduler
     if not scheduler.forms:
         lines = _need(scheduler.launcher, around.environment)
-        lines += _laid([*map(hosttext.shell, scheduler.launcher), *start.on_launcher])
+        lines += _laid([*map(host_variables.shell, scheduler.launcher), *start.on_launcher])
         return [Form(name=Text(""), summary=Text(""), lines=tuple(lines))]
     indent = 8 if len(scheduler.forms) > 1 else 0
     forms = []
@@ -192,7 +192,7 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
         lines = [
             *_need(form.launcher, around.environment),
             *([Text(" ".join(f"dlc_{name}={counts[name]}" for name in used))] if used else []),
-            *_laid([*map(hosttext.launch_word, form.launcher), *start.on_launcher], indent),
+            *_laid([*map(host_variables.launch_word, form.launcher), *start.on_launcher], indent),
         ]
         forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     return forms

@@ -3,9 +3,9 @@
 import json
 
 from dlcontainer import __version__
-from dlcontainer.fields import OCI_ARCH
-from dlcontainer.formats import surroundings
-from dlcontainer.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
+from dlcontainer.config.field_types import OCI_ARCH
+from dlcontainer.formats import job_environment
+from dlcontainer.planning.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
 
 PREFIX = "org.dlcontainer"
 PROBE = "probe"  # a folder in the build's `files/`
@@ -23,7 +23,7 @@ def head(plan: Plan) -> list[str]:
         f"plan: sha256:{plan.digest}",
         "Rendered by dlcontainer: change the recipe or the site config, not this file.",
     ]
-    mpi = surroundings.used_mpi(plan)
+    mpi = job_environment.used_mpi(plan)
     if mpi and mpi.mode == "compile":
         lines.append(f"compiled against the site's {mpi.name}: build with {mpi.root} bound")
         if plan.site.engine.route:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import commands, labels
-from dlcontainer.plan import Plan
-from dlcontainer.render import Text, quote
+from dlcontainer.formats import labels, step_commands
+from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/native.sh.j2"
 
@@ -24,8 +24,8 @@ def values(plan: Plan) -> Mapping[str, object]:
         "distribution": base.distribution,
         "release": base.release,
         "packages": plan.recipe.native_packages,
-        "blocks": commands.native_blocks(plan),
-        "left_out": Text(", ".join(commands.native_left_out(plan))),
+        "blocks": step_commands.native_blocks(plan),
+        "left_out": Text(", ".join(step_commands.native_left_out(plan))),
         "environment": sorted(plan.environment.items()),
         # Written into the activation file by the script: quoted for that second shell too.
         "assignments": [

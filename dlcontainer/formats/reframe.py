@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import render
+from dlcontainer.config import templating
+from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
-from dlcontainer.render import Text
-from dlcontainer.siteconfig import Site
-from dlcontainer.sitefacts import SchedulerKind
+from dlcontainer.sites.facts import SchedulerKind
+from dlcontainer.sites.site import Site
 
 # The programming environment that ReFrame has without a word of the site's.
 ENVIRONMENT = "builtin"
@@ -151,7 +151,7 @@ def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
         "executable": shlex.quote(wanted.executable),
         "on_node": site.scheduler.kind != "lsf",
     }
-    return render.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
+    return templating.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
 
 
 def settings(sites: Sequence[Site], templates: list[Path]) -> str:
@@ -167,7 +167,7 @@ def settings(sites: Sequence[Site], templates: list[Path]) -> str:
         "jsrun": any(_launcher(each) == "jsrun" for each in sites),
         "partitions": [_partition(each) for each in sites],
     }
-    return render.render_template(templates, "reframe/settings.py.j2", values, finalize=literal)
+    return templating.render_template(templates, "reframe/settings.py.j2", values, finalize=literal)
 
 
 def _partition(site: Site) -> Mapping[str, object]:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import hosttext
-from dlcontainer.formats.surroundings import Surroundings
-from dlcontainer.plan import Plan
-from dlcontainer.render import Text
-from dlcontainer.sitefacts import Runtime
+from dlcontainer.formats import host_variables
+from dlcontainer.formats.job_environment import Surroundings
+from dlcontainer.planning.plan import Plan
+from dlcontainer.sites.facts import Runtime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,8 +54,8 @@ def edf_name(plan: Plan) -> str:
 
 def _apptainer(plan: Plan, around: Surroundings) -> Start:
     program = plan.site.engine.runtime
-    binds = [Text(f"--bind {hosttext.shell(bind)}") for bind in around.binds]
-    flags = map(hosttext.shell, around.flags)
+    binds = [Text(f"--bind {host_variables.shell(bind)}") for bind in around.binds]
+    flags = map(host_variables.shell, around.flags)
     return Start(
         words=(Text(program), Text("exec"), *flags, *binds, Text('"$dlc_image"')),
         # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
@@ -70,7 +70,7 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
     return Start(
         words=(
             *map(Text, ("podman-hpc", "run", "--rm")),
-            *map(hosttext.shell, around.flags),
+            *map(host_variables.shell, around.flags),
             *_binds("-v", around),
             *_variables("-e", around),
             Text('"$dlc_image"'),
@@ -86,8 +86,8 @@ def _shifter(_plan: Plan, around: Surroundings) -> Start:
         words=(
             Text("shifter"),
             Text('--image="$dlc_image"'),
-            *map(hosttext.shell, around.flags),
-            *(Text(f"--volume={hosttext.shell(bind)}") for bind in map(both, around.binds)),
+            *map(host_variables.shell, around.flags),
+            *(Text(f"--volume={host_variables.shell(bind)}") for bind in map(both, around.binds)),
             *_variables("--env", around),
         ),
         image=None,
@@ -128,11 +128,11 @@ def both(bind: str) -> str:
 
 
 def _binds(option: str, around: Surroundings) -> list[Text]:
-    return [Text(f"{option} {hosttext.shell(both(bind))}") for bind in around.binds]
+    return [Text(f"{option} {host_variables.shell(both(bind))}") for bind in around.binds]
 
 
 def _variables(option: str, around: Surroundings) -> list[Text]:
-    values = {name: hosttext.shell(value) for name, value in around.inside.items()}
+    values = {name: host_variables.shell(value) for name, value in around.inside.items()}
     if around.preload:
         values["LD_PRELOAD"] = joined(around.preload, ":")
     if around.library_path:
@@ -142,4 +142,4 @@ def _variables(option: str, around: Surroundings) -> list[Text]:
 
 def joined(values: tuple[str, ...], separator: str) -> Text:
     """Join texts to one word of a shell."""
-    return Text(separator.join(map(hosttext.shell, values)))
+    return Text(separator.join(map(host_variables.shell, values)))

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from dlcontainer import render
-from dlcontainer.formats import apptainer, dockerfile, edf, job, native, route, runtimes
-from dlcontainer.plan import Plan
+from dlcontainer.config import templating
+from dlcontainer.formats import apptainer, build_script, dockerfile, edf, job, native, runtimes
+from dlcontainer.planning.plan import Plan
 
 Format = Literal["apptainer", "dockerfile", "native", "job", "route"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -16,7 +16,7 @@ _VALUES: Mapping[Format, tuple[str, Callable[[Plan], Mapping[str, object]]]] = {
     "dockerfile": (dockerfile.TEMPLATE, dockerfile.values),
     "native": (native.TEMPLATE, native.values),
     "job": (job.TEMPLATE, job.values),
-    "route": (route.TEMPLATE, route.values),
+    "route": (build_script.TEMPLATE, build_script.values),
 }
 FILE_NAMES: Mapping[Format, str] = {
     "apptainer": "apptainer.def",
@@ -35,7 +35,7 @@ def text(plan: Plan, form: Format, template_folders: list[Path], launch: str | N
     """
     template, values = _VALUES[form]
     given = values(plan) if launch is None else job.values(plan, launch)
-    return render.render_template(template_folders, template, given)
+    return templating.render_template(template_folders, template, given)
 
 
 def beside(plan: Plan, form: Format, template_folders: list[Path]) -> dict[str, str]:
@@ -51,6 +51,6 @@ def formats_of(plan: Plan) -> list[Format]:
     """List the formats that a plan can be rendered in."""
     without = {
         "native": plan.recipe.base.image is not None,  # no host has an image's libraries
-        "route": not route.is_script(plan),
+        "route": not build_script.is_script(plan),
     }
     return [form for form in FORMATS if not without.get(form)]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from dlcontainer import handed
+from dlcontainer.config.image_names import Reference, is_digest, is_loopback
 from dlcontainer.errors import BuildError
-from dlcontainer.reference import Reference, is_digest, is_loopback
+from dlcontainer.system import foreign_files
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -271,7 +271,7 @@ class Client:
 
 def _token_of(body: bytes) -> str | None:
     try:
-        given: Any = handed.loads(body)
+        given: Any = foreign_files.loads(body)
         token = given.get("token") or given.get("access_token")
     except (ValueError, AttributeError):
         return None

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import machine
-from dlcontainer.engines import apptainer, trial
+from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.trial import Trial
+from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import EngineError
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system import machine
+from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import (
     STEPPED,
     Built,
@@ -62,7 +62,7 @@ def tried(world: World, engine: Apptainer) -> Trial:
     """Give what was found out about the engine here."""
     host = machine.read_host(world.environ)
     cache = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
-    return trial.require(cache, engine, host, ProcessRunner(environ=world.environ))
+    return capabilities.require(cache, engine, host, ProcessRunner(environ=world.environ))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import requests
 
-from dlcontainer import machine
+from dlcontainer.system import machine
 from tests.integration.world import missing
 from tests.processes import poll
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import aptsyntax
 from dlcontainer.errors import ConfigError
+from dlcontainer.packages.apt import apt_syntax
 from tests.integration.world import World, isolated, missing, write_bare
 
 HOOK = 'http://127.0.0.1:9";APT::Update::Pre-Invoke {"touch CANARY";};Acquire::http::Proxy "DIRECT'
@@ -25,7 +25,7 @@ def test_apt_reads_what_was_meant(value: str, tmp_path: Path) -> None:
     if program is None:
         missing("apt-config")
     conf = tmp_path / "apt.conf"
-    conf.write_text(aptsyntax.setting("Acquire::http::Proxy", value) + "\n")
+    conf.write_text(apt_syntax.setting("Acquire::http::Proxy", value) + "\n")
     done = subprocess.run(
         [program, "dump", "Acquire::http::Proxy"],
         env={"APT_CONFIG": str(conf)},
@@ -33,7 +33,7 @@ def test_apt_reads_what_was_meant(value: str, tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert dict(aptsyntax.dumped(done.stdout))["Acquire::http::Proxy"] == value
+    assert dict(apt_syntax.dumped(done.stdout))["Acquire::http::Proxy"] == value
     hooks = subprocess.run(
         [program, "dump", "APT::Update"],
         env={"APT_CONFIG": str(conf)},
@@ -47,7 +47,7 @@ def test_apt_reads_what_was_meant(value: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["site", "variable"])
 def test_a_proxy_that_is_a_hook_is_refused(how: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        aptsyntax.setting("Acquire::http::Proxy", HOOK)
+        apt_syntax.setting("Acquire::http::Proxy", HOOK)
     world: World = isolated(tmp_path / "world", tmp_path / "cache")
     site = "local"
     if how == "site":

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import machine
-from dlcontainer.bench import analysis, results
-from dlcontainer.bench.records import Series
+from dlcontainer.bench.analysis import session_analysis
+from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.records import Series
+from dlcontainer.system import machine
 from tests.integration.world import Built, World, write_wheel
 from tests.processes import MARK, kill_marked, marked, poll
 
@@ -27,7 +28,7 @@ def options(built: Built, recipe: Path, output: Path, *more: object) -> list[str
 
 def measured(user: World, built: Built, tiny: Path, output: Path, *more: object) -> Series:
     user.run("bench", "import", *options(built, tiny, output, *more))
-    return results.read(output)
+    return reader.read(output)
 
 
 def environment_with(folder: Path, *pth: Path | str) -> Path:
@@ -63,7 +64,7 @@ def test_a_session_is_whole(user: World, tiny_image: Built, tiny: Path, tmp_path
         assert set(sample.phases) == {"runtime", "python", "site", "import"}
     joined = {s.mount for s in series.samples if s.role == "joiner" and s.arm == "container"}
     assert joined == {"joiner"}
-    judged = analysis.analyse(series).verdict
+    judged = session_analysis.analyse(series).verdict
     # The same wheel on both sides: nothing forbids the comparison, two pairs decide nothing.
     assert judged.word == "INCONCLUSIVE", judged.reasons
 
@@ -78,7 +79,7 @@ def test_without_a_twin_the_unpacked_image_is_the_native_side(
     series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
     assert series.session.declared.arms == ("unpacked", "container")
     assert "no native twin" in series.session.arms["unpacked"].why
-    assert analysis.analyse(series).verdict.word == "INCONCLUSIVE"
+    assert session_analysis.analyse(series).verdict.word == "INCONCLUSIVE"
 
 
 def test_another_version_on_one_side(
@@ -87,7 +88,7 @@ def test_another_version_on_one_side(
     side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "2.0"))
     output = tmp_path / "x.jsonl"
     more = ("--pairs", 1, "--controls", 0, "--native", side)
-    judged = analysis.analyse(measured(user, tiny_image, tiny, output, *more)).verdict
+    judged = session_analysis.analyse(measured(user, tiny_image, tiny, output, *more)).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any("dlctiny 2.0" in reason and "dlctiny 1.0" in reason for reason in judged.reasons)
 
@@ -99,7 +100,7 @@ def test_another_number_of_threads_on_one_side(
     side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "1.0"), line)
     more = ("--pairs", 1, "--controls", 0, "--native", side)
     series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
-    judged = analysis.analyse(series).verdict
+    judged = session_analysis.analyse(series).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any("OMP_NUM_THREADS" in reason and "77" in reason for reason in judged.reasons)
 
@@ -142,7 +143,7 @@ def test_the_native_side_fails_to_import(
     argv = options(tiny_image, tiny, output, "--native", side)
     done = user.run("bench", "import", *argv, code=7)
     assert "No module named 'dlctiny'" in done.stderr
-    series = results.read(output)
+    series = reader.read(output)
     assert series.end is not None
     assert "native" in series.end.reason
 
@@ -182,7 +183,7 @@ def test_nothing_stays_mounted(
         running.kill()
         running.wait()
         kill_marked(mark)
-    series = results.read(output)
+    series = reader.read(output)
     if name == "SIGKILL":
         assert series.end is None
     else:
@@ -231,9 +232,9 @@ def test_pytorch_imports_and_trains(world: World, pytorch_image: Built, tmp_path
     for probe, more in (("import", ["--pairs", "2"]), ("train", ["--pairs", "1", "--steps", "3"])):
         output = tmp_path / f"{probe}.jsonl"
         world.run("bench", probe, *base, *more, "-o", output)
-        series = results.read(output)
+        series = reader.read(output)
         assert series.complete
-        judged = analysis.analyse(series)
+        judged = session_analysis.analyse(series)
         assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
         if probe == "train":
             assert judged.losses is not None
@@ -271,6 +272,6 @@ def test_pytorch_of_another_version_or_thread_count(
         side = environment_with(tmp_path / name, *pth)
         output = tmp_path / f"{name}.jsonl"
         world.run("bench", "import", *base, "--controls", "0", "--native", side, "-o", output)
-        judged = analysis.analyse(results.read(output)).verdict
+        judged = session_analysis.analyse(reader.read(output)).verdict
         assert judged.word == "NOT COMPARABLE"
         assert any(says in reason for reason in judged.reasons), judged.reasons

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import cut, results
-from dlcontainer.bench.order import SEQUENCES
+from dlcontainer.bench.samples import continuation, reader
+from dlcontainer.bench.samples.launch_order import SEQUENCES
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World
 from tests.processes import MARK, kill_marked, marked, poll
@@ -24,7 +24,7 @@ def test_three_arms_are_measured_and_reported(
     output, page = tmp_path / "x.jsonl", tmp_path / "x.html"
     more = ("--arms", "native,unpacked,container", "--pairs", 12, "--controls", "4,4", "--seed", 3)
     user.run("bench", "import", *options(tiny_image, tiny, output, *more))
-    series = results.read(output)
+    series = reader.read(output)
     assert series.complete
     declared = series.session.declared
     assert declared.arms == ("native", "unpacked", "container")
@@ -72,7 +72,7 @@ def test_a_killed_session_of_three_arms_goes_on(
         if not output.exists():
             return False
         try:
-            last = results.read(output).samples[-1:]
+            last = reader.read(output).samples[-1:]
         except Exception:  # noqa: BLE001 - not yet a whole line
             return False
         return bool(last) and last[0].role == "triple" and last[0].position == 1
@@ -92,9 +92,9 @@ def test_a_killed_session_of_three_arms_goes_on(
     base[base.index("-o") : base.index("-o") + 2] = ["--resume", str(output)]
     user.run("bench", "import", *base)
     assert output.read_bytes().startswith(before)
-    series = results.read(output)
+    series = reader.read(output)
     assert series.complete
-    used = [(s.role, s.pair, s.arm) for s in cut.used(series) if s.role == "triple"]
+    used = [(s.role, s.pair, s.arm) for s in continuation.used(series) if s.role == "triple"]
     assert len(used) == len(set(used)) == 18
 
 
@@ -107,7 +107,7 @@ def test_the_native_tree_is_shown_another_way(
     argv = options(tiny_image, tiny, output, *more)
     done = user.having(**{MARK: mark}).run("bench", "import", *argv)
     assert marked(mark) == {}, done.stderr
-    series = results.read(output)
+    series = reader.read(output)
     assert series.complete
     assert series.session.declared.workload["native_as"] == form
     facts = {stack.arm: stack.facts for stack in series.stacks}["native"]
@@ -155,7 +155,7 @@ def test_a_site_s_accelerators_are_let_into_the_container_alone(
     argv = options(tiny_image, tiny, output, "--pairs", 1, "--controls", 0)
     argv[argv.index("local")] = str(site)
     user.run("bench", "import", *argv)
-    series = results.read(output)
+    series = reader.read(output)
     assert series.complete
     arms = {name: arm.argv for name, arm in series.session.arms.items()}
     assert "--nv" in arms["container"]

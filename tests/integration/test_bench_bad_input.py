@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import analysis, results
+from dlcontainer.bench.analysis import session_analysis
+from dlcontainer.bench.samples import reader
 from tests.integration.planting import planted_image
 from tests.integration.test_bad_input import failing, mounted
 from tests.integration.test_bench import options, user
@@ -42,10 +43,10 @@ def test_the_container_crashes(
     output = tmp_path / "x.jsonl"
     said = failing(user, 7, *argv(image, tiny, output, "--pairs", 1, "--controls", 0))
     assert says in said
-    series = results.read(output)
+    series = reader.read(output)
     assert series.end is not None
     assert says in series.end.reason
-    judged = analysis.analyse(series).verdict
+    judged = session_analysis.analyse(series).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any("no launch of container succeeded" in reason for reason in judged.reasons)
 
@@ -59,7 +60,7 @@ def test_the_container_hangs(user: World, tiny: Path, tmp_path: Path) -> None:
     assert "no end within 8 s" in said
     # The image's mount goes with the last process that is in it.
     assert poll(lambda: marked(mark) == {}, 10), marked(mark)
-    assert "no end within 8 s" in str(results.read(output).samples[-1].error)
+    assert "no end within 8 s" in str(reader.read(output).samples[-1].error)
 
 
 def test_the_disk_is_full_of_samples_and_the_session_goes_on(
@@ -71,7 +72,7 @@ def test_the_disk_is_full_of_samples_and_the_session_goes_on(
     more = ("--pairs", 8, "--controls", 0, "--seed", 3)
     said = failing(user, 7, *argv(tiny_image.image, tiny, output, *more))
     assert "No space left" in said
-    cut = results.read(output)
+    cut = reader.read(output)
     kept = cut.samples[:]
     assert kept
     assert not cut.complete
@@ -80,7 +81,7 @@ def test_the_disk_is_full_of_samples_and_the_session_goes_on(
     words = [word for word in argv(tiny_image.image, tiny, output) if word not in {"-o"}]
     words.insert(words.index(str(output)), "--resume")
     failing_or_done = user.run(*words, code=None)
-    series = results.read(output)
+    series = reader.read(output)
     assert series.samples[: len(kept)] == kept
     assert len(series.samples) > len(kept), failing_or_done.stderr
 

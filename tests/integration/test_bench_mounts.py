@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import machine
-from dlcontainer.bench import mount, team
-from dlcontainer.bench.lab import Lab
-from dlcontainer.bench.team import Gathering, Team
+from dlcontainer.bench.measure import ranks, shared_mount
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.ranks import Gathering, Team
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.trial import Trial
-from dlcontainer.shell import Completed, ProcessRunner
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.system import machine
+from dlcontainer.system.process import Completed, ProcessRunner
 from tests.benchrunner import Quiet
 from tests.integration.test_bench import holders
 from tests.integration.world import Built, World, missing
@@ -51,12 +51,12 @@ def gathered(lab: Lab) -> Gathering:
     options = ["--oversubscribe", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
     launcher = ("mpirun", *options, "-n", str(RANKS))
     ours = Team(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
-    return team.gather(ours, lab.work / "ranks", 60)
+    return ranks.gather(ours, lab.work / "ranks", 60)
 
 
 def command(gathering: Gathering, script: str) -> tuple[str, ...]:
     handed = gathering.handed(gathering.inside)
-    return tuple(team.rank(["/bin/sh", "-c", script], handed, cleared=False))
+    return tuple(ranks.rank(["/bin/sh", "-c", script], handed, cleared=False))
 
 
 class Count:
@@ -124,7 +124,10 @@ def test_each_rank_mounts_or_all_join_one(lab: Lab, tiny_image: Built) -> None:
     assert alone.most == RANKS * per_rank
 
     gathering = gathered(lab)
-    with counting() as shared, mount.shared(lab, tiny_image.image, gathering.binds) as instance:
+    with (
+        counting() as shared,
+        shared_mount.shared(lab, tiny_image.image, gathering.binds) as instance,
+    ):
         state = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
         # A short-lived rank 0: an engine's own sharing (--sharens) ends with the first rank.
         joined = replace(spec, argv=command(gathering, STAYS))

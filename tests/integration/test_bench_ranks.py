@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench import analysis, results
-from dlcontainer.bench.records import Sample, Series
+from dlcontainer.bench.analysis import session_analysis
+from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.records import Sample, Series
 from tests.integration.test_bench import environment_with, holders, living, options, other_wheel
 from tests.integration.world import Built, World
 from tests.processes import MARK, kill_marked, marked, poll
@@ -25,7 +26,7 @@ def user(launching: World) -> World:
 def imported(user: World, built: Built, tiny: Path, output: Path, *more: object) -> Series:
     argv = options(built, tiny, output, "--pairs", 1, "--controls", 0, *more)
     user.run("bench", "import", *argv)
-    return results.read(output)
+    return reader.read(output)
 
 
 def raw(sample: Sample) -> list[Any]:
@@ -59,7 +60,7 @@ def test_every_rank_is_kept(
         walls = [rank["values"]["wall_s"] for rank in raw(sample)]
         assert sample.wall_s == max(walls)
         assert phases(sample) == expected
-    judged = analysis.analyse(series).verdict
+    judged = session_analysis.analyse(series).verdict
     assert judged.word == "INCONCLUSIVE", judged.reasons
 
 
@@ -88,7 +89,7 @@ def test_a_rank_that_dies_is_named(
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, "--timeout", "60", code=7)
     assert says in done.stderr
     assert marked(mark) == {}
-    (first, *_) = results.read(output).samples
+    (first, *_) = reader.read(output).samples
     assert not first.ok
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
 
@@ -145,7 +146,7 @@ def test_no_rank_outlives_its_session(
         running.kill()
         running.wait()
         kill_marked(mark)
-    assert results.read(output).samples
+    assert reader.read(output).samples
 
 
 def names_below(pid: int) -> set[str]:
@@ -207,7 +208,7 @@ def test_a_session_of_ranks_goes_on(
     argv = [word for word in argv if word != "-o"]
     argv.remove(str(output))
     user.run("bench", "import", *argv)
-    series = results.read(output)
+    series = reader.read(output)
     assert series.complete
     assert len(series.resumes) == 1
     assert all(len(sample.ranks) == 2 for sample in series.samples)

@@ -7,7 +7,7 @@ import subprocess
 import uuid
 from pathlib import Path
 
-from dlcontainer.bench import cut, results
+from dlcontainer.bench.samples import continuation, reader
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World
 from tests.processes import MARK, kill_marked, marked, poll
@@ -47,10 +47,10 @@ def test_a_killed_session_goes_on(
     done = user.run("bench", "import", *base)
     assert "half-written last line (21 bytes) is taken away" in done.stderr
     assert output.read_bytes().startswith(before)
-    series = results.read(output)
+    series = reader.read(output)
     assert series.complete
     assert len(series.resumes) == 1
-    pairs = [(s.role, s.pair, s.position) for s in cut.used(series)]
+    pairs = [(s.role, s.pair, s.position) for s in continuation.used(series)]
     assert len(pairs) == len(set(pairs))
     report = json.loads(user.run("report", output, "--json").stdout)
     assert report["sessions"][0]["resumed_lines"] == [series.resumes[0].line]

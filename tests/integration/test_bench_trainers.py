@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench import analysis, results
-from dlcontainer.bench.records import Series
+from dlcontainer.bench.analysis import session_analysis
+from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.records import Series
+from dlcontainer.config.resources import PROBE
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.trial import Trial
-from dlcontainer.resources import PROBE
+from dlcontainer.engines.capabilities import Trial
 from tests.integration.averaged import AVERAGED
 from tests.integration.test_bench import environment_with
 from tests.integration.test_bench_ranks import phases, raw
@@ -101,7 +102,7 @@ def trained(launching: World, built: Built, output: Path, *more: object) -> Seri
     argv = ["--site", "local", "--image", built.image, "--controls", 0, "--pairs", 1]
     argv += ["--steps", STEPS, "--ranks", RANKS, "--threads", 1, "-o", output, *more]
     replace(launching, patience_s=3600).run("bench", "train", *map(str, argv))
-    return results.read(output)
+    return reader.read(output)
 
 
 def truth(inside: Inside, one: Way, built: Built, seed: int, folder: Path) -> list[list[float]]:
@@ -126,7 +127,7 @@ def test_ranks_train_one_network(
     work = series.session.declared.workload
     # Named by nobody: the usual way of this image.
     assert (work["distributed"], work["framework"]) == (one.way, one.framework)
-    judged = analysis.analyse(series)
+    judged = session_analysis.analyse(series)
     if one.other:
         assert judged.verdict.word == "NOT COMPARABLE"
         (reason,) = judged.verdict.reasons
@@ -161,7 +162,7 @@ def test_ranks_that_do_not_average_are_refused(
     argv += ["--steps", STEPS, "--ranks", RANKS, "--native", side, "-o", tmp_path / "x.jsonl"]
     done = launching.run("bench", "train", *map(str, argv), code=7)
     assert "the gradients are not averaged (ddp)" in done.stderr
-    (first, *_) = results.read(tmp_path / "x.jsonl").samples
+    (first, *_) = reader.read(tmp_path / "x.jsonl").samples
     assert not first.ok
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import analysis
+from dlcontainer.bench.analysis import session_analysis
 from tests.integration import standin
 from tests.integration.planting import numpy_recipe, other_openblas, planted_image
 from tests.integration.test_bench import user
@@ -90,7 +90,7 @@ class Trained:
     recipe: Path
     folder: Path
 
-    def session(self, image: Path, name: str, *more: object) -> analysis.Analysis:
+    def session(self, image: Path, name: str, *more: object) -> session_analysis.Analysis:
         output = self.folder / f"{name}.jsonl"
         return bench(self.world, "train", image, output, *TRAIN, "--recipe", self.recipe, *more)
 

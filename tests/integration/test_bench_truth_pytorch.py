@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import Analysis
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from tests.integration.planting import (
     NUMPY,
     hook,

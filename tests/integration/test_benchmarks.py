@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.slowfs.mounting import DEVICE
-from dlcontainer.machine import find_program
+from dlcontainer.system.machine import find_program
 from tests.integration.world import missing
 from tests.values import ROOT
 

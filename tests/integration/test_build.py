@@ -8,9 +8,9 @@ import stat
 import subprocess
 from pathlib import Path
 
-from dlcontainer.engines import sif
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
-from dlcontainer.engines.trial import Trial
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.image import sif
 from tests.integration.world import Built, World
 
 

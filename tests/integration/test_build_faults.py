@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.workspace import PREFIX
+from dlcontainer.system.workspace import PREFIX
 from tests.integration.test_bad_input import mounted
 from tests.integration.world import STEPPED, World
 from tests.processes import MARK, kill_marked, marked, new_mark, poll

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.slowfs import mounting
-from dlcontainer.machine import find_program
+from dlcontainer.system.machine import find_program
 from tests.integration.world import World, isolated, missing
 
 

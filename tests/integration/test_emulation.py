@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import emulation
-from dlcontainer.engines import sif
-from dlcontainer.fields import ARCHES, Arch
-from dlcontainer.machine import find_program
+from dlcontainer.config.field_types import ARCHES, Arch
+from dlcontainer.engines import emulation
+from dlcontainer.image import sif
+from dlcontainer.system.machine import find_program
 from tests.integration.world import Built, World, missing
 from tests.values import write_yaml
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import dlcontainer
-from dlcontainer import machine
-from dlcontainer.engines import trial
+from dlcontainer.engines import capabilities
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import EngineError
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system import machine
+from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import World, isolated, write_bare
 
 FAKES = Path(__file__).resolve().parents[1] / "fakebin"
@@ -93,26 +93,26 @@ def test_engine_that_is_no_program(tmp_path: Path, text: str) -> None:
 
 
 def test_engine_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(capabilities, "TIMEOUT_S", 1.0)
     engine = Apptainer(program=FAKES / "hangs/apptainer")
     environ = isolated(tmp_path / "world", tmp_path / "cache").environ
     run = ProcessRunner(environ=environ)
     with pytest.raises(EngineError) as caught:
-        trial.require(tmp_path / "cache", engine, machine.read_host(environ), run)
+        capabilities.require(tmp_path / "cache", engine, machine.read_host(environ), run)
     assert caught.value.exit_code == 4
     assert "build plain: no answer in 1 s" in str(caught.value.why)
     assert "build fakeroot: no answer in 1 s" in str(caught.value.why)
 
 
 def test_engine_that_hangs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(capabilities, "TIMEOUT_S", 1.0)
     (tmp_path / "apptainer").write_text("#!/bin/sh\nexec sleep 300\n")
     (tmp_path / "apptainer").chmod(0o755)
     engine = Apptainer(program=tmp_path / "apptainer")
     environ = isolated(tmp_path / "world", tmp_path / "cache").environ
     run = ProcessRunner(environ=environ)
     with pytest.raises(EngineError) as caught:
-        trial.require(tmp_path / "cache", engine, machine.read_host(environ), run)
+        capabilities.require(tmp_path / "cache", engine, machine.read_host(environ), run)
     assert "did not end within 1 s" in str(caught.value)
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import analysis, results
+from dlcontainer.bench.analysis import session_analysis
+from dlcontainer.bench.samples import reader
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.trial import Trial
+from dlcontainer.engines.capabilities import Trial
 from tests.integration.world import Built, World
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(5400)]
@@ -110,11 +111,11 @@ def test_a_framework_is_measured(plain: tuple[str, Built], patient: World, tmp_p
     for probe, more in (("import", []), ("train", ["--steps", "5", "--threads", "1"])):
         output = tmp_path / f"{probe}.jsonl"
         patient.run("bench", probe, *base, *more, "-o", output)
-        series = results.read(output)
+        series = reader.read(output)
         assert series.complete
         for stack in series.stacks:
             assert str(stack.facts["framework"]).startswith(f"{name} ")
-        judged = analysis.analyse(series)
+        judged = session_analysis.analyse(series)
         # The same wheels on both sides: nothing forbids the comparison, two pairs decide nothing.
         assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
         if probe == "train":

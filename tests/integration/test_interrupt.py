@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.workspace import PREFIX
+from dlcontainer.system.workspace import PREFIX
 from tests.integration.world import World, write_bare
 from tests.processes import MARK, kill_marked, marked, poll
 

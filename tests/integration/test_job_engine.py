@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from dlcontainer.engines.trial import Trial
+from dlcontainer.engines.capabilities import Trial
 from dlcontainer.formats import texts
 from tests.integration.world import Built, World
 from tests.jobs import BASH, plan_at

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.trial import Trial
+from dlcontainer.engines.capabilities import Trial
 from tests.integration.world import Built, World, isolated, write_bare, write_wheel
 
 # A certificate made for these tests; whoever trusts it trusts nobody: its key was thrown away.

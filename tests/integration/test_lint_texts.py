@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import missing
 from tests.values import GOLDEN, ROOT
 

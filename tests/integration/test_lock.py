@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import archives, machine
-from dlcontainer import lock as locks
-from dlcontainer.aptconfig import AptSource
-from dlcontainer.aptresolve import Apt
 from dlcontainer.errors import BuildError, MisfitError
-from dlcontainer.lock import WheelPin
-from dlcontainer.outside import Outside
-from dlcontainer.pipresolve import Pip
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.packages import download
+from dlcontainer.packages import lockfile as locks
+from dlcontainer.packages.apt.apt_config import AptSource
+from dlcontainer.packages.apt.apt_resolver import Apt
+from dlcontainer.packages.host_access import Outside
+from dlcontainer.packages.lockfile import WheelPin
+from dlcontainer.packages.pip.pip_resolver import Pip
+from dlcontainer.system import machine
+from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import World, missing, write_wheel
 
 STANZA = """\
@@ -214,10 +215,10 @@ def test_an_archive_comes_by_the_way_of_the_site(server: Server, tmp_path: Path)
         notes=(),
         places={"https://example.org/a": f"{server.url}/mirror/a"},
     )
-    archives.download("https://example.org/a", tmp_path / "a", way)
+    download.download("https://example.org/a", tmp_path / "a", way)
     assert (tmp_path / "a").read_bytes() == b"archive"
     with pytest.raises(BuildError, match="can't be fetched") as caught:
-        archives.download(f"{server.url}/gone", tmp_path / "b", way)
+        download.download(f"{server.url}/gone", tmp_path / "b", way)
     assert "404" in str(caught.value.why)
 
 

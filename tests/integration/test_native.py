@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import machine
+from dlcontainer.system import machine
 from tests.integration import accounts
 from tests.integration.world import Built, World
 

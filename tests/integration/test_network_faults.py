@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.fields import OCI_ARCH, Arch
-from dlcontainer.machine import read_host
+from dlcontainer.config.field_types import OCI_ARCH, Arch
+from dlcontainer.system.machine import read_host
 from tests import fakeregistry
 from tests.fakeregistry import NAME, FakeRegistry, Reply
 from tests.integration.world import World, write_bare

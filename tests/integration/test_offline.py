@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import lock as locks
-from dlcontainer import machine
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.trial import Trial
-from dlcontainer.lock import Lock
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.packages import lockfile as locks
+from dlcontainer.packages.lockfile import Lock
+from dlcontainer.system import machine
 from tests.integration.test_lock import apt_world, fetched, locked
 from tests.integration.world import World, missing
 

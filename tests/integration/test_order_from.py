@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import opened
-from dlcontainer.engines import sif
-from dlcontainer.machine import find_program
-from dlcontainer.opened import Trace
+from dlcontainer.image import open_trace, sif
+from dlcontainer.image.open_trace import Trace
+from dlcontainer.system.machine import find_program
 from tests.integration.world import World, missing, write_bare
 
 # What does not compress lies in the image as it is, and can be found there.
@@ -40,7 +39,7 @@ def test_files_lie_in_the_order_of_the_trace(alone: World, tmp_path: Path) -> No
     paths = [f"{folder}/{name}" for folder, name in zip(folders, wanted, strict=True)]
     trace = Trace(paths=("none/of these", *paths, "no/more"))
     path = tmp_path / "it's a trace"
-    opened.write(trace, path)
+    open_trace.write(trace, path)
     done = alone.run("build", recipe, "--site", "local", "-o", output, "--order-from", path)
     assert "6 files lie in the order of the trace" in done.stderr
     assert "2 paths of the trace are not in the image: passed over" in done.stderr
@@ -58,7 +57,7 @@ def test_files_lie_in_the_order_of_the_trace(alone: World, tmp_path: Path) -> No
 
 def test_a_bad_trace_is_refused_before_anything_is_built(world: World, tmp_path: Path) -> None:
     path = tmp_path / "trace"
-    path.write_text(f"{opened.HEADER}\nusr/bin/x\n/usr/bin/y\n")
+    path.write_text(f"{open_trace.HEADER}\nusr/bin/x\n/usr/bin/y\n")
     argv = ("build", "pytorch", "--site", "local", "-o", tmp_path / "images", "--order-from", path)
     done = world.run(*argv, code=3)
     assert f"{path}:3: '/usr/bin/y': a path from '/'" in done.stderr
@@ -79,5 +78,5 @@ def test_a_trace_of_a_command(world: World, tmp_path: Path, tool: str) -> None:
     path = tmp_path / "trace"
     argv = ["bench", "count", "--with", tool, "--under", folder, "--trace", path, "--json"]
     world.run(*map(str, argv), "--", world.program[0].replace("dlcontainer", "python"), "-c", code)
-    assert opened.read(path).paths == ("b", "sub folder/a")
-    assert json.dumps(opened.read(path).text).startswith('"# dlcontainer/trace/1')
+    assert open_trace.read(path).paths == ("b", "sub folder/a")
+    assert json.dumps(open_trace.read(path).text).startswith('"# dlcontainer/trace/1')

@@ -13,8 +13,8 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from dlcontainer.engines import sif
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.image import sif
 from tests.integration.world import Built, World
 from tests.sifs import write_sif
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import machine
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.system import machine
 from tests.integration import accounts
 from tests.integration.world import World, isolated, missing, write_bare, write_tiny, write_wheel
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.fields import OCI_ARCH, Arch
-from dlcontainer.machine import read_host
+from dlcontainer.config.field_types import OCI_ARCH, Arch
+from dlcontainer.system.machine import read_host
 from tests import fakeregistry
 from tests.fakeregistry import Reply
 from tests.integration import registries

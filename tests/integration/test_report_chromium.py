@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench import findings, report, results
-from dlcontainer.bench.analysis import analyse
+from dlcontainer.bench.analysis.session_analysis import analyse
+from dlcontainer.bench.report import html_report, inputs
+from dlcontainer.bench.samples import reader
 from tests import findings as made
-from tests.unit import test_scale_analysis as matrices
+from tests.unit.bench.scale import test_analysis as matrices
 
 CHECKOUT = Path(__file__).parents[2]
 RECORDINGS = CHECKOUT / "tests" / "recorded" / "bench"
@@ -68,17 +69,17 @@ def browser(tmp_path: Path) -> Browser:
 def scale(tmp_path: Path) -> Path:
     """A matrix's page."""
     path = tmp_path / "scale.html"
-    found = findings.read(matrices.write(tmp_path / "matrix.jsonl"))
-    path.write_text(report.html([], [CHECKOUT / "templates"], [found]))
+    found = inputs.read(matrices.write(tmp_path / "matrix.jsonl"))
+    path.write_text(html_report.html([], [CHECKOUT / "templates"], [found]))
     return path
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    analyses = [analyse(results.read(path)) for path in sorted(RECORDINGS.glob("*.jsonl"))]
+    analyses = [analyse(reader.read(path)) for path in sorted(RECORDINGS.glob("*.jsonl"))]
     path = tmp_path / "a report's <page> & #1.html"
-    found = [findings.read(one) for one in made.all_of(tmp_path)]
-    path.write_text(report.html(analyses, [CHECKOUT / "templates"], found))
+    found = [inputs.read(one) for one in made.all_of(tmp_path)]
+    path.write_text(html_report.html(analyses, [CHECKOUT / "templates"], found))
     return path
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import basemode, machine
+from dlcontainer.engines import base_modes
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.system import machine
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY, Account
 from tests.integration.world import World, missing, write_bare, write_tiny, write_wheel
@@ -73,7 +74,7 @@ def owner(engine: Apptainer) -> Iterator[Owner]:
 def test_owners_seem_to_change() -> None:
     if os.getuid() != 0:
         missing("root, which becomes an ordinary user")
-    _, *options, program = basemode.fake_ids()
+    _, *options, program = base_modes.fake_ids()
     mapped = NOBODY.argv("unshare", "--map-root-user", "--mount")
     script = ["/bin/sh", "-c", f"set -eu\n{OWNERS}"]
     # By its text: an ordinary user may not enter the checkout.
@@ -189,5 +190,5 @@ def contents(tree: Path) -> dict[str, tuple[int, int, int, str]]:
 
 
 def test_the_program_is_where_the_commands_look_for_it() -> None:
-    assert Path(basemode.fake_ids()[-1]).is_file()
+    assert Path(base_modes.fake_ids()[-1]).is_file()
     assert machine.find_program("unshare", os.environ) is not None

@@ -13,8 +13,8 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.trial import Trial
-from dlcontainer.guarded import name_of
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.system.guarded_files import name_of
 from tests.hostile import open_place
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY

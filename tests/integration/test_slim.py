@@ -11,8 +11,8 @@ import yaml
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.trial import Trial
-from dlcontainer.slim import RULES
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.recipes.slim import RULES
 from tests.integration.world import World
 from tests.values import ROOT
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.slowfs import mounting
+from dlcontainer.bench.slowfs.cache_profiles import PROFILES
 from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.profiles import PROFILES
-from dlcontainer.bench.slowfs.queue import Speed
-from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.bench.slowfs.server_queue import Speed
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.machine import find_program
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import missing
 from tests.processes import poll
 

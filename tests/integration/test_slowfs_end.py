@@ -17,10 +17,10 @@ import pytest
 
 from dlcontainer.bench.slowfs import mounting
 from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.machine import find_program, mounts_below
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.machine import find_program, mounts_below
+from dlcontainer.system.process import ProcessRunner
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY
 from tests.integration.world import World, isolated, missing

@@ -10,10 +10,10 @@ import pytest
 
 from dlcontainer.bench.slowfs import mounting
 from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.queue import Speed
-from dlcontainer.bench.slowfs.standin import StandIn
-from dlcontainer.machine import find_program
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.bench.slowfs.server_queue import Speed
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import Built, World, isolated, missing
 
 JOB = ("--site", "example-slurm", "--nodes", "64", "--ranks-per-node", "4")
@@ -92,7 +92,7 @@ def test_a_folder_is_measured_kept_and_predicted_from(
 
 
 def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
-    from dlcontainer.bench import probefs
+    from dlcontainer.bench.filesystem import microbenchmark
 
     source, point = tmp_path / "source", tmp_path / "point"
     for folder in (source, point, *(source / str(number) for number in range(8))):
@@ -104,7 +104,7 @@ def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
         speed=Speed(rate=200, service="constant"),
     )
     with shown.mounted(point, ProcessRunner(environ=dict(os.environ))):
-        found = probefs.probe(point)
+        found = microbenchmark.probe(point)
     # Never quicker than it is; slower by as much as this machine is busy.
     assert found.speed.latency_ms is not None
     assert found.speed.operations_per_s is not None

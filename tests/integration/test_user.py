@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.workspace import PREFIX
+from dlcontainer.system.workspace import PREFIX
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY, given
 from tests.integration.world import World, missing, write_bare, write_tiny, write_wheel

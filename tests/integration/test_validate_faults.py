@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import BUILD_MODES, Apptainer
-from dlcontainer.engines.trial import Trial
+from dlcontainer.engines.capabilities import Trial
 from tests.integration.world import Built, World
 
 PACKAGES = "/opt/tiny/lib/python3*/site-packages"

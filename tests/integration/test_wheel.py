@@ -139,7 +139,7 @@ def test_what_is_in_the_source_archive(archives: Archives) -> None:
     found = {name.partition("/")[2] for name in names(archives.sdist)}
     tops = {name.partition("/")[0] for name in found}
     assert tops == {*SOURCES, "PKG-INFO"}
-    assert {"tests/unit/test_plan.py", "docs/releasing.md", "tools/setup_venv.py"} <= found
+    assert {"tests/unit/planning/test_plan.py", "docs/releasing.md", "tools/setup_venv.py"} <= found
 
 
 def test_nothing_unwanted_is_in_either(archives: Archives) -> None:

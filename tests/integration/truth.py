@@ -9,9 +9,11 @@ How often one session errs is counted elsewhere, by simulation (benchmarks/stati
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dlcontainer.bench import analysis, looks, pairing, results, stats
-from dlcontainer.bench.records import Series
-from dlcontainer.bench.verdict import Evidence, Verdict, judge
+from dlcontainer.bench.analysis import interim, pairing, session_analysis
+from dlcontainer.bench.analysis.verdict import Evidence, Verdict, judge
+from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.stats import paired
 from tests.integration.world import World
 
 # Each draws another order of launches.
@@ -24,11 +26,13 @@ LEVEL = 0.999
 Words = Mapping[str, list[str]]
 
 
-def bench(world: World, probe: str, image: Path, output: Path, *more: object) -> analysis.Analysis:
+def bench(
+    world: World, probe: str, image: Path, output: Path, *more: object
+) -> session_analysis.Analysis:
     """Run a session to its end and judge it."""
     argv = ["--site", "local", "--image", image, "-o", output, *more]
     world.run("bench", probe, *map(str, argv), timeout=1500)
-    found = analysis.analyse(results.read(output))
+    found = session_analysis.analyse(reader.read(output))
     # INCONCLUSIVE for want of launches would be right for a wrong reason.
     assert found.series.complete
     assert not found.failed
@@ -37,9 +41,9 @@ def bench(world: World, probe: str, image: Path, output: Path, *more: object) ->
 
 def native_against_native(series: Series) -> Verdict:
     """Judge the session's controls as if one of their sides were the container."""
-    rules = looks.rules(series)
+    rules = interim.rules(series)
     controls = pairing.differences(series.session.declared.metric, pairing.of(series)["control"])
-    return judge(rules, Evidence(pairs=stats.fit(controls)))
+    return judge(rules, Evidence(pairs=paired.fit(controls)))
 
 
 def sessions_until_right(session: Callable[[int], Mapping[str, str]]) -> Words:
@@ -58,7 +62,7 @@ def was_right(said: Words) -> bool:
     return all(RIGHT.intersection(words) for words in said.values())
 
 
-def first_decided(session: Callable[[int], analysis.Analysis]) -> analysis.Analysis:
+def first_decided(session: Callable[[int], session_analysis.Analysis]) -> session_analysis.Analysis:
     """Run sessions, one a seed, until one decides: INCONCLUSIVE is a call for more launches."""
     found = session(SEEDS[0])
     for seed in SEEDS[1:]:
@@ -68,14 +72,14 @@ def first_decided(session: Callable[[int], analysis.Analysis]) -> analysis.Analy
     return found
 
 
-def ratio_is_covered(found: analysis.Analysis, expected: float, slack: float) -> bool:
+def ratio_is_covered(found: session_analysis.Analysis, expected: float, slack: float) -> bool:
     """Whether the interval of the ratio, widened by a share, holds what is expected."""
     assert found.main is not None
-    interval = stats.interval(found.main.fitted, LEVEL)
+    interval = paired.interval(found.main.fitted, LEVEL)
     return interval.low / (1 + slack) <= expected <= interval.high * (1 + slack)
 
 
-def mean(found: analysis.Analysis, side: int) -> float:
+def mean(found: session_analysis.Analysis, side: int) -> float:
     """Give the mean time of a side, s: 0 the reference, 1 the candidate."""
     assert found.main is not None
     return found.main.means[side]

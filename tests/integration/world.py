@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dlcontainer.fields import ARCHES, DEBIAN_ARCH
-from dlcontainer.machine import read_host
+from dlcontainer.config.field_types import ARCHES, DEBIAN_ARCH
+from dlcontainer.system.machine import read_host
 
 # Short steps without any package of the distribution's, for what is not about Python.
 BARE = """\

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 from tests.processes import MARK, kill_marked, new_mark
 
 

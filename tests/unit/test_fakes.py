@@ -2,10 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.shell import (
-    CommandFailedError,
-    Runner,
-)
+from dlcontainer.system.process import CommandFailedError, Runner
 from tests.fakes import RecordingRunner, completed
 
 

@@ -9,12 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlcontainer.bench import stats, student
 from dlcontainer.bench.scale import cells as cells_
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.bench.scale.matrix import Some
 from dlcontainer.bench.scale.records import Launched, Scale
-from dlcontainer.bench.stats import Interval
+from dlcontainer.bench.stats import paired, student_t
+from dlcontainer.bench.stats.paired import Interval
 
 LEVEL = 0.95
 # Fewer rounds have no word: a t interval of three differences says next to nothing.
@@ -71,7 +71,7 @@ def rows(scale: Scale) -> tuple[Row, ...]:
         other = cells_.reference_of(row.cell, reference, measured)
         if other is not None and other != row.cell and row.launches:
             held[row.number] = (by_cell[other], _differences(by_cell[other], row))
-    adjusted = stats.holm([p_of(d) for _, d in held.values()])
+    adjusted = paired.holm([p_of(d) for _, d in held.values()])
     contrasts = {
         number: _contrast(other, d, p)
         for (number, (other, d)), p in zip(held.items(), adjusted, strict=True)
@@ -108,7 +108,7 @@ def phases(row: Row) -> dict[str, float]:
         for name, length in own.items() if isinstance(own, Mapping) else ():
             if isinstance(length, int | float):
                 found.setdefault(name, []).append(float(length))
-    return {name: stats.median(sorted(lengths)) for name, lengths in found.items()}
+    return {name: paired.median(sorted(lengths)) for name, lengths in found.items()}
 
 
 def node_max(launch: Launched) -> dict[str, float]:
@@ -134,7 +134,7 @@ def median(ordered: Sequence[float]) -> Median:
         if _covered(count, k) >= LEVEL:
             best = k
     return Median(
-        middle=stats.median(ordered),
+        middle=paired.median(ordered),
         low=ordered[best],
         high=ordered[count - 1 - best],
         level=_covered(count, best),
@@ -165,13 +165,13 @@ def p_of(differences: Sequence[float]) -> float:
     se = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (count - 1) / count)
     if se == 0:
         return 1.0 if mean == 0 else 0.0
-    return 2 * student.tail(abs(mean) / se, count - 1)
+    return 2 * student_t.tail(abs(mean) / se, count - 1)
 
 
 def _contrast(reference: Row, differences: Sequence[float], p: float) -> Contrast | None:
     if not differences:
         return None
-    interval = stats.mean_interval(differences, LEVEL)
+    interval = paired.mean_interval(differences, LEVEL)
     return Contrast(
         reference=reference.number,
         interval=interval,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale.matrix import FACTORS, Mounted, Opened, Some, State, Where
 from dlcontainer.bench.scale.matrix import Matrix as MatrixFile
-from dlcontainer.bench.words import Start
 
 # Files need no mount.
 Mounts = Mounted | Literal["none"]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from dlcontainer.bench import chain
-from dlcontainer.bench.encoding import plain
+from dlcontainer.bench.samples import hash_chain
+from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.writer import ChainedFile, Cut
 from dlcontainer.bench.scale.records import (
     SCHEMA,
     Declared,
@@ -17,7 +18,6 @@ from dlcontainer.bench.scale.records import (
     Resumed,
     Scale,
 )
-from dlcontainer.bench.writing import ChainedFile, Cut
 from dlcontainer.errors import BenchDataError
 
 Record = Header | Launched | Resumed | Ended
@@ -38,7 +38,7 @@ _BEGIN = f'{{"schema":"{SCHEMA}",'.encode()
 
 def digest(declared: Declared) -> str:
     """Give the hash of a declaration."""
-    return chain.digest(chain.canonical(plain(declared)))
+    return hash_chain.digest(hash_chain.canonical(plain(declared)))
 
 
 def fields_of(record: Record) -> dict[str, object]:
@@ -95,9 +95,9 @@ def read(path: Path) -> Scale:
         raw = path.read_bytes()
     except OSError as error:
         raise _unfit(str(path), str(error.strerror)) from None
-    for line in chain.decode(raw.splitlines(keepends=True), str(path)):
+    for line in hash_chain.decode(raw.splitlines(keepends=True), str(path)):
         where = f"{path}:{line.number}"
-        body = chain.parse(line, where)
+        body = hash_chain.parse(line, where)
         record = _record(body, line.number, where)
         if isinstance(record, Header) != (line.number == 1):
             raise _unfit(where, "a matrix's file has its declaration in the first line alone")

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from dlcontainer import document
-from dlcontainer.bench.words import Start
-from dlcontainer.fields import Line, Name, Strict
+from dlcontainer import config
+from dlcontainer.bench.samples.vocabulary import Start
+from dlcontainer.config.field_types import Line, Name, Strict
 
 # A tree of the host's Python, and the image of --image: always there under these names.
 NATIVE, IMAGE = "native", "image"
@@ -118,7 +118,7 @@ class Matrix(Strict):
         for name in self.factors.subject:
             if name not in known:
                 raise ValueError(
-                    f"factors.subject: nothing is called '{name}'{document.suggest(name, known)}"
+                    f"factors.subject: nothing is called '{name}'{config.suggest(name, known)}"
                 )
         for name in FACTORS:
             value = getattr(self.reference, name)
@@ -137,4 +137,4 @@ class Matrix(Strict):
 
 def read(path: Path) -> Matrix:
     """Read a matrix; raises ConfigError that names every mistake with its place."""
-    return document.validate(document.load(path, layer="matrix", display=str(path)), Matrix)
+    return config.validate(config.load(path, layer="matrix", display=str(path)), Matrix)

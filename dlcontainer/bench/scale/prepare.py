@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench import arms, launcher, subject, twin
-from dlcontainer.bench.lab import Lab
-from dlcontainer.bench.launcher import Asked
+from dlcontainer.bench.measure import arms, bench_image, launcher, native_twin
+from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.launcher import Asked
+from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.scale.availability import Here
 from dlcontainer.bench.scale.cells import Cell, Expansion, expand
-from dlcontainer.bench.scale.ground import WARMING, Ground, Source, Wanted
-from dlcontainer.bench.scale.here import Here
+from dlcontainer.bench.scale.context import WARMING, Ground, Source, Wanted
 from dlcontainer.bench.scale.matrix import IMAGE, NATIVE
-from dlcontainer.bench.subject import Subject
-from dlcontainer.bench.team import Team
 from dlcontainer.errors import UsageError
-from dlcontainer.plan import Plan, native_twin_reason
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.planning.plan import Plan, native_twin_reason
+from dlcontainer.system.process import ProcessRunner
 
 _Key = tuple[int, int, str]
 
@@ -66,7 +66,7 @@ def _images(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> dict[str,
         found[IMAGE] = given.image
     for name, source in wanted.matrix.subjects.items():
         if source.image is not None and name in used:
-            found[name] = subject.read((given.folder / source.image).absolute(), lab.host.arch)
+            found[name] = bench_image.read((given.folder / source.image).absolute(), lab.host.arch)
     for own in found.values():
         # It runs, and carries the probe: said before anything is measured.
         arms.container(lab, own)
@@ -90,7 +90,7 @@ def _trees(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> tuple[dict
             if why:
                 why = f"no native twin: {why}"
             else:
-                prefix = twin.prepare(given.plan, lab)
+                prefix = native_twin.prepare(given.plan, lab)
                 found[NATIVE] = _tree(NATIVE, prefix, given, "same recipe, same wheels")
     return found, why
 

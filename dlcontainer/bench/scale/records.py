@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from dlcontainer.bench.records import Json
+from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.scale.cells import Cell
 
 SCHEMA = "dlcontainer/scale/1"

@@ -9,15 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.bench import chain, collect, comparable, declare, team
-from dlcontainer.bench.encoding import plain
-from dlcontainer.bench.launch import Outcome
-from dlcontainer.bench.records import Json
-from dlcontainer.bench.scale import cold, file, launching, schedule
+from dlcontainer.bench.measure import declaration, ranked_launch, ranks
+from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.samples import comparable, hash_chain
+from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.records import Json
+from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
+from dlcontainer.bench.scale.context import WARMING, Ground
 from dlcontainer.bench.scale.file import ScaleWriter
-from dlcontainer.bench.scale.ground import WARMING, Ground
-from dlcontainer.bench.scale.places import Places, Shown
+from dlcontainer.bench.scale.mount_watch import Watch
 from dlcontainer.bench.scale.records import (
     Coldness,
     Declared,
@@ -27,9 +28,9 @@ from dlcontainer.bench.scale.records import (
     Resumed,
     Scale,
 )
-from dlcontainer.bench.scale.watch import Watch
+from dlcontainer.bench.scale.staging import Places, Shown
 from dlcontainer.errors import BenchDataError
-from dlcontainer.machine import mount_of
+from dlcontainer.system.machine import mount_of
 
 _GAP_S = 0.2
 # Of the machine's facts, those that pass.
@@ -51,7 +52,7 @@ def run(ground: Ground, expansion: Expansion) -> Path:
     orders = schedule.rounds(range(len(cells)), wanted.rounds, wanted.seed)
     with _places(ground) as places, ScaleWriter(wanted.output, header, after=wanted.cut) as writer:
         if wanted.cut is not None:
-            writer.write(Resumed(started=declare.now(), dropped_bytes=wanted.cut.dropped))
+            writer.write(Resumed(started=declaration.now(), dropped_bytes=wanted.cut.dropped))
         for number, order in enumerate(orders):
             for place, index in enumerate(order, start=1):
                 if index in failed or (index, number) in done:
@@ -82,21 +83,21 @@ def _places(ground: Ground) -> Iterator[Places]:
 
 def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Places) -> Launched:
     """Launch a cell once; what goes wrong is in the record, not raised."""
-    load, started = os.getloadavg()[0], declare.now()
+    load, started = os.getloadavg()[0], declaration.now()
     try:
-        with places.shown(cell) as found, launching.kept(cell, found.path, ground) as kept:
+        with places.shown(cell) as found, commands.kept(cell, found.path, ground) as kept:
             shown = found
             if cell.state == "warm":
                 warming = _performed(_warming(cell), found, ground, kept)
                 if warming.status != "ok":
                     return _record(warming, found, (index, number, started, load))
                 shown = replace(found, before=_warm(found))
-            before, counted = cold.read_bytes(), _counted(shown)
+            before, counted = page_cache.read_bytes(), _counted(shown)
             with Watch(ground.lab.work) as watch:
                 outcome = _performed(cell, shown, ground, kept)
             return replace(
                 _record(outcome, shown, (index, number, started, load)),
-                read_bytes=cold.read_bytes() - before,
+                read_bytes=page_cache.read_bytes() - before,
                 mounted=watch.seen(),
                 stand_in=_reached(shown, counted),
             )
@@ -115,18 +116,18 @@ def _warming(cell: Cell) -> Cell:
 
 def _performed(cell: Cell, shown: Shown, ground: Ground, kept: Path | None) -> Outcome:
     timeout = ground.wanted.timeout_s
-    gathering = team.gather(ground.team(cell), ground.ranks_folder, timeout)
-    made = launching.ready(cell, shown.path, gathering, ground, kept)
+    gathering = ranks.gather(ground.team(cell), ground.ranks_folder, timeout)
+    made = commands.ready(cell, shown.path, gathering, ground, kept)
     try:
-        return collect.perform(made.launch, gathering, ground.runner, timeout)
+        return ranked_launch.perform(made.launch, gathering, ground.runner, timeout)
     finally:
-        launching.leave(made.point, cell, ground)
+        commands.leave(made.point, cell, ground)
 
 
 def _warm(shown: Shown) -> Coldness:
     if shown.counters is not None:
         return shown.before
-    return cold.warmed(shown.body.path, shown.before.method)
+    return page_cache.warmed(shown.body.path, shown.before.method)
 
 
 def _counted(shown: Shown) -> tuple[int, int, int]:
@@ -168,7 +169,7 @@ def _rank(rank: Mapping[str, Json]) -> dict[str, Json]:
 
 def _header(ground: Ground, expansion: Expansion) -> Header:
     wanted = ground.wanted
-    matrix = chain.plain_json(wanted.matrix.model_dump(mode="json", by_alias=True))
+    matrix = hash_chain.plain_json(wanted.matrix.model_dump(mode="json", by_alias=True))
     declared = Declared(
         matrix=matrix,  # type: ignore[arg-type]  # JSON, from JSON
         cells=expansion.cells,
@@ -187,7 +188,7 @@ def _header(ground: Ground, expansion: Expansion) -> Header:
         declared_sha256=file.digest(declared),
         left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
         machine=_machine(ground),
-        started=declare.now(),
+        started=declaration.now(),
         dlcontainer=__version__,
     )
 
@@ -196,8 +197,8 @@ def _machine(ground: Ground) -> dict[str, Json]:
     host, lab = ground.lab.host, ground.lab
     found: dict[str, Json] = {
         "node": platform.node(),
-        "allocation": declare.allocation(host.environ),
-        "boot_id": declare.boot_id(),
+        "allocation": declaration.allocation(host.environ),
+        "boot_id": declaration.boot_id(),
         "arch": host.arch,
         "kernel": host.kernel,
         "cpu_model": host.cpu_model,
@@ -205,7 +206,7 @@ def _machine(ground: Ground) -> dict[str, Json]:
         "memory_mb": host.memory_mb,
         "engine": lab.trial.version,
         "engine_mode": lab.trial.run_mode,
-        "drop_caches": cold.can_drop_caches(),
+        "drop_caches": page_cache.can_drop_caches(),
         "local_on": mount_of(lab.work).kind,
         "load_1min": round(os.getloadavg()[0], 2),
     }
@@ -225,7 +226,7 @@ def _begun(cut: Scale | None, header: Header) -> tuple[set[tuple[int, int]], dic
         ("machine.", cut.header.machine, header.machine),
     )
     for prefix, old, new in pairs:
-        before, now = (comparable.flat(chain.plain_json(plain(facts))) for facts in (old, new))
+        before, now = (comparable.flat(hash_chain.plain_json(plain(facts))) for facts in (old, new))
         for name in dict.fromkeys([*before, *now]):
             if before.get(name) != now.get(name) and name not in _PASSING:
                 raise BenchDataError(

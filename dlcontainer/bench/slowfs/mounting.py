@@ -17,8 +17,8 @@ from pathlib import Path
 from dlcontainer.bench.slowfs.passthrough import PassThrough
 from dlcontainer.bench.slowfs.serving import Service
 from dlcontainer.errors import ChecksFailedError, UsageError
-from dlcontainer.machine import find_program, mounts_below
-from dlcontainer.shell import (
+from dlcontainer.system.machine import find_program, mounts_below
+from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.slowfs import protocol
+from dlcontainer.bench.slowfs import fuse_protocol
+from dlcontainer.bench.slowfs.cache_profiles import Profile
 from dlcontainer.bench.slowfs.counters import Counters, Operation
-from dlcontainer.bench.slowfs.profiles import Profile
-from dlcontainer.bench.slowfs.protocol import Opcode, Request
-from dlcontainer.bench.slowfs.queue import Queue
+from dlcontainer.bench.slowfs.fuse_protocol import Opcode, Request
+from dlcontainer.bench.slowfs.server_queue import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class _Nodes:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     paths: list[bytes] = field(default_factory=lambda: [b"", b"."])
-    numbers: dict[bytes, int] = field(default_factory=lambda: {b".": protocol.ROOT})
+    numbers: dict[bytes, int] = field(default_factory=lambda: {b".": fuse_protocol.ROOT})
 
     def number(self, path: bytes) -> int:
         with self.lock:
@@ -64,7 +64,7 @@ class PassThrough:
         self._lock = threading.Lock()
         self._hurried = threading.Event()
         self._answers: dict[int, Callable[[Request], bytes]] = {
-            Opcode.INIT: lambda asked: protocol.init(asked.body),
+            Opcode.INIT: lambda asked: fuse_protocol.init(asked.body),
             Opcode.DESTROY: lambda _: b"",
             Opcode.LOOKUP: self._lookup,
             Opcode.GETATTR: self._getattr,
@@ -88,15 +88,15 @@ class PassThrough:
 
     def answer(self, asked: Request) -> bytes | None:
         """Answer one request, after its time; None where none is wanted."""
-        if asked.opcode in protocol.NO_ANSWER:
+        if asked.opcode in fuse_protocol.NO_ANSWER:
             return None
         todo = self._answers.get(asked.opcode)
         if todo is None:
-            return protocol.refusal(asked.unique, errno.ENOSYS)
+            return fuse_protocol.refusal(asked.unique, errno.ENOSYS)
         try:
-            return protocol.answer(asked.unique, todo(asked))
+            return fuse_protocol.answer(asked.unique, todo(asked))
         except OSError as error:
-            return protocol.refusal(asked.unique, error.errno or errno.EIO)
+            return fuse_protocol.refusal(asked.unique, error.errno or errno.EIO)
 
     def _reached(self, operation: Operation, asked: Request, path: bytes) -> None:
         """Count a metadata operation and wait for its turn."""
@@ -113,17 +113,17 @@ class PassThrough:
         return self._nodes.paths[asked.node]
 
     def _lookup(self, asked: Request) -> bytes:
-        path = os.path.join(self._path(asked), protocol.name(asked.body))  # noqa: PTH118 - bytes
+        path = os.path.join(self._path(asked), fuse_protocol.name(asked.body))  # noqa: PTH118 - bytes
         try:
             info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
         except FileNotFoundError:
             self._reached("failed_lookup", asked, path)
             if not self._profile.negative_s:
                 raise
-            return protocol.absent(self._profile.negative_s)
+            return fuse_protocol.absent(self._profile.negative_s)
         self._reached("lookup", asked, path)
         node = self._nodes.number(path)
-        return protocol.entry(node, info, self._profile.entry_s, self._kept(info))
+        return fuse_protocol.entry(node, info, self._profile.entry_s, self._kept(info))
 
     def _kept(self, info: os.stat_result) -> float:
         folder = (info.st_mode & 0o170000) == 0o040000
@@ -133,7 +133,7 @@ class PassThrough:
         path = self._path(asked)
         info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
         self._reached("getattr", asked, path)
-        return protocol.attributes(info, self._kept(info))
+        return fuse_protocol.attributes(info, self._kept(info))
 
     def _readlink(self, asked: Request) -> bytes:
         path = self._path(asked)
@@ -142,23 +142,23 @@ class PassThrough:
         return target
 
     def _open(self, asked: Request) -> bytes:
-        if protocol.open_flags(asked.body) & os.O_ACCMODE != os.O_RDONLY:
+        if fuse_protocol.open_flags(asked.body) & os.O_ACCMODE != os.O_RDONLY:
             raise OSError(errno.EROFS, "read-only")
         path = self._path(asked)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         number = os.open(path, flags, dir_fd=self._root)
         self._reached("open", asked, path)
-        return protocol.opened(number)
+        return fuse_protocol.opened(number)
 
     def _read(self, asked: Request) -> bytes:
-        number, offset, size = protocol.reading(asked.body)
+        number, offset, size = fuse_protocol.reading(asked.body)
         data = os.pread(number, size, offset)
         self._counters.add("read", asked.client, self._path(asked), len(data))
         self._until(self._queue.transfer(len(data)) + self._delay.read_s)
         return data
 
     def _release(self, asked: Request) -> bytes:
-        os.close(protocol.handle(asked.body))
+        os.close(fuse_protocol.handle(asked.body))
         return b""
 
     def _opendir(self, asked: Request) -> bytes:
@@ -174,23 +174,23 @@ class PassThrough:
         with self._lock:
             handle, self._next_listing = self._next_listing, self._next_listing + 1
             self._listed[handle] = listed
-        return protocol.opened(handle, folder=True)
+        return fuse_protocol.opened(handle, folder=True)
 
     def _readdir(self, asked: Request) -> bytes:
-        handle, offset, size = protocol.reading(asked.body)
+        handle, offset, size = fuse_protocol.reading(asked.body)
         listed = self._listed[handle]
         # FUSE asks again to hear that there is no more; a server says so with the last entry.
         if offset < len(listed) or offset == 0:
             self._reached("readdir", asked, self._path(asked))
-        return protocol.entries(listed[offset:], offset, size)
+        return fuse_protocol.entries(listed[offset:], offset, size)
 
     def _releasedir(self, asked: Request) -> bytes:
-        self._listed.pop(protocol.handle(asked.body), None)
+        self._listed.pop(fuse_protocol.handle(asked.body), None)
         return b""
 
     def _statfs(self, asked: Request) -> bytes:
         self._reached("statfs", asked, self._path(asked))
-        return protocol.statfs(os.fstatvfs(self._root))
+        return fuse_protocol.statfs(os.fstatvfs(self._root))
 
 
 def _kind(one: os.DirEntry[str]) -> int:

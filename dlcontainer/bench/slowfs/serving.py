@@ -12,12 +12,12 @@ import threading
 import time
 from contextlib import suppress
 
-from dlcontainer.bench.slowfs import protocol
+from dlcontainer.bench.slowfs import fuse_protocol
 from dlcontainer.bench.slowfs.passthrough import PassThrough
 
 # As many requests can wait at a time: ranks of a node, and what is read ahead for them.
 _THREADS = 96
-_BUFFER = protocol.MAX_READ + 65_536
+_BUFFER = fuse_protocol.MAX_READ + 65_536
 _DRAIN_S = 1.0
 
 
@@ -83,7 +83,7 @@ class Service:
                 return
             if not message:
                 return
-            reply = self._files.answer(protocol.request(message))
+            reply = self._files.answer(fuse_protocol.request(message))
             if reply is not None:
                 with suppress(OSError):  # nobody waits for it any more
                     os.write(self._device, reply)

@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dlcontainer import handed
-from dlcontainer.bench import counting
-from dlcontainer.bench.counting import Count, Task
+from dlcontainer.bench.filesystem import counting
+from dlcontainer.bench.filesystem.counting import Count, Task
+from dlcontainer.bench.slowfs.cache_profiles import Profile
 from dlcontainer.bench.slowfs.counters import METADATA
 from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.profiles import Profile
-from dlcontainer.bench.slowfs.standin import StandIn
+from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.bench.storm.alternatives import Way
 from dlcontainer.bench.storm.model import MB, Load
-from dlcontainer.bench.storm.ways import Way
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
-from dlcontainer.machine import find_program
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system import foreign_files
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import ProcessRunner
 
 _MOST_BYTES = 64_000_000
 SCHEMA = "dlcontainer/loads/1"
@@ -204,7 +204,7 @@ def write(measured: Measured, path: Path) -> None:
 def read(path: Path) -> Measured:
     """Read what was kept; raises BenchDataError for another kind of file."""
     try:
-        body = handed.loads(handed.read(path, _MOST_BYTES))
+        body = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
         if body.pop("schema") != SCHEMA:
             raise KeyError("schema")
         loads = {way: Load(**load) for way, load in body.pop("loads").items()}

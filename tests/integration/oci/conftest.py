@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.engines import oci_connect
+from dlcontainer.engines import oci_socket
+from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import OCI_KINDS
-from dlcontainer.engines.oci_client import SdkClient
 from tests.integration import registries
 from tests.integration.oci import daemons
 from tests.integration.oci.daemons import Service
@@ -47,7 +47,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
 @pytest.fixture
 def client(service: Service) -> Iterator[SdkClient]:
     """Connect to the engine."""
-    connected = oci_connect.connect(service.kind, service.variables, os.getuid())
+    connected = oci_socket.connect(service.kind, service.variables, os.getuid())
     yield connected
     connected.close()
 

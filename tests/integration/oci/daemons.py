@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import machine
 from dlcontainer.engines.oci import OciKind
+from dlcontainer.system import machine
 from tests.integration.accounts import Account
 from tests.integration.world import missing
 from tests.processes import poll

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import ocibench
+from dlcontainer.build.backends import oci_backend
+from dlcontainer.build.cache.oci_layers import OciStore
+from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import ContainerSpec
-from dlcontainer.engines.oci_client import SdkClient
 from dlcontainer.errors import EngineError
-from dlcontainer.ocistore import OciStore
 from tests import fakeregistry
 from tests.fakeregistry import Reply
 from tests.integration.oci import daemons
@@ -88,12 +88,12 @@ def test_containers_of_processes_that_are_no_more_go(
     made = plain.build(write_bare(tmp_path / "recipe"), tmp_path, "--to", "image")
     image = client.image(made.body["name"])
     assert image is not None
-    mine = ocibench.container_name()
+    mine = oci_backend.container_name()
     dead = mine.replace(f"-{os.getpid()}-", "-4194999-")
     others = f"dlcontainer-000000000000-{mine.split('-', 2)[2]}"
     for name in (mine, dead, others):
         client.start(ContainerSpec(image=image, name=name, binds=()))
-    assert ocibench.reap(client) == [dead]
+    assert oci_backend.reap(client) == [dead]
     left = client.containers("dlcontainer-")
     assert {name for _, name in left} == {mine, others}
     for container, _ in left:
@@ -115,7 +115,7 @@ def test_kept_steps_are_seen_and_pruned_but_not_what_a_container_uses(
     store = OciStore(client=client, arch="x86_64")
     image = client.image(store.name(second))
     assert image is not None
-    name = ocibench.container_name()
+    name = oci_backend.container_name()
     container = client.start(ContainerSpec(image=image, name=name, binds=()))
     argv = ("cache", "prune", "--max-size", "0", "--json", "--kind", kind)
     gone = [entry["key"] for entry in json.loads(plain.world.run(*argv).stdout)["removed"]]

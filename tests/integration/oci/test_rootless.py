@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.engines import oci_connect
+from dlcontainer.engines import oci_socket
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.oci import OCI_KINDS, OciKind
 from tests.integration import accounts
@@ -45,7 +45,7 @@ def test_an_ordinary_user_builds_and_validates(
             stack.enter_context(writable(TUN))
         user = stack.enter_context(accounts.world_of(account, engine))
         service = stack.enter_context(daemons.running(kind, account))
-        client = oci_connect.connect(kind, service.variables, account.uid)
+        client = oci_socket.connect(kind, service.variables, account.uid)
         assert client.daemon.rootless is True
         assert client.daemon.owner == NAME
         client.close()

@@ -11,9 +11,9 @@ import pytest
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import ContainerSpec
-from dlcontainer.engines.oci_client import SdkClient
-from dlcontainer.engines.trial import Trial
 from tests.integration.oci import daemons
 from tests.integration.oci.conftest import Builder
 from tests.integration.test_leaks import traces

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.engines import sif
+from dlcontainer.image import sif
 from tests.integration.world import Built, World
 from tests.sifs import TREE, read_sif, write_sif
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer import modulefiles
-from dlcontainer.modulefiles import Release
+from dlcontainer.publish import modulefiles
+from dlcontainer.publish.modulefiles import Release
 from tests.integration.publish.tools import ARGUMENTS, SHOW, Shelf, clean_home, program
 from tests.integration.world import missing
 from tests.values import HOSTILE, TEMPLATES

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dlcontainer import modulefiles
-from dlcontainer.modulefiles import LastResort, Release
+from dlcontainer.publish import modulefiles
+from dlcontainer.publish.modulefiles import LastResort, Release
 from tests.integration.accounts import NOBODY
 from tests.integration.publish.tools import Shelf, clean_home
 from tests.integration.world import missing

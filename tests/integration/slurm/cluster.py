@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer import machine
-from dlcontainer.shell import CommandEndedError, ProcessRunner
+from dlcontainer.system import machine
+from dlcontainer.system.process import CommandEndedError, ProcessRunner
 from tests.integration.accounts import Account
 from tests.integration.world import World, missing
 from tests.processes import poll

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench import results
+from dlcontainer.bench.samples import reader
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with, options, other_wheel
 from tests.integration.world import Built, World
@@ -38,7 +38,7 @@ def test_every_rank_of_every_node_is_kept(
     inside: World, cluster: Cluster, argv: list[str], tmp_path: Path, start: str
 ) -> None:
     inside.run("bench", "import", *argv, "--start", start)
-    series = results.read(tmp_path / "x.jsonl")
+    series = reader.read(tmp_path / "x.jsonl")
     assert series.complete
     work = series.session.declared.workload
     assert work["launcher"] == ["srun", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2"]
@@ -71,7 +71,7 @@ def test_a_rank_that_dies_is_named(
     done = inside.having(**{MARK: mark}).run("bench", "import", *argv, *more, code=7)
     assert time.monotonic() - begin < 60
     assert says in done.stderr
-    (first, *_) = results.read(tmp_path / "x.jsonl").samples
+    (first, *_) = reader.read(tmp_path / "x.jsonl").samples
     assert not first.ok
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
     assert (cluster.steps(), marked(mark)) == ([], {})
@@ -118,7 +118,7 @@ def test_no_step_outlives_its_session(
         # A salloc that is killed leaves its job, and the nodes are the next test's.
         cluster.run("scancel", *cluster.jobs())
     assert poll(lambda: cluster.jobs() == [], 30)
-    assert results.read(output).samples
+    assert reader.read(output).samples
 
 
 def ranks_of(mark: str) -> list[int]:

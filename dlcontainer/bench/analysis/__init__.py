@@ -1,0 +1,1 @@
+"""Raw samples -> figures and a verdict. Pure."""

@@ -1,0 +1,78 @@
+"""What three arms say: native to unpacked is the build, unpacked to container the runtime. Pure.
+
+Each contrast has a verdict of its own by the session's rules; the session ends by the main one's
+alone. "Equivalent on all" needs no correction, "different on some" takes Holm's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlcontainer.bench.analysis import interim, pairing
+from dlcontainer.bench.analysis.interim import ByRole
+from dlcontainer.bench.analysis.pairing import Figure, Pairs
+from dlcontainer.bench.analysis.verdict import Verdict
+from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.stats import paired
+
+MEANINGS: dict[tuple[ArmName, ArmName], str] = {
+    ("native", "container"): "the whole",
+    ("native", "unpacked"): "the build",
+    ("unpacked", "container"): "the runtime",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """Two of three arms; `is_different` by Holm's correction over the contrasts."""
+
+    sides: tuple[ArmName, ArmName]
+    meaning: str
+    pairs: Pairs
+    figure: Figure
+    verdict: Verdict
+    p_holm: float
+    is_different: bool
+
+    @property
+    def name(self) -> str:
+        """The arms, from reference to candidate."""
+        return " \u2192 ".join(self.sides)
+
+
+def of(series: Series, pairs: ByRole, main_refusals: tuple[str, ...]) -> tuple[Contrast, ...]:
+    """Give the three contrasts of triples, the main one first; none of pairs."""
+    declared = series.session.declared
+    triples = pairing.triples(series) if declared.is_triple else None
+    if triples is None or not triples.numbers:
+        return ()
+    rules = interim.rules(series)
+    holds = interim.holds(series, pairs, main_refusals)
+    read = []
+    for sides, meaning in MEANINGS.items():
+        own = triples.pairs(*sides)
+        figure = pairing.figure(declared.metric, "pair", own, rules.alpha)
+        if figure is None:
+            return ()
+        refusals = interim.gates(series, sides).refusals
+        verdict = interim.judged(series, {**pairs, "pair": own}, refusals, holds)
+        read.append((sides, meaning, own, figure, verdict))
+    adjusted = paired.holm([paired.p_value(figure.fitted) for _, _, _, figure, _ in read])
+    return tuple(
+        Contrast(
+            sides=sides, meaning=meaning, pairs=own, figure=figure, verdict=verdict, p_holm=p,
+            is_different=p <= rules.alpha and verdict.word in {"SLOWER", "FASTER", "EQUIVALENT"},
+        )
+        for (sides, meaning, own, figure, verdict), p in zip(read, adjusted, strict=True)
+    )  # fmt: skip
+
+
+def together(found: Sequence[Contrast]) -> str:
+    """Say what the contrasts show together."""
+    if all(item.verdict.word == "EQUIVALENT" for item in found):
+        return "The same within the margin on all of them; that takes no correction."
+    different = [item for item in found if item.is_different]
+    if different:
+        names = ", ".join(item.name for item in different)
+        return f"Different on {names}, by Holm's correction over all of them."
+    return "Neither the same on all of them nor different on one is shown."

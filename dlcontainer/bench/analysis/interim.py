@@ -1,0 +1,165 @@
+"""The looks of a session: what is said at each, and whether it ended as it was declared. Pure.
+
+The session that measures and the report that reads its file take the same looks: nobody sees a
+verdict that the other would not give.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import isnan
+
+from dlcontainer.bench.analysis import nodes, pairing
+from dlcontainer.bench.analysis.pairing import Pairs
+from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
+from dlcontainer.bench.samples import comparable, launch_order
+from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
+from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.stats import paired
+
+ByRole = Mapping[Role, Pairs]
+
+
+def rules(series: Series) -> Rules:
+    """Give the rules of each look."""
+    declared = series.session.declared
+    return Rules(
+        margin=declared.margin,
+        alpha=paired.spent_alpha(series.looks, declared.alpha),
+        equivalence=declared.probe != "import",
+        block=launch_order.TRIPLES if declared.is_triple else launch_order.BLOCK,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gates:
+    """What may forbid a comparison: facts that differ, losses that disagree, arms that are mute."""
+
+    differences: tuple[FactDifference, ...]
+    losses: LossCheck | None
+    refusals: tuple[str, ...]
+
+
+def decides(series: Series, look: int) -> bool:
+    """Whether a session that is being measured ends at this look."""
+    return _at(series, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
+
+
+def verdict(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> Verdict:
+    """Judge a session: by its first look that decides, else by all that it measured.
+
+    A session that did not end where it should have decides nothing.
+    """
+    return judged(series, pairs, refusals, holds(series, pairs, refusals))
+
+
+def holds(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> tuple[str, ...]:
+    """Say why a session decides nothing: it is not whole, or did not end at its looks."""
+    whole = len(pairs["pair"])
+    found = _holds(series, whole)
+    if found:
+        return found
+    unit = "triples" if series.session.declared.is_triple else "pairs"
+    word = "INCONCLUSIVE"
+    for look in series.looks:
+        word = _at(series, pairs, refusals, look).word
+        if word != "INCONCLUSIVE" and look < whole:
+            return (f"it went on to {whole} {unit} after its look at {look} had decided",)
+        if look >= whole:
+            break
+    if word == "INCONCLUSIVE" and whole < series.looks[-1]:
+        return (f"it ended at its look at {whole} {unit}, which does not decide",)
+    return ()
+
+
+def gates(series: Series, sides: tuple[ArmName, ArmName] | None = None) -> Gates:
+    """Give what may forbid a comparison of two arms, without `sides` those of the verdict."""
+    sides = sides or series.session.declared.sides
+    found, missing = _facts(series, sides)
+    losses = series.losses.get(sides)
+    return Gates(
+        differences=tuple(found),
+        losses=losses,
+        refusals=(
+            *_mute_arms(series, sides),
+            *comparable.refusals(found, sides, missing),
+            *((losses.problem,) if losses and losses.problem else ()),
+        ),
+    )
+
+
+def _facts(
+    series: Series, sides: tuple[ArmName, ArmName]
+) -> tuple[list[FactDifference], list[ArmName]]:
+    declared = series.session.declared
+    stacks = nodes.by_arm(series.stacks)
+    # A side that never ran could attest nothing: that is said in another way.
+    ran = {kind.arm for kind in series.launches.kinds if kind.ok}
+    missing = [arm for arm in sides if arm not in stacks and arm in ran]
+    if not stacks.keys() >= set(sides):
+        return [], missing
+    reference, candidate = (stacks[arm] for arm in sides)
+    return nodes.differences(declared.question, reference, candidate), []
+
+
+def _at(series: Series, pairs: ByRole, refusals: tuple[str, ...], look: int) -> Verdict:
+    declared = series.session.declared
+    due = {
+        "pair": look,
+        "control": launch_order.due(declared.control_pairs, look, series.looks),
+        "candidate_control": launch_order.due(declared.candidate_control_pairs, look, series.looks),
+    }
+    then = {role: found.until(due[role]) for role, found in pairs.items() if role in due}
+    return judged(series, then, refusals)
+
+
+def judged(
+    series: Series,
+    pairs: ByRole,
+    refusals: tuple[str, ...],
+    holds: tuple[str, ...] = (),
+) -> Verdict:
+    """Judge pairs, with what stands against it."""
+    metric = series.session.declared.metric
+    evidence = Evidence(
+        pairs=pairs["pair"].fit(metric),
+        control=pairs["control"].fit(metric),
+        candidate_control=pairs["candidate_control"].fit(metric),
+        refusals=refusals,
+        holds=holds,
+    )
+    return judge(rules(series), evidence)
+
+
+def _mute_arms(series: Series, sides: tuple[ArmName, ArmName]) -> Iterable[str]:
+    for arm in sides:
+        kinds = [kind for kind in series.launches.kinds if kind.arm == arm]
+        if kinds and not any(kind.ok for kind in kinds):
+            last = series.samples[series.launches.where(kinds.__contains__)[-1]]
+            yield (
+                f"no launch of {arm} succeeded: {last.error or f'exit code {last.returncode}'} "
+                f"(line {last.line})"
+            )
+
+
+def _holds(series: Series, whole: int) -> tuple[str, ...]:
+    # When to stop may have hung on what was seen, and what failed has no time: leaving it out
+    # would favour the side that failed.
+    found = []
+    if not series.complete:
+        reason = series.end.reason if series.end else "the file has no end"
+        found.append(f"the session is incomplete: {reason or 'it was stopped'}")
+    metric, launches = series.session.declared.metric, series.launches
+    own = launches.where(lambda kind: kind.role in {"pair", "triple"})
+    ok, timed = [kind.ok for kind in launches.kinds], launches.figures(metric)
+    lost = [launches.lines[i] for i in own if not ok[launches.kind_of[i]]]
+    if lost:
+        found.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")
+    timeless = [launches.lines[i] for i in own if ok[launches.kind_of[i]] and isnan(timed(i))]
+    if timeless:
+        lines = ", ".join(map(str, timeless))
+        found.append(f"{len(timeless)} launches have no positive {metric} (lines {lines})")
+    if series.complete and not found and whole not in series.looks:
+        declared = " or ".join(map(str, series.looks))
+        found.append(f"{whole} whole pairs, where {declared} were declared")
+    return tuple(found)

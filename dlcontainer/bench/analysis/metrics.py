@@ -1,0 +1,66 @@
+"""Several metrics of one session: the same on all of them, or different on some. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.verdict import Rules
+from dlcontainer.bench.stats import paired
+from dlcontainer.bench.stats.paired import Interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """One declared metric: within its margin, different (Holm's p over all of them), or neither."""
+
+    figure: Figure
+    margin: float
+    equivalence: Interval
+    p_holm: float
+    is_within: bool
+    is_different: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """All metrics that were declared, the main one first; those missing in a launch are named."""
+
+    readings: tuple[Reading, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def all_within(self) -> bool:
+        """Whether every metric is within its margin: each must be shown, so none is corrected."""
+        return not self.missing and all(reading.is_within for reading in self.readings)
+
+    @property
+    def different(self) -> tuple[Reading, ...]:
+        """The metrics of which a difference is shown."""
+        return tuple(reading for reading in self.readings if reading.is_different)
+
+
+def family(
+    rules: Rules, main: Figure, others: Sequence[Figure], margins: Mapping[str, float]
+) -> Family:
+    """Read the main metric and the declared secondary ones together."""
+    known = {figure.metric: figure for figure in others}
+    figures = [(main, rules.margin)]
+    figures += [(known[name], margin) for name, margin in margins.items() if name in known]
+    adjusted = paired.holm([paired.p_value(figure.fitted) for figure, _ in figures])
+    readings = []
+    for (figure, margin), p in zip(figures, adjusted, strict=True):
+        equivalence = paired.interval(figure.fitted, 1 - 2 * rules.alpha)
+        # Of import times it is never said that they are the same; of memory it is.
+        may_be = rules.equivalence or figure is not main
+        readings.append(
+            Reading(
+                figure=figure,
+                margin=margin,
+                equivalence=equivalence,
+                p_holm=p,
+                is_within=may_be and equivalence.within(margin),
+                is_different=p <= rules.alpha,
+            )
+        )
+    missing = tuple(name for name in margins if name not in known)
+    return Family(readings=tuple(readings), missing=missing)

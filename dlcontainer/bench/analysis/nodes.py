@@ -1,0 +1,53 @@
+"""What the sides attest on each node: compared node by node, and nodes with each other. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.comparable import FactDifference
+from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.vocabulary import ArmName, Question
+
+
+def by_arm(stacks: Sequence[Stack]) -> dict[ArmName, list[Stack]]:
+    """Give each arm's stacks, one a node, in the order of the nodes' names."""
+    found: dict[ArmName, list[Stack]] = {}
+    for stack in sorted(stacks, key=lambda stack: stack.node):
+        found.setdefault(stack.arm, []).append(stack)
+    return found
+
+
+def differences(
+    question: Question, reference: Sequence[Stack], candidate: Sequence[Stack]
+) -> list[FactDifference]:
+    """Compare what two sides attest on each node, and what the nodes of each side attest.
+
+    Nodes that are not alike forbid what sides that are not alike forbid: the slowest rank is then
+    the slowest node, and a ratio of it says little about the container.
+    """
+    ours, theirs = ({stack.node: stack for stack in side} for side in (reference, candidate))
+    found = []
+    if ours.keys() != theirs.keys():
+        values = ", ".join(ours), ", ".join(theirs)
+        found.append(FactDifference(name="nodes", values=values, weight="work", refuses=True))
+    several = len(ours.keys() | theirs.keys()) > 1
+    for node in sorted(ours.keys() & theirs.keys()):
+        for item in comparable.differences(question, ours[node], theirs[node]):
+            found.append(replace(item, name=f"{item.name} on {node}") if several else item)
+    for side in (reference, candidate):
+        found += [item for item in _between(question, side) if item not in found]
+    return sorted(found, key=lambda item: (not item.refuses, item.name))
+
+
+def _between(question: Question, side: Sequence[Stack]) -> list[FactDifference]:
+    """Compare each further node with the first."""
+    if not side:
+        return []
+    first = side[0]
+    return [
+        replace(item, nodes=(first.node, other.node))
+        for other in side[1:]
+        for item in comparable.differences(question, first, other)
+        # What only is shown of two sides is a node's own: its name, its clocks just now.
+        if item.weight != "shown"
+    ]

@@ -1,0 +1,255 @@
+"""From launches to pairs, and from pairs to the figures of a metric. Pure."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import isnan, log
+from typing import overload
+
+from dlcontainer.bench.samples import continuation
+from dlcontainer.bench.samples.launch_table import INDEX, Kind, Launch, Launches
+from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.stats import paired, triple_model
+from dlcontainer.bench.stats.paired import Difference, Differences, Fit, Interval, Ran
+from dlcontainer.errors import BenchDataError
+
+ROLES: tuple[Role, ...] = ("pair", "joiner", "control", "candidate_control")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """Two launches back to back, the reference's first here whatever the order was."""
+
+    number: int
+    reference: Launch
+    candidate: Launch
+
+
+class Pairs(Sequence[Pair]):
+    """Pairs in the order of their numbers, as the indices of their launches."""
+
+    def __init__(
+        self,
+        launches: Launches,
+        numbers: "array[int]",
+        reference: "array[int]",
+        candidate: "array[int]",
+    ) -> None:
+        self.launches, self.numbers = launches, numbers
+        self.reference, self.candidate = reference, candidate
+        self._fits: dict[str, Fit | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Pairs": ...
+    def __getitem__(self, index: int | slice) -> "Pair | Pairs":
+        if isinstance(index, slice):
+            parts = (self.numbers[index], self.reference[index], self.candidate[index])
+            return Pairs(self.launches, *parts)
+        return Pair(
+            number=self.numbers[index],
+            reference=Launch(self.launches, self.reference[index]),
+            candidate=Launch(self.launches, self.candidate[index]),
+        )
+
+    def until(self, number: int) -> "Pairs":
+        """Give the pairs up to this number."""
+        count = bisect_right(self.numbers, number)
+        return self if count == len(self) else self[:count]
+
+    def figures(self, metric: str) -> tuple["array[float]", "array[float]"] | None:
+        """Give a metric of all references and of all candidates; None where a launch lacks it."""
+        ours = self.launches.column(metric, self.reference)
+        theirs = self.launches.column(metric, self.candidate)
+        # A sum is not a number only where one of these is not: they are positive.
+        lacking = isnan(sum(ours)) or isnan(sum(theirs))
+        return None if lacking or not ours else (ours, theirs)
+
+    def fit(self, metric: str) -> Fit | None:
+        """Fit a metric's model, once; None where a launch lacks it, and without pairs."""
+        if metric not in self._fits:
+            found = differences(metric, self)
+            self._fits[metric] = fit(found) if found else None
+        return self._fits[metric]
+
+    def lines(self) -> Iterator[int]:
+        """Give the lines of all launches."""
+        for indices in (self.reference, self.candidate):
+            yield from map(self.launches.lines.__getitem__, indices)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Triples:
+    """Whole triples in the order of their numbers: each arm's launches by their indices."""
+
+    launches: Launches
+    numbers: "array[int]"
+    arms: Mapping[ArmName, "array[int]"]
+
+    def pairs(self, reference: ArmName, candidate: ArmName) -> Pairs:
+        """Give the pairs that they hold of two arms."""
+        return Pairs(self.launches, self.numbers, self.arms[reference], self.arms[candidate])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """One quantity over one kind of pairs; `interval` is two-sided, with no verdict of its own."""
+
+    metric: str
+    role: Role
+    fitted: Fit
+    interval: Interval
+    means: tuple[float, float]
+
+
+def of(series: Series) -> dict[Role, Pairs]:
+    """Give the whole pairs of each kind; raises BenchDataError for launches that are no pair.
+
+    Of triples these are the pairs of reference and candidate.
+    """
+    found = {role: _pairs(series, role) for role in ROLES}
+    if series.session.declared.is_triple:
+        found["pair"] = triples(series).pairs(*series.session.declared.sides)
+    return found
+
+
+def _groups(series: Series, role: Role) -> Iterator[tuple[int, list[int]]]:
+    """Give the launches of each pair or triple by their indices, in the order of its numbers."""
+    launches = series.launches
+    number, kind_of = launches.numbers.__getitem__, launches.kind_of.__getitem__
+    aside = continuation.set_aside(series)
+    mine = [i for i in launches.where(lambda kind: kind.role == role) if i not in aside]
+    mine.sort(key=number)
+    # There may be a million pairs, but of a dozen kinds.
+    checked: set[tuple[int, ...]] = set()
+    for pair, members in groupby(mine, key=number):
+        group = list(members)
+        kinds = tuple(map(kind_of, group))
+        if kinds not in checked and len({launches.kinds[k].position for k in kinds}) < len(group):
+            raise BenchDataError(
+                f"{role} {pair} has two launches at one position",
+                where=f"{series.path}:{launches.lines[group[-1]]}",
+            )
+        checked.add(kinds)
+        yield pair, group
+
+
+def triples(series: Series) -> Triples:
+    """Give the whole triples; raises BenchDataError for launches that are none."""
+    declared, launches = series.session.declared, series.launches
+    letters = dict(zip("nuc", declared.arms, strict=False))
+    numbers, arms = array(INDEX), {arm: array(INDEX) for arm in declared.arms}
+    time = launches.figures(declared.metric)
+    for number, group in _groups(series, "triple"):
+        kinds = [launches.kinds[launches.kind_of[i]] for i in group]
+        for index, kind in zip(group, kinds, strict=True):
+            order = kind.order or ""
+            if (
+                len(order) != 3
+                or order != kinds[0].order
+                or letters.get(order[kind.position]) != kind.arm
+            ):
+                raise BenchDataError(
+                    f"the launches of triple {number} do not belong together",
+                    where=f"{series.path}:{launches.lines[index]}",
+                    why=f"{kind.arm} at place {kind.position + 1} of the order {order}",
+                )
+        if len(group) == 3 and not any(isnan(time(i)) for i in group):
+            numbers.append(number)
+            for index, kind in zip(group, kinds, strict=True):
+                arms[kind.arm].append(index)
+    return Triples(launches=launches, numbers=numbers, arms=arms)
+
+
+def _pairs(series: Series, role: Role) -> Pairs:
+    """Join launches two by two; those of which one is missing or has no time are left out."""
+    launches = series.launches
+    time, kind_of = launches.figures(series.session.declared.metric), launches.kind_of.__getitem__
+    orders: dict[tuple[int, ...], int] = {}
+    found = Pairs(launches, array(INDEX), array(INDEX), array(INDEX))
+    for number, group in _groups(series, role):
+        if len(group) < 2 or isnan(sum(map(time, group))):
+            continue
+        kinds = tuple(map(kind_of, group))
+        if kinds not in orders:
+            orders[kinds] = _reference(series, role, number, group)
+        reference = orders[kinds]
+        found.numbers.append(number)
+        found.reference.append(group[reference])
+        found.candidate.append(group[1 - reference])
+    return found
+
+
+def _reference(series: Series, role: Role, number: int, group: Sequence[int]) -> int:
+    """Tell which of two launches is the reference, 0 or 1; raises BenchDataError for no pair."""
+    declared, launches = series.session.declared, series.launches
+    reference, candidate = declared.sides
+    inside = launches.at(group if launches[group[0]].position == 0 else group[::-1])
+    first, second = inside[0], inside[1]
+    alone = {"control": reference, "candidate_control": candidate}.get(role)
+    wanted = {alone} if alone else {reference, candidate}
+    fits = {first.arm, second.arm} == wanted and first.order == second.order is not None
+    fits = fits and len(first.order or "") == len(group) == 2
+    if not alone:
+        fits = fits and (first.order == "nc") == (first.arm == reference)
+    if not fits:
+        raise BenchDataError(
+            f"the launches of {role} {number} do not belong together",
+            where=f"{series.path}:{second.line}",
+            why=f"{first.arm} and {second.arm}, orders {first.order} and {second.order}",
+        )
+    if first.order == "cn":
+        first = second
+    return list(group).index(first.index)
+
+
+def differences(metric: str, pairs: Pairs) -> Differences:
+    """Give each pair's log-ratio of a metric; none where a launch lacks it."""
+    figures = pairs.figures(metric)
+    if figures is None:
+        return Differences((), (), ())
+    ours, theirs = figures
+    kinds, kind_of = pairs.launches.kinds, pairs.launches.kind_of.__getitem__
+    known: dict[tuple[int, int], Ran] = {}
+    ran = []
+    for key in zip(map(kind_of, pairs.reference), map(kind_of, pairs.candidate), strict=True):
+        if key not in known:
+            known[key] = _ran(kinds[key[0]], kinds[key[1]])
+        ran.append(known[key])
+    d = (log(other / one) for one, other in zip(ours, theirs, strict=True))
+    return Differences(pairs.numbers, d, ran)
+
+
+def _ran(reference: Kind, candidate: Kind) -> Ran:
+    """Tell whether the candidate ran first, and in a triple the places of both."""
+    at = reference.position, candidate.position
+    return at[1] < at[0], None if len(reference.order or "") < 3 else at
+
+
+def fit(found: Sequence[Difference]) -> Fit:
+    """Fit the model of pairs, or of triples."""
+    columns = Differences.of(found)
+    in_triples = all(at for _, at in columns.ran)
+    return (triple_model.fit(columns) if in_triples else None) or paired.fit(columns)
+
+
+def figure(metric: str, role: Role, pairs: Pairs, alpha: float) -> Figure | None:
+    """Give a metric over pairs; None where a launch lacks it, and without pairs."""
+    fitted, figures = pairs.fit(metric), pairs.figures(metric)
+    if fitted is None or figures is None:
+        return None
+    ours, theirs = (sum(values) / len(values) for values in figures)
+    return Figure(
+        metric=metric,
+        role=role,
+        fitted=fitted,
+        interval=paired.interval(fitted, 1 - alpha),
+        means=(ours, theirs),
+    )

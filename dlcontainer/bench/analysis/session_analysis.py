@@ -1,0 +1,82 @@
+"""From a session's raw samples to its verdict: pairs, gates, figures. Pure."""
+
+from dataclasses import dataclass
+from itertools import chain
+
+from dlcontainer.bench.analysis import contrasts, interim, metrics, pairing
+from dlcontainer.bench.analysis.contrasts import Contrast
+from dlcontainer.bench.analysis.metrics import Family
+from dlcontainer.bench.analysis.pairing import Figure, Pairs
+from dlcontainer.bench.analysis.verdict import Verdict
+from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
+from dlcontainer.bench.samples.launch_table import Selection
+from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.errors import BenchDataError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Analysis:
+    """All that a report says of one session; a report computes nothing itself."""
+
+    series: Series
+    alpha: float
+    pairs: dict[Role, Pairs]
+    failed: Selection
+    main: Figure | None
+    control: Figure | None
+    candidate_control: Figure | None
+    joiner: Figure | None
+    secondary: tuple[Figure, ...]
+    family: Family | None
+    differences: tuple[FactDifference, ...]
+    losses: LossCheck | None
+    verdict: Verdict
+    contrasts: tuple[Contrast, ...] = ()
+
+
+def analyse(series: Series) -> Analysis:
+    """Judge one session; raises BenchDataError where it has no samples or no order in them."""
+    declared = series.session.declared
+    if not series.launches:
+        raise BenchDataError(
+            "no samples",
+            where=str(series.path),
+            why=series.end.reason if series.end and series.end.reason else None,
+            next_step="measure again: dlcontainer bench",
+        )
+    rules = interim.rules(series)
+    pairs = pairing.of(series)
+    figures = {
+        role: pairing.figure(declared.metric, role, pairs[role], rules.alpha)
+        for role in pairing.ROLES
+    }
+    gates = interim.gates(series)
+    secondary = _secondary(series, pairs["pair"], rules.alpha)
+    main = figures["pair"]
+    return Analysis(
+        series=series,
+        alpha=rules.alpha,
+        pairs=pairs,
+        failed=series.launches.at(series.launches.where(lambda kind: not kind.ok)),
+        main=main,
+        control=figures["control"],
+        candidate_control=figures["candidate_control"],
+        joiner=figures["joiner"],
+        secondary=secondary,
+        family=metrics.family(rules, main, secondary, declared.secondary) if main else None,
+        differences=gates.differences,
+        losses=gates.losses,
+        verdict=interim.verdict(series, pairs, gates.refusals),
+        contrasts=contrasts.of(series, pairs, gates.refusals),
+    )
+
+
+def _secondary(series: Series, pairs: Pairs, alpha: float) -> tuple[Figure, ...]:
+    declared = series.session.declared
+    launched = chain.from_iterable(zip(pairs.reference, pairs.candidate, strict=True))
+    kinds = series.launches.kinds_of(launched)
+    found = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
+    names = dict.fromkeys(found if pairs else ())
+    names.pop(declared.metric, None)
+    figures = (pairing.figure(name, "pair", pairs, alpha) for name in names)
+    return tuple(figure for figure in figures if figure is not None)

@@ -1,0 +1,178 @@
+"""The five verdicts, in their order of precedence; no other word is ever said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.stats import hodges_lehmann, paired, power
+from dlcontainer.bench.stats.paired import Fit, Interval
+
+Word = Literal["NOT COMPARABLE", "EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
+
+FEWEST = power.FEWEST
+CONTROL_LEVEL = 0.99
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What was declared: margin, the level of each look, whether EQUIVALENT may be said.
+
+    `block` is in how many pairs, or triples, the orders are balanced.
+    """
+
+    margin: float
+    alpha: float
+    equivalence: bool
+    block: int = power.BLOCK
+
+    @property
+    def fewest(self) -> int:
+        """The pairs or triples that a verdict takes: whole blocks, never fewer than eight."""
+        return -(-FEWEST // self.block) * self.block
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What was measured: the pairs, the controls, and what stands against using them.
+
+    `refusals` end in NOT COMPARABLE, `holds` (an incomplete session, failed launches) in
+    INCONCLUSIVE however clear the figures look.
+    """
+
+    pairs: Fit | None
+    control: Fit | None = None
+    candidate_control: Fit | None = None
+    refusals: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """A verdict with its figures; they are printed whatever the word is.
+
+    `difference` is the interval that must exclude 1, `equivalence` the one that must lie within
+    the margin. `more_pairs` is how many more than these a new session needs, None where that
+    cannot be said. `tail` numbers the pairs at which mean and ranks disagree.
+    """
+
+    word: Word
+    reasons: tuple[str, ...] = ()
+    difference: Interval | None = None
+    equivalence: Interval | None = None
+    robust: Interval | None = None
+    control: Interval | None = None
+    candidate_control: Interval | None = None
+    beyond: bool = False
+    tail: tuple[int, ...] = field(default=())
+    more_pairs: int | None = None
+
+
+def judge(rules: Rules, evidence: Evidence) -> Verdict:
+    """Give the verdict: NOT COMPARABLE > EQUIVALENT > SLOWER / FASTER > INCONCLUSIVE."""
+    control = _control(evidence.control)
+    own = _control(evidence.candidate_control)
+    refusals = evidence.refusals + _refused(control, "a side") + _refused(own, "the candidate")
+    fitted = evidence.pairs
+    if fitted is None:
+        word: Word = "NOT COMPARABLE" if refusals else "INCONCLUSIVE"
+        reasons = refusals or (*evidence.holds, "no pair was measured")
+        return Verdict(word=word, reasons=reasons, control=control, candidate_control=own)
+    difference = paired.interval(fitted, 1 - rules.alpha)
+    equivalence = paired.interval(fitted, 1 - 2 * rules.alpha)
+    averages = hodges_lehmann.walsh(fitted.adjusted)
+    robust = hodges_lehmann.interval(averages, fitted.n, 1 - rules.alpha)
+
+    def verdict(
+        word: Word,
+        reasons: tuple[str, ...] = (),
+        tail: tuple[int, ...] = (),
+        more: int | None = None,
+    ) -> Verdict:
+        return Verdict(
+            word=word,
+            reasons=reasons,
+            difference=difference,
+            equivalence=equivalence,
+            robust=robust,
+            control=control,
+            candidate_control=own,
+            beyond=word in {"SLOWER", "FASTER"} and difference.beyond(rules.margin),
+            tail=tail,
+            more_pairs=more,
+        )
+
+    if refusals:
+        return verdict("NOT COMPARABLE", refusals)
+    holds = evidence.holds + _too_few(rules, fitted)
+    if holds:
+        return verdict("INCONCLUSIVE", holds, more=_more(rules, fitted))
+    word = _word(rules, difference, equivalence)
+    if word != _robust_word(rules, averages, fitted.n, word):
+        tail = hodges_lehmann.outlying(fitted)
+        if tail:
+            return verdict("INCONCLUSIVE", _TAIL, tail=tail)
+        # No pair lies far out: both are near the edge, and more pairs will tell.
+        return verdict("INCONCLUSIVE", _EDGE, more=_more(rules, fitted))
+    more = _more(rules, fitted) if word == "INCONCLUSIVE" else None
+    return verdict(word, more=more)
+
+
+_TAIL = ("the mean and the ranks of the pairs disagree",)
+_EDGE = ("the mean and the ranks of the pairs disagree, and no pair lies far from the others",)
+
+
+def _control(fitted: Fit | None) -> Interval | None:
+    if fitted is None or fitted.df < 1:
+        return None
+    return paired.interval(fitted, CONTROL_LEVEL)
+
+
+def _refused(control: Interval | None, side: str) -> tuple[str, ...]:
+    # Only this refuses; the interval's width never does (protocol: a width rule would refuse 92 %
+    # of healthy sessions of 4 control pairs).
+    if control is None or not control.excludes_one():
+        return ()
+    reason = (
+        f"the control compared {side} with itself and still found a ratio of {control.ratio:.3f} "
+        f"(99 % interval {control.low:.3f} to {control.high:.3f}): this machine was not steady"
+    )
+    return (reason,)
+
+
+def _too_few(rules: Rules, fitted: Fit) -> tuple[str, ...]:
+    if fitted.n < rules.fewest:
+        unit = "triple" if fitted.third is not None else "pair"
+        return (f"{counted(fitted.n, unit)}, and a verdict takes at least {rules.fewest}",)
+    if fitted.df < 1:
+        return ("all pairs ran in the same order",)
+    return ()
+
+
+def _word(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
+    if rules.equivalence and equivalence.within(rules.margin):
+        return "EQUIVALENT"
+    if difference.excludes_one():
+        return "SLOWER" if difference.low > 1 else "FASTER"
+    return "INCONCLUSIVE"
+
+
+def _robust_word(rules: Rules, averages: Sequence[float], n: int, word: Word) -> Word:
+    difference = hodges_lehmann.interval(averages, n, 1 - rules.alpha)
+    equivalence = hodges_lehmann.interval(averages, n, 1 - 2 * rules.alpha)
+    if difference is None or equivalence is None:
+        return word
+    return _word(rules, difference, equivalence)
+
+
+def _more(rules: Rules, fitted: Fit) -> int | None:
+    if fitted.df < 1:
+        return max(rules.fewest - fitted.n, rules.block)
+    needed = power.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
+    # Pairs come in blocks of four, triples of six; a session that had enough on paper and still
+    # didn't decide lies at the margin's edge.
+    return (
+        None
+        if needed is None
+        else max(rules.block, -rules.block * ((fitted.n - needed) // rules.block))
+    )

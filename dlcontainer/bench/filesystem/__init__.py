@@ -1,0 +1,1 @@
+"""What a command asks of a file system, and what a file system gives."""

@@ -1,0 +1,1 @@
+"""Launches, pair by pair: the samples are made here."""

@@ -1,0 +1,273 @@
+"""What is settled before the first launch: what was asked for, the sides, the declaration."""
+
+import math
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer.bench.measure.arms import Contained, Native, Workload
+from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.samples.launch_order import Group
+from dlcontainer.bench.samples.records import Arm, Arms, Declared, Json, Series
+from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Probe, Question
+from dlcontainer.errors import BenchDataError
+from dlcontainer.system.machine import mount_of
+
+MARGIN = 0.02
+ALPHA = 0.05
+# Beside the wall time: the slowest steps, and memory, each with its own margin.
+_P95_MARGIN = 0.05
+_MEMORY_MARGIN = 0.05
+STEADY_S = 10.0
+# A step may be quicker still than the quickest of the throw-away launches.
+_HEADROOM = 1.1
+_TRIAL_STEPS = 30
+_WARMUP_STEPS = 5
+# Same bits, same seed, same device: what differs is the order of sums in threads.
+_LOSS_TOLERANCE = 0.01
+# Data and weights are the same in every launch of every session.
+_WORKLOAD_SEED = 20190617
+
+# Slurm, PBS, LSF, Flux, Grid Engine: what names a job in its environment.
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID")
+
+Side = Native | Contained
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """A session as it was asked for; `steps` 0: as many as fill STEADY_S.
+
+    `looks` are the numbers of pairs (triples) at which the session may end; the last one is its
+    longest. Without `arms` it is the native side, or what stands for it, and the container. `cut`
+    is the session that is to go on in `output`. With a `team` a launch is that of its
+    ranks, who train together as `distributed` names it.
+    """
+
+    probe: Probe
+    question: Question
+    looks: tuple[int, ...]
+    controls: int
+    joiners: int
+    seed: int
+    output: Path
+    site: str
+    module: str
+    threads: int
+    steps: int
+    device: str
+    timeout_s: float
+    native: Path | None
+    probe_files: tuple[Path, ...]
+    arms: tuple[ArmName, ...] = ()
+    candidate_controls: int = 0
+    native_as: NativeAs = "tree"
+    gap_s: float = 0.2
+    team: Team | None = None
+    distributed: str = ""
+    cut: Series | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sides:
+    """Who is held against whom: `joiner` is the candidate on a mount that it shares.
+
+    `between` is the third arm, where there are three.
+    """
+
+    reference: Side
+    candidate: Contained
+    joiner: Contained | None
+    why: str
+    between: Contained | None = None
+    # What had to be done before the reference could be launched, and its seconds.
+    made: Mapping[str, float] = field(default_factory=dict)
+
+    def arms(self) -> list[Side]:
+        """Give the sides that are held against each other."""
+        sides = [self.reference, self.between, self.candidate]
+        return [side for side in sides if side is not None]
+
+    def names(self) -> Arms:
+        """Give the arms' names as they are declared."""
+        if self.between is not None:
+            return ("native", "unpacked", "container")
+        return (self.reference.name, self.candidate.name)
+
+    def all(self) -> list[Side]:
+        """Give every side once."""
+        return [*self.arms(), *([self.joiner] if self.joiner else [])]
+
+    def launches(self, group: Group) -> list[Side]:
+        """Give the launches of a pair or triple in their order; in a control all are one side's."""
+        first: Side = self.candidate if group.series == "candidate_control" else self.reference
+        others: dict[str, Side | None] = {"control": self.reference, "joiner": self.joiner}
+        last = others.get(group.series) or self.candidate
+        named: dict[str, Side | None] = {"n": first, "u": self.between, "c": last}
+        return [side for letter in group.order if (side := named[letter]) is not None]
+
+    def described(self, work: Workload, image: Path) -> dict[ArmName, Arm]:
+        """Say what each side is, with the command that starts it."""
+        native = "native twin" if self.why.startswith("same recipe") else "native side, given"
+        what = {"native": native, "unpacked": "unpacked image", "container": f"image {image.name}"}
+        return {
+            side.name: Arm(
+                what=what[side.name],
+                why=self.why if side is self.reference else "",
+                argv=side.launch(work).argv,
+            )
+            for side in self.arms()
+        }
+
+
+def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
+    """Give what every arm runs, and the environment that is declared for all of them."""
+    environment = common(subject.environment, wanted.threads)
+    if wanted.probe == "import":
+        # -S: the probe runs the site module itself, and times it.
+        return Workload(
+            flags=("-S",),
+            arguments=("import", "--module", wanted.module),
+            environment=environment,
+        )
+    options = {
+        "--steps": steps,
+        "--warmup": _WARMUP_STEPS,
+        "--seed": _WORKLOAD_SEED,
+        "--threads": wanted.threads,
+        "--device": wanted.device,
+    }
+    framework = subject.trained()
+    if framework != "torch":  # the probe's default, and all that those of older images know
+        options |= {"--framework": framework}
+    if wanted.distributed:
+        options |= {"--distributed": wanted.distributed}
+    arguments = [word for name, value in options.items() for word in (name, str(value))]
+    return Workload(flags=("-S",), arguments=("train", *arguments), environment=environment)
+
+
+def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Give the environment that is declared for all arms, the image's own in it."""
+    return {
+        **environment,
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+    }
+
+
+def trial_steps(wanted: Wanted) -> int:
+    """Give the steps of a throw-away launch."""
+    return wanted.steps or _TRIAL_STEPS
+
+
+def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
+    """Settle the steps of a launch: as asked, or as many as fill STEADY_S on the quickest side."""
+    if wanted.probe == "import" or wanted.steps:
+        return wanted.steps
+    # The quickest step, not a typical one: others at work make steps longer, never shorter.
+    quickest = min((step for outcome in thrown for step in outcome.steps_s), default=0.0)
+    if quickest <= 0:
+        raise BenchDataError("the throw-away launches measured no time", why="no step was timed")
+    return math.ceil(_HEADROOM * STEADY_S / quickest)
+
+
+def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Declared:
+    """Write the declaration: it is hashed into the file before the first sample."""
+    work: dict[str, Json] = {"threads": wanted.threads}
+    if wanted.probe == "import":
+        work |= {"module": wanted.module}
+        if wanted.native_as != "tree":
+            work |= {"native_as": wanted.native_as}
+    else:
+        work |= {
+            "framework": subject.trained(),
+            "device": wanted.device,
+            "warmup_steps": _WARMUP_STEPS,
+            "seed": _WORKLOAD_SEED,
+            "steady_s": 0.0 if wanted.steps else STEADY_S,
+        }
+    if wanted.team:
+        work |= {"distributed": wanted.distributed, **wanted.team.declared()}
+    return Declared(
+        probe=wanted.probe,
+        question=wanted.question,
+        metric="wall_s",
+        margin=MARGIN,
+        alpha=ALPHA,
+        pairs=wanted.looks[-1],
+        looks=wanted.looks,
+        secondary=_secondary(wanted.probe),
+        control_pairs=wanted.controls,
+        candidate_control_pairs=wanted.candidate_controls,
+        joiner_pairs=wanted.joiners if sides.joiner else 0,
+        seed=wanted.seed,
+        warmups=len(sides.all()),
+        arms=sides.names(),
+        steps=steps,
+        loss_tolerance=_LOSS_TOLERANCE if wanted.probe == "train" else None,
+        workload=work,
+        site=wanted.site,
+        recipe=subject.recipe,
+        plan_digest=subject.digest,
+        image=subject.image.name,
+        image_sha256=subject.sha256,
+    )
+
+
+def _secondary(probe: Probe) -> dict[str, float]:
+    memory = {"counts.max_rss_mb": _MEMORY_MARGIN}
+    return memory if probe == "import" else {"step_p95_s": _P95_MARGIN, **memory}
+
+
+def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int | float | None]:
+    """Give this machine's facts, as they are at the start of the session."""
+    host, reference = lab.host, sides.reference
+    place = reference.prefix if isinstance(reference, Native) else reference.image
+    return {
+        "node": platform.node(),
+        "boot_id": boot_id(),
+        "allocation": allocation(host.environ),
+        "arch": host.arch,
+        "distribution": host.distribution,
+        "release": host.release,
+        "kernel": host.kernel,
+        "glibc": host.glibc,
+        "cpu_model": host.cpu_model,
+        "cores": host.cores,
+        "memory_mb": host.memory_mb,
+        "load_1min": round(os.getloadavg()[0], 2),
+        "engine": lab.trial.version,
+        "engine_mode": lab.trial.run_mode,
+        "image_on": mount_of(subject.image).kind,
+        "reference_on": mount_of(place).kind,
+        **sides.made,
+    }
+
+
+def boot_id() -> str | None:
+    """Name this boot of the machine; None where the kernel does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def allocation(environ: Mapping[str, str]) -> str | None:
+    """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
+    for name in _JOBS:
+        if environ.get(name):
+            return f"{name}={environ[name]}"
+    return None
+
+
+def now() -> str:
+    """Give the time, ISO 8601, UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

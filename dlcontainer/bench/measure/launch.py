@@ -1,0 +1,229 @@
+"""One launch: start the probe in an arm, wait for it, take what it says."""
+
+import math
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dlcontainer.bench.samples.records import Json
+from dlcontainer.system import foreign_files
+from dlcontainer.system.process import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Completed,
+    Runner,
+)
+
+Status = Literal["ok", "failed", "timeout"]
+
+SCHEMA = "dlcontainer/probe/1"
+START = "dlc-start "
+
+# The clock is read where the command itself begins, after the supervisor's own start. `date` costs
+# about a millisecond, the same in every arm.
+_STAMPED = f'printf "{START}%s\\n" "$(date +%s%N)"; exec "$@"'
+# The first instruction inside: a shell's, in every arm.
+_INSIDE = 'DLC_PROBE_INSIDE=$(date +%s%N); export DLC_PROBE_INSIDE; exec "$@"'
+
+CLOCK_SET = "the system's clock was set during the launch"
+_LAST_LINES = 8
+_LINE_WIDTH = 300
+# stamp -> the phase that it ends
+_PHASES = {
+    "launcher": "launcher",
+    "inside": "runtime",
+    **{name: name for name in ("python", "site", "barrier", "import", "device")},
+    **{name: name for name in ("process_group", "step_1", "steady")},
+}
+# The clock of the stamps can be set while a session runs; the monotonic one can't.
+_CLOCK_STEP_S = 0.002
+_CLOCK_LOOKS = 5
+
+
+def stamped(argv: Sequence[str]) -> list[str]:
+    """Wrap a command so that it says when it starts."""
+    return ["/bin/sh", "-c", _STAMPED, "sh", *argv]
+
+
+def inside(argv: Sequence[str]) -> list[str]:
+    """Wrap the command that runs inside an arm so that it says when that is reached."""
+    return ["/bin/sh", "-c", _INSIDE, "sh", *argv]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """A command to start, with its whole environment."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a launch went; times in s, what was said last where it went wrong."""
+
+    status: Status
+    returncode: int
+    elapsed_s: float
+    values: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Json] = field(default_factory=dict)
+    losses: tuple[float, ...] = ()
+    steps_s: tuple[float, ...] = ()
+    workload: Mapping[str, Json] = field(default_factory=dict)
+    stack: Mapping[str, Json] = field(default_factory=dict)
+    # Of ranks: what each node attests, and what each rank says, raw.
+    nodes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    ranks: tuple[Mapping[str, Json], ...] = ()
+    reason: str = ""
+    stderr: tuple[str, ...] = ()
+
+
+def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
+    """Start a probe and wait for its end; what goes wrong is an outcome, not an error.
+
+    After `timeout` s the launch and all that came of it is ended.
+    """
+    offset = clock_lead()
+    try:
+        done = runner(launch.argv, env=launch.environment, timeout=timeout)
+    except CommandTimeoutError as error:
+        reason = f"no end within {timeout:g} s: ended"
+        return went_wrong("timeout", reason, error.completed)
+    except CommandFailedError as error:
+        said = _result(error.completed.stdout)
+        reason = str(said.get("error") or "") if said else ""
+        return went_wrong("failed", reason or how(error.completed.returncode), error.completed)
+    except CommandNotFoundError as error:
+        return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
+    return _judged(done, offset)
+
+
+def _judged(done: Completed, offset: float) -> Outcome:
+    said = _result(done.stdout)
+    if said is None:
+        return went_wrong("failed", "the probe printed no result", done)
+    if was_set(offset):
+        return went_wrong("failed", CLOCK_SET, done)
+    try:
+        return taken(said, start_of(done.stdout), done.elapsed)
+    except (KeyError, TypeError, ValueError) as error:
+        return went_wrong("failed", f"the probe's result is not whole: {error!r}", done)
+
+
+def clock_lead() -> float:
+    """Give the lead of the stamps' clock over the monotonic one, s."""
+    looks = []
+    # On a busy machine others run between two looks at clocks: of several the quickest counts.
+    for _ in range(_CLOCK_LOOKS):
+        before, now, after = time.monotonic(), time.time(), time.monotonic()
+        looks.append((after - before, now - before))
+    return min(looks)[1]
+
+
+def was_set(offset: float) -> bool:
+    """Tell whether the clock of the stamps was set since its lead was `offset`."""
+    return abs(clock_lead() - offset) > _CLOCK_STEP_S
+
+
+def how(code: int) -> str:
+    """Say how a process ended."""
+    # A launcher or an engine reports the death of what it started as 128 + the signal.
+    if code < 0:
+        return f"ended by signal {-code}{_named(-code)}"
+    return f"exit code {code}{_named(code - 128)}"
+
+
+def _named(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return ""
+    return f" ({name}; out of memory?)" if name == "SIGKILL" else f" ({name})"
+
+
+def last_lines(text: str) -> list[str]:
+    """Give the last lines of what was said, cut where they are long."""
+    return [line[:_LINE_WIDTH] for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+
+
+def went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
+    """Give the outcome of a launch that is no measurement."""
+    return Outcome(
+        status=status,
+        returncode=done.returncode,
+        elapsed_s=done.elapsed,
+        reason=reason,
+        stderr=tuple(last_lines(done.stderr)),
+    )
+
+
+def _result(stdout: str) -> dict[str, Any] | None:
+    # A framework may print on import: what counts is the last line.
+    for line in reversed(stdout.splitlines()):
+        if line.strip():
+            try:
+                said = foreign_files.loads(line)
+            except ValueError:
+                return None
+            return said if isinstance(said, dict) and said.get("schema") == SCHEMA else None
+    return None
+
+
+def start_of(stdout: str) -> int | None:
+    """Give the stamp, ns, that a launch began with."""
+    first = stdout.partition("\n")[0]
+    digits = first.removeprefix(START)
+    return int(digits) if first.startswith(START) and digits.isdigit() else None
+
+
+def taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
+    """Read what a process said; raises KeyError, TypeError or ValueError where it is not whole."""
+    stamps = {"start": start} | dict(said["stamps_ns"])
+    phases = _phases(stamps)
+    values = {str(name): float(value) for name, value in said["values"].items()}
+    if said["probe"] == "import":
+        values["wall_s"] = (int(stamps["import"] or 0) - int(stamps["start"] or 0)) / 1e9
+        if not start:
+            raise ValueError("no stamp of its start")
+    if not 0 < values.get("wall_s", 0.0) < math.inf:
+        raise ValueError(f"a time of {values.get('wall_s')} s")
+    if any(length < 0 for length in phases.values()):
+        raise ValueError(f"stamps out of order: {stamps}")
+    return Outcome(
+        status="ok",
+        returncode=0,
+        elapsed_s=elapsed,
+        values=values,
+        phases=phases,
+        counts=dict(said["counts"]),
+        losses=tuple(float(loss) for loss in said.get("losses", ())),
+        steps_s=tuple(float(step) for step in said.get("steps_s", ())),
+        workload=dict(said.get("workload", {"module": said.get("module")})),
+        stack=dict(said["stack"] or {}),
+    )
+
+
+def _swap(order: list[tuple[str, str]], one: str, other: str) -> None:
+    first, second = order.index((one, one)), order.index((other, other))
+    order[first], order[second] = order[second], order[first]
+
+
+def _phases(stamps: Mapping[str, Any]) -> dict[str, float]:
+    """Give each phase's length: it ends at the stamp of its name, begins at the one before."""
+    found: dict[str, float] = {}
+    before, order = stamps["start"], list(_PHASES.items())
+    if (stamps.get("process_group") or math.inf) < (stamps.get("device") or 0):
+        # Some ways find the other ranks first, then make data and weights.
+        _swap(order, "device", "process_group")
+    for stamp, phase in order:
+        now = stamps.get(stamp)
+        if now is None:
+            continue
+        if before is not None:
+            found[phase] = (int(now) - int(before)) / 1e9
+        before = now
+    return found

@@ -1,0 +1,139 @@
+"""How the native tree is shown to an import: where it is, copied node-local, or in one SquashFS.
+
+Staging and packing happen once, before the first launch: their seconds are kept beside the
+session's samples, and the report says after how many launches they are paid back.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.samples.vocabulary import NativeAs
+from dlcontainer.bench.slowfs.mounting import helper
+from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.errors import BenchDataError, ChecksFailedError
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import CommandFailedError, CommandNotFoundError
+
+_MOUNT_S = 60.0
+_END_S = 30.0
+_PACKAGES = {"mksquashfs": "squashfs-tools", "squashfuse": "squashfuse"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A tree that is ready for launches; `seconds` went by until it was, None where it lay there.
+
+    `what` was done in that time.
+    """
+
+    prefix: Path
+    seconds: float | None = None
+    what: str = ""
+
+
+@contextmanager
+def shown(form: NativeAs, prefix: Path, lab: Lab) -> Iterator[Shown]:
+    """Show a Python prefix in one of the forms; what was made is gone at the end.
+
+    Raises ChecksFailedError without the programs or FUSE, BenchDataError where it fails.
+    """
+    if form == "tree":
+        yield Shown(prefix=prefix)
+    elif form == "staged":
+        yield _staged(prefix, lab)
+    else:
+        with _mounted(prefix, lab) as found:
+            yield found
+
+
+def _staged(prefix: Path, lab: Lab) -> Shown:
+    lab.progress.step("stage the native tree: copy it to this node")
+    folder, began = lab.work / "staged", time.monotonic()
+    run(["cp", "-a", str(prefix.resolve()), str(folder)], lab, "the native tree can't be copied")
+    return Shown(prefix=folder, seconds=time.monotonic() - began, what="staging")
+
+
+@dataclass(slots=True)
+class _Holder:
+    """The process that serves the mount, in a thread of its own: it lives as long as that."""
+
+    lab: Lab
+    argv: list[str]
+    ended: threading.Event = field(default_factory=threading.Event)
+    why: str = ""
+
+    def run(self) -> None:
+        try:
+            self.lab.runner(self.argv)
+        except (CommandFailedError, CommandNotFoundError, OSError) as error:
+            self.why = str(error)
+        finally:
+            self.ended.set()
+
+
+@contextmanager
+def _mounted(prefix: Path, lab: Lab) -> Iterator[Shown]:
+    packer, server = (_program(name, lab) for name in _PACKAGES)
+    image, point = lab.work / "native.squashfs", lab.work / "native"
+    point.mkdir()
+    lab.progress.step("pack the native tree into one SquashFS, and mount it")
+    began = time.monotonic()
+    # As images are packed, so that what differs is not the compression.
+    argv = [packer, str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
+    run(argv, lab, "the native tree can't be packed")
+    options = ["-f", "-o", "auto_unmount"]
+    with held([server, *options, str(image), str(point)], point, lab):
+        yield Shown(prefix=point, seconds=time.monotonic() - began, what="packing and mounting")
+
+
+@contextmanager
+def held(argv: list[str], point: Path, lab: Lab) -> Iterator[None]:
+    """Let a FUSE server in the foreground serve a folder; raises BenchDataError where it fails."""
+    unmount = helper(lab.host.environ)
+    holder = _Holder(lab, argv)
+    thread = threading.Thread(target=holder.run, name="dlcontainer-squashfuse")
+    thread.start()
+    try:
+        _await(point, holder)
+        yield
+    finally:
+        lab.runner([str(unmount), "-u", "-z", str(point)], check=False)
+        thread.join(_END_S)
+
+
+def _await(point: Path, holder: _Holder) -> None:
+    until = time.monotonic() + _MOUNT_S
+    while not point.is_mount():
+        if holder.ended.wait(0.02) or time.monotonic() > until:
+            raise BenchDataError(
+                "a SquashFS can't be mounted",
+                why=holder.why or f"no mount within {_MOUNT_S:.0f} s",
+                next_step="measure without it: --native-as tree, or a matrix without such a cell",
+            )
+
+
+def _program(name: str, lab: Lab) -> str:
+    found = find_program(name, lab.host.environ)
+    if found is None:
+        raise ChecksFailedError(
+            f"no {name} on PATH",
+            why="--native-as squashfs packs and mounts with it",
+            next_step=f"install the package {_PACKAGES[name]}",
+        )
+    return str(found)
+
+
+def run(argv: list[str], lab: Lab, failed: str) -> None:
+    """Run a command that copies or packs; raises BenchDataError with what it said."""
+    try:
+        lab.runner(argv)
+    except CommandFailedError as error:
+        said = " ".join(error.completed.stderr.split())[-400:]
+        raise BenchDataError(
+            failed, why=said or str(error), next_step="make room in TMPDIR, or: --native-as tree"
+        ) from None

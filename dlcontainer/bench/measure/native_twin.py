@@ -1,0 +1,87 @@
+"""The native twin: the recipe's versions installed on this host, made once and kept."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.errors import BuildError
+from dlcontainer.formats import build_context, texts
+from dlcontainer.packages import routing
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system import file_locks, foreign_files, guarded_files
+from dlcontainer.system.process import CommandFailedError
+from dlcontainer.system.progress import Steps
+
+# Of this process's environment, what the script gets beside the routing.
+_KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
+_LAST_LINES = 12
+
+
+def prepare(plan: Plan, lab: Lab) -> Path:
+    """Give the prefix of a plan's native twin: the kept one, or a new one.
+
+    Raises BuildError with the script's last lines.
+    """
+    text = texts.text(plan, "native", list(lab.templates))
+    digest = _digest(text, plan)
+    folder = lab.cache / "twins" / f"{plan.recipe.name}-{plan.recipe.version}-{digest[:12]}"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    tree, note = folder / "tree", folder / "ready.json"
+    waiting = "another session is making this twin: waiting for it"
+    with file_locks.in_turn(folder, lab.progress.note, waiting):
+        if _is_ready(note, digest) and (tree / "bin/python").exists():
+            lab.progress.note(f"native twin {digest[:12]}… taken from the cache")
+            return tree
+        # A virtual environment can't be moved: it is made in its place, and the note comes last.
+        note.unlink(missing_ok=True)
+        shutil.rmtree(tree, ignore_errors=True)
+        _make(plan, lab, text, (folder, tree))
+        guarded_files.write(note, json.dumps({"digest": digest, "plan": plan.digest}) + "\n")
+    return tree
+
+
+def _digest(text: str, plan: Plan) -> str:
+    # Comments name the plan, which changes with what no twin holds.
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    body = "\n".join([*lines, plan.files[0].sha256])
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def _is_ready(note: Path, digest: str) -> bool:
+    try:
+        return bool(foreign_files.loads(guarded_files.read_own(note))["digest"] == digest)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _make(plan: Plan, lab: Lab, text: str, places: tuple[Path, Path]) -> None:
+    folder, tree = places
+    lab.progress.step("make the native twin (once; kept in the cache)")
+    work = Path(tempfile.mkdtemp(prefix="twin-", dir=lab.work))
+    routed = work / "routing"
+    routed.mkdir(mode=0o700)
+    variables, notes = routing.for_host(plan, lab.host, routed)
+    for note in notes:
+        lab.progress.note(note)
+    script = build_context.write(plan, "native", text, f"{work / 'script'}/")
+    kept = {name: lab.host.environ[name] for name in _KEPT if name in lab.host.environ}
+    log = folder / "twin.log"
+    log.unlink(missing_ok=True)
+    steps = Steps(lab.progress)
+    try:
+        lab.runner(
+            ["/bin/sh", str(script), str(tree)],
+            env=kept | variables,
+            on_line=steps.line,
+            log=log,
+        )
+    except CommandFailedError as error:
+        last = [line for line in error.completed.stdout.splitlines() if line.strip()]
+        raise BuildError(
+            f"the native twin of {plan.name} could not be made",
+            why="\n" + "\n".join(f"    {line[:200]}" for line in last[-_LAST_LINES:]),
+            next_step=f"read {log}; or give a native side of your own: --native FOLDER",
+        ) from None

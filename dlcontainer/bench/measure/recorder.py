@@ -1,0 +1,152 @@
+"""Launches become lines of the session's file; the first that goes wrong ends the session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
+
+from dlcontainer.bench.measure.declaration import Side
+from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.samples.launch_order import Group
+from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.writer import Writer
+from dlcontainer.errors import BenchDataError
+
+# What must be the same in every launch of a side: else the side was another one for a while.
+_CONSTANT = (
+    "affinity",
+    "binding",
+    "blas",
+    "devices",
+    "driver",
+    "environment",
+    "framework",
+    "isa_dispatch",
+    "library_builds",
+    "numpy",
+    "numpy_blas",
+    "python",
+    "sys_path",
+    "threads",
+)
+
+
+# Facts by node; a single process has none.
+Nodes = Mapping[str, Mapping[str, Json]]
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Writes each launch as it comes."""
+
+    writer: Writer
+    timeout_s: float
+    index: int = 0
+    # What each arm attested before an interruption: it must be the same arm that goes on.
+    attested: Mapping[ArmName, Nodes] = field(default_factory=dict)
+    stacks: dict[tuple[ArmName, str], Nodes] = field(default_factory=dict)
+
+    def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
+        """Write a throw-away launch, and once for each arm and node what it is made of."""
+        changed = ""
+        if side.name in self.attested and side.mount != "joiner":
+            self.stacks[(side.name, side.mount)] = self.attested[side.name]
+            changed = self._changed(side, outcome)
+        elif outcome.stack and side.mount != "joiner":
+            # The workload is attested too: both sides must have run the same.
+            work: dict[str, Json] = {"workload": dict(outcome.workload)}
+            for node, facts in _nodes(outcome).items():
+                self.writer.stack(Stack(arm=side.name, facts={**facts, **work}, node=node))
+        self.stacks[(side.name, side.mount)] = _nodes(outcome)
+        self._write(_sample(self.index, side, started, outcome, changed), side, outcome)
+
+    def paired(
+        self, group: Group, position: int, side: Side, started: str, outcome: Outcome
+    ) -> None:
+        """Write one launch of a pair or a triple."""
+        changed = self._changed(side, outcome)
+        sample = _sample(self.index, side, started, outcome, changed, (group, position))
+        self._write(sample, side, outcome)
+
+    def _changed(self, side: Side, outcome: Outcome) -> str:
+        before = self.stacks.get((side.name, side.mount), {})
+        if outcome.status != "ok":
+            return ""
+        now = _nodes(outcome)
+        if before.keys() != now.keys():
+            return f"ran on other nodes: {', '.join(now)}; before on {', '.join(before)}"
+        names = [
+            name
+            for name in _CONSTANT
+            if any(facts.get(name) != before[node].get(name) for node, facts in now.items())
+        ]
+        return f"changed within the session: {', '.join(names)}" if names else ""
+
+    def _write(self, sample: Sample, side: Side, outcome: Outcome) -> None:
+        self.writer.sample(sample)
+        self.index += 1
+        if sample.error is None:
+            return
+        reason = f"{side.name}, launch {sample.index}: {sample.error.splitlines()[0]}"
+        self.writer.end(complete=False, reason=reason)
+        last = "".join(f"\n    {line}" for line in outcome.stderr)
+        raise BenchDataError(
+            f"the session stopped: {reason}",
+            where=str(self.writer.path),
+            why=f"the last that it said:{last}" if last else None,
+            next_step="what was measured until then is in the file; "
+            + (
+                "give launches more time with --timeout"
+                if outcome.status == "timeout"
+                else "mend the cause and measure again"
+            ),
+        )
+
+
+def _nodes(outcome: Outcome) -> Nodes:
+    return outcome.nodes or {"": outcome.stack}
+
+
+def _sample(
+    index: int,
+    side: Side,
+    started: str,
+    outcome: Outcome,
+    changed: str = "",
+    place: tuple[Group, int] | None = None,
+) -> Sample:
+    wall = outcome.values.get("wall_s", outcome.elapsed_s)
+    values: dict[str, Json] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
+    values["elapsed_s"] = outcome.elapsed_s
+    if outcome.counts:
+        values["counts"] = dict(outcome.counts)
+    if outcome.losses:
+        values["loss"] = list(outcome.losses)
+        values["steps_s"] = list(outcome.steps_s)
+    if outcome.stderr and outcome.status != "ok":
+        values["stderr"] = list(outcome.stderr)
+    shown = Sample(
+        index=index,
+        role="warmup",
+        arm=side.name,
+        started=started,
+        returncode=outcome.returncode,
+        wall_s=wall,
+        phases=outcome.phases,
+        values=values,
+        mount=side.mount,
+        ranks=outcome.ranks,
+        error=outcome.reason or changed or None,
+    )
+    return shown if place is None else _placed(shown, *place)
+
+
+def _placed(sample: Sample, group: Group, position: int) -> Sample:
+    where = cast("Literal[0, 1, 2]", position)
+    return replace(
+        sample,
+        role=group.series,
+        pair=group.number,
+        position=where,
+        order=group.order,
+    )

@@ -1,0 +1,1 @@
+"""Analyses -> a page, Markdown, CSV and JSON; nothing is measured here."""

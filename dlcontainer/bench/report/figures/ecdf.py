@@ -1,0 +1,203 @@
+"""Time until ready as a distribution: what share of ranks is ready by when, one step line an arm.
+
+Descriptive: the ranks of one launch are no replicates, and no verdict is drawn from them.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import overload
+
+from markupsafe import Markup
+
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import anchors
+from dlcontainer.bench.report.svg import (
+    WIDTH,
+    Drawing,
+    Scale,
+    Shape,
+    horizontal_axis,
+    legend,
+    spanning,
+    vertical_axis,
+)
+from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.samples.launch_table import INDEX
+from dlcontainer.bench.samples.records import Sample, Series
+from dlcontainer.bench.samples.vocabulary import counted
+
+# A step line of more points than this looks the same.
+_MOST_STEPS = 400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """One arm's ready times, s, ascending, each with its line; `unit` is "ranks" or "launches"."""
+
+    name: str
+    unit: str
+    points: Sequence[tuple[float, int]]
+
+    def quantile(self, share: float) -> float:
+        """Give the smallest time by which this share is ready."""
+        count = len(self.points)
+        return self.points[min(count - 1, max(0, -int(-share * count // 1) - 1))][0]
+
+
+class Points(Sequence[tuple[float, int]]):
+    """Times, s, ascending, each with its line; of one time the first line comes first."""
+
+    def __init__(self, times: "array[float]", lines: "array[int]") -> None:
+        """Sort them by time; `lines` must be ascending."""
+        order = sorted(range(len(times)), key=times.__getitem__)
+        self._times = array("d", map(times.__getitem__, order))
+        self._lines = array(INDEX, map(lines.__getitem__, order))
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[float, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[float, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[float, int] | Sequence[tuple[float, int]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        return self._times[index], self._lines[index]
+
+
+def ready(analysis: Analysis) -> tuple[Ready, ...]:
+    """Give the ready times of each kind of launch that was compared, a rank each where listed."""
+    metric, launches = analysis.series.session.declared.metric, analysis.series.launches
+    sides = _sides(analysis)
+    ranked = _ranked(analysis.series, sides)
+    time = launches.figures(metric)
+    found = []
+    for name, side in sides.items():
+        times, lines = ranked[name]
+        unit = "ranks" if times else "launches"
+        for index in side if not times else ():
+            if not isnan(time(index)):
+                times.append(time(index))
+                lines.append(launches.lines[index])
+        if times:
+            found.append(Ready(name=name, unit=unit, points=Points(times, lines)))
+    return tuple(found)
+
+
+def _sides(analysis: Analysis) -> dict[str, "array[int]"]:
+    """Give the indices of the launches of each side, in their order."""
+    declared, pairs = analysis.series.session.declared, analysis.pairs["pair"]
+    reference, candidate = declared.sides
+    sides: dict[str, array[int]] = {arm: array(INDEX) for arm in declared.arms}
+    sides |= {reference: pairs.reference, candidate: pairs.candidate}
+    sides |= {
+        item.sides[0]: item.pairs.reference
+        for item in analysis.contrasts
+        if item.sides[0] != reference
+    }
+    if analysis.pairs["joiner"]:
+        sides[f"{candidate}, joining"] = analysis.pairs["joiner"].candidate
+    return {name: array(INDEX, sorted(side)) for name, side in sides.items()}
+
+
+def _ranked(
+    series: Series, sides: Mapping[str, "array[int]"]
+) -> dict[str, tuple["array[float]", "array[int]"]]:
+    """Give the times of all ranks of each side, each with its line, from the file."""
+    found = {name: (array("d"), array(INDEX)) for name in sides}
+    if not any(kind.ranked for kind in series.launches.kinds):
+        return found
+    side_of = bytearray(len(series.launches))
+    for number, side in enumerate(sides.values(), start=1):
+        for index in side:
+            side_of[index] = number
+    rows = [(array("d"), array(INDEX)), *found.values()]
+    for sample in series.samples:
+        times, lines = rows[side_of[sample.index]]
+        own = _of_ranks(sample, series.session.declared.metric) if side_of[sample.index] else ()
+        times.extend(own)
+        lines.extend([sample.line] * len(own))
+    return found
+
+
+def _of_ranks(sample: Sample, metric: str) -> list[float]:
+    times = (_of_rank(rank, metric) for rank in sample.ranks)
+    return [time for time in times if time is not None and 0 < time < float("inf")]
+
+
+def _of_rank(rank: Mapping[str, object], metric: str) -> float | None:
+    values, phases = rank.get("values"), rank.get("phases")
+    for time in (
+        rank.get(metric),
+        values.get(metric) if isinstance(values, dict) else None,
+        sum(phases.values()) if isinstance(phases, dict) and phases else None,
+        rank.get("wall_s"),
+    ):
+        if isinstance(time, int | float) and not isinstance(time, bool):
+            return float(time)
+    return None
+
+
+def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) -> Markup:
+    """Draw the share that is ready over time; `linked` steps lead to their raw lines."""
+    top, bottom, left, right = 34.0, 250.0, 64.0, WIDTH - 20
+    unit = arms[0].unit
+    drawing = Drawing(title=f"Share of {unit} that are ready, over time", height=bottom + 44)
+    ends = [arm.points[i][0] for arm in arms for i in (0, -1)]
+    across = spanning(ends, left, right)
+    up = Scale(low=0.0, high=1.0, start=bottom, end=top)
+    horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
+    vertical_axis(drawing, up, left=left, right=right, name=f"share of {unit}")
+    for arm in arms:
+        shape, style = _look(arm, analysis)
+        steps = _steps(arm)
+        corners = [(left, up.at(0))]
+        for time, share, _ in steps:
+            corners += [(across.at(time), corners[-1][1]), (across.at(time), up.at(share))]
+        drawing.path([*corners, (right, up.at(1))], f"step {style}")
+        for time, share, number in steps if linked else ():
+            hint = f"line {number}: {arm.name}, {time:.4g} s, {share:.0%} ready"
+            link = anchors.line(analysis.series, number)
+            drawing.mark(across.at(time), up.at(share), shape, style, hint, link)
+    named: list[tuple[Shape | None, str, str]] = [(*_look(arm, analysis), arm.name) for arm in arms]
+    legend(drawing, left + 6, 12, named)
+    return drawing.svg()
+
+
+def _look(arm: Ready, analysis: Analysis) -> tuple[Shape, str]:
+    """Give the mark that the arm has in the other figures."""
+    declared = analysis.series.session.declared
+    reference, candidate = declared.sides
+    looks: dict[str, tuple[Shape, str]] = {
+        reference: ("circle", "reference"),
+        candidate: ("diamond", "pair"),
+    }
+    between: tuple[Shape, str] = ("circle", "between")
+    joining: tuple[Shape, str] = ("triangle", "joiner")
+    return looks.get(arm.name, between if arm.name in declared.arms else joining)
+
+
+def _steps(arm: Ready) -> list[tuple[float, float, int]]:
+    count = len(arm.points)
+    every = max(1, -(-count // _MOST_STEPS))
+    places = sorted({*range(every - 1, count, every), count - 1})
+    return [(arm.points[i][0], (i + 1) / count, arm.points[i][1]) for i in places]
+
+
+def table(arms: Sequence[Ready]) -> Table:
+    """Give median, p95 and the last of each arm."""
+    rows = tuple(
+        (arm.name, counted(len(arm.points), arm.unit[:-1], arm.unit),
+         *(f"{arm.quantile(share):.3f}" for share in (0.5, 0.95, 1.0)))
+        for arm in arms
+    )  # fmt: skip
+    return Table(
+        name="Time until ready",
+        head=("side", "of", "p50, s", "p95, s", "last, s"),
+        rows=rows,
+        note="Descriptive: the ranks of one launch are no replicates.",
+        numeric=True,
+    )

@@ -1,0 +1,283 @@
+"""The figures of a report, from an analysis to SVG; nothing is computed here but places."""
+
+from dataclasses import dataclass
+from math import exp
+
+from markupsafe import Markup
+
+from dlcontainer.bench.analysis.contrasts import Contrast
+from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import anchors
+from dlcontainer.bench.report.figures import launch_marks, pair_dots
+from dlcontainer.bench.report.svg import (
+    WIDTH,
+    Drawing,
+    Scale,
+    Shape,
+    horizontal_axis,
+    legend,
+    spanning,
+    vertical_axis,
+)
+from dlcontainer.bench.samples.launch_table import Launch
+from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.stats.paired import Interval
+
+_NAMES: dict[Role, str] = {
+    "pair": "A/B",
+    "joiner": "A/B, joining a mount",
+    "control": "A/A control",
+    "candidate_control": "B/B control",
+}
+_SHAPES: dict[Role, Shape] = {
+    "pair": "diamond",
+    "joiner": "triangle",
+    "control": "ring",
+    "candidate_control": "ring",
+}
+_FAMILIES = 8  # colours of phases in the page's style
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    role: Role
+    interval: Interval
+    kind: str
+    figure: Figure | None = None
+    # Of three arms: which two.
+    contrast: Contrast | None = None
+
+
+def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
+    """Draw every interval on one axis of ratios, the margin as a band, the pairs as faint dots.
+
+    `linked` dots lead to their raw lines; else those of one place are drawn once.
+    """
+    rows = _forest_rows(analysis)
+    margin = analysis.series.session.declared.margin
+    top, pitch, left, right = 20.0, 46.0, 190.0, WIDTH - 132
+    bottom = top + pitch * len(rows)
+    drawing = Drawing(title="Ratios of times with intervals and the margin", height=bottom + 44)
+    scale = _ratio_scale(analysis, left, right)
+    low, high = scale.at(1 / (1 + margin)), scale.at(1 + margin)
+    drawing.box(low, top, high - low, bottom - top, "margin")
+    drawing.text(scale.at(1) - 8, top - 6, "← faster", "tick", "end")
+    drawing.text(scale.at(1) + 8, top - 6, "slower →", "tick")
+    horizontal_axis(
+        drawing, scale, top=top, bottom=bottom, name="ratio of times, candidate / reference"
+    )
+    for x, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
+        drawing.line(x, top, x, bottom, style)
+    for i, row in enumerate(rows):
+        y, role, interval = top + pitch * (i + 0.5), row.role, row.interval
+        drawing.text(0, y - 2, row.contrast.name if row.contrast else _NAMES[role], "row")
+        drawing.text(0, y + 13, f"{100 * interval.level:.3g} % {row.kind}", "tick")
+        if row.figure is not None:
+            own = row.contrast.pairs if row.contrast else analysis.pairs[role]
+            for x, hint, link in pair_dots.of(analysis, row.figure, own, scale, linked=linked):
+                drawing.mark(x, y + 13, "circle", f"faint {role}", hint, link)
+        drawing.whisker(scale, interval.low, interval.high, y, role)
+        drawing.mark(scale.at(interval.ratio), y, _SHAPES[role], role)
+        drawing.text(WIDTH, y - 2, f"{interval.ratio:.3f}", "row", "end")
+        bounds = f"{interval.low:.3f} to {_high(interval.high)}"
+        if interval.low <= 0:
+            bounds = "too few pairs"
+        drawing.text(WIDTH, y + 13, bounds, "tick", "end")
+    return drawing.svg()
+
+
+def _forest_rows(analysis: Analysis) -> list[_Row]:
+    verdict, main = analysis.verdict, analysis.main
+    rows: list[_Row] = []
+    first = analysis.contrasts[0] if analysis.contrasts else None
+    if main is not None and verdict.difference is not None:
+        rows.append(_Row("pair", verdict.difference, "t interval", main, first))
+        if analysis.series.session.declared.probe != "import" and verdict.equivalence:
+            rows.append(_Row("pair", verdict.equivalence, "for the margin", contrast=first))
+        if verdict.robust is not None:
+            rows.append(_Row("pair", verdict.robust, "by ranks", contrast=first))
+    for item in analysis.contrasts[1:]:
+        kind = f"t interval, {item.meaning}"
+        rows.append(_Row("pair", item.figure.interval, kind, item.figure, item))
+    if analysis.joiner is not None:
+        rows.append(_Row("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
+    if analysis.control is not None and verdict.control is not None:
+        rows.append(_Row("control", verdict.control, "t interval", analysis.control))
+    own = analysis.candidate_control
+    if own is not None and verdict.candidate_control is not None:
+        rows.append(_Row("candidate_control", verdict.candidate_control, "t interval", own))
+    return rows
+
+
+def pair_ratios(analysis: Analysis) -> Markup:
+    """Draw each pair's ratio in its order, A/A beside A/B, on one axis."""
+    compared = (analysis.main, analysis.joiner)
+    shown = [f for f in (analysis.control, analysis.candidate_control, *compared) if f]
+    top, bottom, left, gap = 30.0, 230.0, 64.0, 18.0
+    drawing = Drawing(title="Ratio of each pair, control beside comparison", height=bottom + 44)
+    width = (WIDTH - left - gap * (len(shown) - 1)) / max(len(shown), 1)
+    scale = _ratio_scale(analysis, bottom, top)
+    for i, figure in enumerate(shown):
+        start = left + i * (width + gap)
+        _panel(drawing, analysis, figure, scale, start, start + width, is_first=i == 0)
+    return drawing.svg()
+
+
+def _panel(
+    drawing: Drawing,
+    analysis: Analysis,
+    figure: Figure,
+    scale: Scale,
+    left: float,
+    right: float,
+    *,
+    is_first: bool,
+) -> None:
+    margin = analysis.series.session.declared.margin
+    top, bottom = scale.end, scale.start
+    high, low = scale.at(1 + margin), scale.at(1 / (1 + margin))
+    drawing.box(left, high, right - left, low - high, "margin")
+    vertical_axis(drawing, scale, left=left, right=right, name="ratio" if is_first else "")
+    for y, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
+        drawing.line(left, y, right, y, style)
+    drawing.text(left, top - 12, _NAMES[figure.role], "row")
+    band, centre = figure.interval, scale.at(figure.interval.ratio)
+    drawing.box(
+        left, scale.at(band.high), right - left, scale.at(band.low) - scale.at(band.high),
+        f"band {figure.role}",
+    )  # fmt: skip
+    drawing.line(left, centre, right, centre, f"whisker {figure.role}")
+    pairs = analysis.pairs[figure.role]
+    for i, (pair, value) in enumerate(
+        zip(pairs, pair_dots.ratios(pairs, figure.metric), strict=True)
+    ):
+        x = left + (right - left) * (i + 0.5) / len(pairs)
+        shape, hint = _SHAPES[figure.role], pair_dots.hint(figure.role, pair, value)
+        drawing.mark(x, scale.at(value), shape, figure.role, hint, pair_dots.link(analysis, pair))
+        if len(pairs) <= 16:
+            drawing.text(x, bottom + 16, str(pair.number), "tick", "middle")
+    drawing.text((left + right) / 2, bottom + 34, "pair, in its order", "axis", "middle")
+
+
+def run_order(analysis: Analysis) -> Markup:
+    """Draw each launch's time in the order of the session, pairs and triples joined."""
+    series = analysis.series
+    metric = series.session.declared.metric
+    times = {s.index: t for s in series.launches if (t := s.figure(metric)) is not None}
+    top, bottom, left, right = 34.0, 264.0, 64.0, WIDTH - 8
+    drawing = Drawing(title="Time of each launch in the order of the session", height=bottom + 44)
+    scale = spanning(list(times.values()), bottom, top)
+    last = len(series.launches) - 1 or 1
+    across = Scale(low=0, high=last, start=left + 10, end=right - 10)
+    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
+    for role, one, other in launch_marks.joined(analysis):
+        drawing.line(
+            across.at(one.index), scale.at(times[one.index]),
+            across.at(other.index), scale.at(times[other.index]), f"join {role}",
+        )  # fmt: skip
+    for launch in series.launches:
+        x, hint = across.at(launch.index), _hint(launch, times.get(launch.index), series)
+        link = anchors.line(series, launch.line)
+        if launch.index not in times:
+            drawing.mark(x, bottom, "cross", "failed", hint, link)
+            continue
+        drawing.mark(x, scale.at(times[launch.index]), *_look(launch, series), hint, link)
+    drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
+    legend(drawing, left + 6, 12, launch_marks.entries(analysis))
+    return drawing.svg()
+
+
+def phases(analysis: Analysis) -> Markup | None:
+    """Draw the mean time of each phase, stacked, one bar for each kind of launch."""
+    bars = phase_means(analysis)
+    names = list(dict.fromkeys(name for _, means in bars for name in means))
+    if not names:
+        return None
+    top, pitch, left, right = 34.0, 48.0, 190.0, WIDTH - 64
+    bottom = top + pitch * len(bars)
+    drawing = Drawing(title="Mean time of each phase", height=bottom + 44)
+    totals = [sum(means.values()) for _, means in bars]
+    scale = spanning(totals, left, right, from_zero=True)
+    horizontal_axis(drawing, scale, top=top, bottom=bottom, name="seconds since the launch, mean")
+    for i, (name, means) in enumerate(bars):
+        y, begun = top + pitch * i + 10, 0.0
+        drawing.text(0, y + 18, name, "row")
+        for phase, mean in means.items():
+            x1, x2 = scale.at(begun), scale.at(begun + mean)
+            drawing.box(x1, y, x2 - x1, pitch - 20, f"phase p{names.index(phase) % _FAMILIES}")
+            if x2 - x1 > 44:
+                drawing.text((x1 + x2) / 2, y + 18, f"{mean:.2f} s", "inbar", "middle")
+            begun += mean
+        drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.2f} s", "row")
+    entries: list[tuple[Shape | None, str, str]] = [
+        (None, f"phase p{i % _FAMILIES}", name) for i, name in enumerate(names)
+    ]
+    legend(drawing, left + 6, 12, entries)
+    return drawing.svg()
+
+
+def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
+    """Give the mean of each phase, s, for each kind of launch that was compared."""
+    reference, candidate = analysis.series.session.declared.sides
+    between = [
+        (item.sides[0], item.pairs.reference)
+        for item in analysis.contrasts
+        if item.sides[0] != reference
+    ]
+    sides = [
+        (reference, analysis.pairs["pair"].reference),
+        *between,
+        (candidate, analysis.pairs["pair"].candidate),
+        (f"{candidate}, joining", analysis.pairs["joiner"].candidate),
+    ]
+    launches, found = analysis.series.launches, []
+    for name, side in sides:
+        names = dict.fromkeys(phase for kind in launches.kinds_of(side) for phase in kind.phases)
+        if names:
+            found.append((name, {n: sum(launches.phase(n, side)) / len(side) for n in names}))
+    return found
+
+
+def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
+    margin = analysis.series.session.declared.margin
+    values = [1 / (1 + 1.5 * margin), 1 + 1.5 * margin]
+    own = (analysis.main, analysis.joiner, analysis.control, analysis.candidate_control)
+    drawn = [(figure, analysis.pairs[figure.role]) for figure in own if figure is not None]
+    drawn += [(item.figure, item.pairs) for item in analysis.contrasts]
+    for figure, pairs in drawn:
+        values += pair_dots.ratios(pairs, figure.metric)
+        # A huge interval of few pairs would squeeze all else: it ends in arrows.
+        values += [
+            bound
+            for bound in (figure.interval.low, figure.interval.high)
+            if exp(-1) < bound < exp(1) * max(figure.interval.ratio, 1)
+        ]
+    return spanning(values, start, end, log=True)
+
+
+def _look(launch: Launch, series: Series) -> tuple[Shape, str]:
+    if launch.role == "warmup":
+        return "circle", "warmup"
+    if launch.role in {"control", "candidate_control"}:
+        return "ring", launch.role
+    if launch.mount == "joiner":
+        return "triangle", "joiner"
+    reference, candidate = series.session.declared.sides
+    if launch.arm == candidate:
+        return "diamond", "pair"
+    return "circle", "reference" if launch.arm == reference else "between"
+
+
+def _hint(launch: Launch, time: float | None, series: Series) -> str:
+    if time is None:
+        sample = series.samples[launch.index]
+        value = sample.error or f"exit code {sample.returncode}"
+    else:
+        value = f"{time:.4g} s"
+    where = f"{launch.role} {launch.pair}" if launch.pair else launch.role
+    return f"line {launch.line}: {launch.arm}, {where}, {series.session.declared.metric} {value}"
+
+
+def _high(value: float) -> str:
+    return "∞" if value == float("inf") else f"{value:.3f}"

@@ -1,0 +1,126 @@
+"""Figures of storm predictions: break-even over nodes, where seconds go, prediction and truth."""
+
+from statistics import median
+
+from markupsafe import Markup
+
+from dlcontainer.bench.report.inputs import Found, Storm, Trial, WayRow
+from dlcontainer.bench.report.svg import (
+    WIDTH,
+    Drawing,
+    Scale,
+    Shape,
+    horizontal_axis,
+    legend,
+    spanning,
+    vertical_axis,
+)
+
+_LOOKS: dict[str, tuple[Shape, str]] = {
+    "tree": ("circle", "reference"),
+    "image per rank": ("ring", "control"),
+    "image per node": ("diamond", "pair"),
+    "staged": ("triangle", "joiner"),
+}
+_OTHER: tuple[Shape, str] = ("cross", "failed")
+PARTS = ("processor", "metadata", "reads", "staging")
+# What the protocol aims at: mean and worst relative error.
+AIM_MEAN, AIM_WORST = 0.10, 0.25
+
+
+def break_even(found: Found, storm: Storm) -> Markup:
+    """Draw seconds of each way over nodes; where a line crosses the tree's, it begins to pay."""
+    ways = [row.way for row in storm.rows]
+    top, bottom, left, right = 34.0, 300.0, 64.0, WIDTH - 20
+    drawing = Drawing(title="Seconds until the last rank is ready, over nodes", height=bottom + 44)
+    nodes = [point["nodes"] for point in storm.curve]
+    across = spanning([*nodes, 2 * max(nodes, default=1.0)], left, right, log=True)
+    times = [point[way] for point in storm.curve for way in ways if way in point]
+    up = spanning([*times, 2 * min(times, default=1.0)], bottom, top, log=True)
+    horizontal_axis(drawing, across, top=top, bottom=bottom, name="nodes")
+    vertical_axis(drawing, up, left=left, right=right, name="seconds until the last rank")
+    x = across.at(storm.job.nodes)
+    drawing.line(x, top, x, bottom, "one")
+    drawing.text(x - 6, top + 12, f"this job: {storm.job.nodes} nodes", "tick", "end")
+    # A ring shows what it lies upon: the two ways of an image are often one line.
+    for way in sorted(ways, key=lambda one: _LOOKS.get(one, _OTHER)[0] == "ring"):
+        shape, style = _LOOKS.get(way, _OTHER)
+        on = [(i, p["nodes"], p[way]) for i, p in enumerate(storm.curve) if way in p]
+        drawing.path([(across.at(n), up.at(s)) for _, n, s in on], f"step {style}")
+        for i, number, seconds in on:
+            hint = f"{way}, {number:g} nodes: {seconds:.3g} s, predicted"
+            drawing.mark(
+                across.at(number), up.at(seconds), shape, style, hint, f"{found.anchor}-{i}"
+            )
+    named: list[tuple[Shape | None, str, str]] = [(*_LOOKS.get(way, _OTHER), way) for way in ways]
+    legend(drawing, left + 6, 12, named)
+    return drawing.svg()
+
+
+def parts(row: WayRow) -> tuple[float, ...]:
+    """Give the seconds of one way, in the order of PARTS."""
+    met = row.prediction
+    staged = row.staging[1] if row.staging else 0.0
+    return met.processor_s, met.metadata_s, met.read_s, staged
+
+
+def where_seconds_go(found: Found, storm: Storm) -> Markup:
+    """Draw each way's seconds as a stack."""
+    top, pitch, left, right = 34.0, 44.0, 130.0, WIDTH - 80
+    bottom = top + pitch * len(storm.rows)
+    drawing = Drawing(title="Where the predicted seconds go", height=bottom + 44)
+    scale = spanning([row.seconds for row in storm.rows], left, right, from_zero=True)
+    horizontal_axis(drawing, scale, top=top, bottom=bottom, name="seconds, predicted")
+    for i, row in enumerate(storm.rows):
+        y, begun = top + pitch * i + 8, 0.0
+        drawing.text(0, y + 18, row.way, "row")
+        for number, seconds in enumerate(parts(row)):
+            x1, x2 = scale.at(begun), scale.at(begun + seconds)
+            hint = f"{row.way}: {PARTS[number]} {seconds:.3g} s"
+            drawing.box(x1, y, x2 - x1, pitch - 18, f"phase p{number * 2}", hint,
+                        f"{found.anchor}-way-{i}")  # fmt: skip
+            begun += seconds
+        drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.3g} s", "row")
+    named: list[tuple[Shape | None, str, str]] = [
+        (None, f"phase p{number * 2}", name) for number, name in enumerate(PARTS)
+    ]
+    legend(drawing, left + 6, 12, named)
+    return drawing.svg()
+
+
+def against(found: Found, trial: Trial) -> Markup:
+    """Draw measured over predicted, on the diagonal where they agree, with the band of the aim."""
+    top, bottom, left, right = 20.0, 400.0, 64.0, 460.0
+    drawing = Drawing(title="Seconds predicted and measured", height=bottom + 44)
+    values = [time for point in trial.points for time in (point.predicted, *point.measured)]
+    across = spanning([*values, 2 * min(values)], left, right, log=True)
+    up = Scale(low=across.low, high=across.high, start=bottom, end=top, log=True)
+    horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds predicted, frozen")
+    vertical_axis(drawing, up, left=left, right=right, name="seconds measured")
+    for error, style in ((AIM_WORST, "edge"), (AIM_MEAN, "edge"), (0.0, "one")):
+        for factor in {1 / (1 - error), 1 / (1 + error)}:
+            _diagonal(drawing, across, up, factor, style)
+    for i, point in enumerate(trial.points):
+        x, middle = across.at(point.predicted), median(point.measured)
+        low, high = up.at(min(point.measured)), up.at(max(point.measured))
+        drawing.line(x, low, x, high, "whisker pair")
+        hint = f"{point.name}: {point.predicted:.3g} s predicted, {middle:.3g} s measured"
+        drawing.mark(x, up.at(middle), "diamond", "pair", hint, f"{found.anchor}-{i}")
+    for i, text in enumerate(
+        (
+            "diamond: median of the launches",
+            "stroke: least to most",
+            "line: prediction and measurement agree",
+            f"dashes: off by {100 * AIM_MEAN:.0f} and {100 * AIM_WORST:.0f} % (the aims)",
+        )
+    ):
+        drawing.text(right + 24, top + 20 + 20 * i, text, "tick")
+    return drawing.svg()
+
+
+def _diagonal(drawing: Drawing, across: Scale, up: Scale, factor: float, style: str) -> None:
+    """Draw measured = factor x predicted inside the square."""
+    low = max(across.low, across.low / factor)
+    high = min(across.high, across.high / factor)
+    ends = (across.at(low), up.at(low * factor), across.at(high), up.at(high * factor))
+    drawing.line(*ends, style)

@@ -1,0 +1,92 @@
+"""The files of a report: which are asked for, and that none of them takes another file's place."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from dlcontainer.bench.report import csv_report, html_report, markdown_report
+from dlcontainer.bench.report.html_report import Page
+from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.samples.records import Series
+from dlcontainer.config.suggestions import suggest
+from dlcontainer.errors import UsageError
+from dlcontainer.system import atomic_files
+
+Format = Literal["html", "md", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_SUFFIXES: dict[str, Format] = {".md": "md", ".markdown": "md", ".csv": "csv"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """A file to write, and how."""
+
+    path: Path
+    format: Format
+
+
+def targets(output: Path, formats: str) -> tuple[Target, ...]:
+    """Give what is written for `-o`: a page with Markdown and CSV beside it, unless said.
+
+    A name that ends in .md or .csv asks for that alone. Raises UsageError for an unknown format.
+    """
+    own = _SUFFIXES.get(output.suffix.lower(), "html")
+    asked = [word.strip().lower() for word in formats.split(",") if word.strip()]
+    for word in asked:
+        if word not in FORMATS:
+            raise UsageError(
+                f"--format: no format is called '{word}'{suggest(word, list(FORMATS))}",
+                next_step=f"the formats: {', '.join(FORMATS)}",
+            )
+    chosen = [name for name in FORMATS if name in asked] or ([own] if own != "html" else FORMATS)
+    return tuple(
+        Target(path=output if name == own else output.with_suffix(f".{name}"), format=name)
+        for name in chosen
+    )
+
+
+def check(wanted: Sequence[Target], output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to replace samples, and what is beside `-o` and no report; raises UsageError."""
+    read = {path.resolve() for path in inputs}
+    for target in wanted:
+        if target.path.resolve() in read:
+            raise UsageError("the report would replace its own samples", next_step="-o report.html")
+        # Only the file of -o was named by the user.
+        if target.path != output and target.path.exists() and not _is_ours(target):
+            raise UsageError(
+                f"{target.path}: there is a file that is no report of ours",
+                next_step="move it away, give another name with -o, or leave it out: --format html",
+            )
+
+
+def _is_ours(target: Target) -> bool:
+    try:
+        with target.path.open(encoding="utf-8", errors="replace", newline="") as file:
+            first = file.readline(10_000)
+    except OSError:
+        return False
+    if target.format == "md":
+        return first.strip() == markdown_report.MARK
+    if target.format == "csv":
+        return tuple(next(csv.reader([first]), ())[: len(csv_report.FIRST)]) == csv_report.FIRST
+    return first.strip().lower() == "<!doctype html>"
+
+
+def write(
+    wanted: Sequence[Target],
+    settled: Page,
+    sessions: Sequence[Series],
+    templates: list[Path],
+    found: Sequence[Found] = (),
+) -> None:
+    """Write each whole; raises BenchDataError where one can't be."""
+    for target in wanted:
+        if target.format == "csv":
+            with atomic_files.replacing(target.path) as file:
+                csv_report.write(sessions, file, found)
+        elif target.format == "md":
+            atomic_files.write(markdown_report.page(settled), target.path)
+        else:
+            atomic_files.write(html_report.render(settled, templates), target.path)

@@ -1,0 +1,204 @@
+"""The report of sessions and findings, one section each. Samples are never recomputed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import expm1
+from pathlib import Path
+
+from dlcontainer import __version__
+from dlcontainer.bench.analysis import qualification
+from dlcontainer.bench.analysis.across_sessions import Across, across
+from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.qualification import Standing
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import scorecard
+from dlcontainer.bench.report.figures import binned, ecdf
+from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.sections import session_figures
+from dlcontainer.bench.report.sections.notes import notes
+from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
+from dlcontainer.bench.report.sections.session_figures import Plate
+from dlcontainer.bench.report.tables import raw, session_tables
+from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.text import summary, verdict_text
+from dlcontainer.config.templating import render_page
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """One session as the page shows it; all words are settled here."""
+
+    anchor: str
+    title: str
+    subtitle: str
+    word: str
+    style: str
+    headline: str
+    sentence: str
+    scope: str
+    words: str
+    notes: tuple[str, ...]
+    tiles: tuple[tuple[str, str, str], ...]
+    plates: tuple[Plate, ...]
+    tables: tuple[Table, ...]
+    folded: tuple[Table, ...]
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joint:
+    """What several sessions say together, as the page shows it."""
+
+    title: str
+    word: str
+    style: str
+    headline: str
+    sentence: str
+    table: Table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """All that a report says, settled: it is only set as HTML or Markdown from here on."""
+
+    sections: tuple[Section, ...]
+    joint: tuple[Joint, ...]
+    exhibits: tuple[Exhibit, ...]
+    scorecard: Table
+    files: tuple[str, ...]
+    version: str = __version__
+
+    @property
+    def title(self) -> str:
+        """Name the page."""
+        if self.sections:
+            return f"{self.sections[0].word}: {self.sections[0].title}"
+        return ", ".join(exhibit.title for exhibit in self.exhibits)
+
+
+def page(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> Page:
+    """Settle what is said; raises BenchDataError where one session is there twice."""
+    standings = qualification.standings(analyses)
+    joint = tuple(_joint(item) for item in across(analyses))
+    listed = {a.series.seal: binned.is_listed(a, len(analyses)) for a in analyses}
+    return Page(
+        sections=tuple(
+            _section(
+                analysis, i, standings[analysis.series.seal], listed=listed[analysis.series.seal]
+            )
+            for i, analysis in enumerate(analyses, start=1)
+        ),
+        joint=joint,
+        exhibits=exhibits(found),
+        scorecard=scorecard.table(scorecard.scores(analyses, found)),
+        files=(*(str(a.series.path) for a in analyses), *(str(one.path) for one in found)),
+    )
+
+
+def html(analyses: Sequence[Analysis], templates: list[Path], found: Sequence[Found] = ()) -> str:
+    """Give one self-contained page: no script, nothing fetched.
+
+    Raises BenchDataError where one session is there twice.
+    """
+    return render(page(analyses, found), templates)
+
+
+def render(settled: Page, templates: list[Path]) -> str:
+    """Set a page as HTML."""
+    return render_page(templates, "report/page.html.j2", {"page": settled})
+
+
+def _joint(item: Across) -> Joint:
+    word = item.word or "no verdict"
+    return Joint(
+        title=session_tables.title(item.members[0]),
+        word=word,
+        style=word.lower().replace(" ", "-"),
+        headline=verdict_text.joint_headline(item),
+        sentence=verdict_text.joint_sentence(item),
+        table=session_tables.allocations(item),
+    )
+
+
+def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
+    """Give a summary for a terminal, an issue or a log."""
+    standings = qualification.standings(analyses)
+    blocks = []
+    for item in across(analyses):
+        title = f"## {len(item.members)} sessions: {session_tables.title(item.members[0])}"
+        lines = [title, "", f"**{verdict_text.joint_headline(item)}**", ""]
+        blocks.append([*lines, verdict_text.joint_sentence(item)])
+    for analysis in analyses:
+        lines = [
+            f"## {session_tables.title(analysis)}",
+            "",
+            f"**{verdict_text.headline(analysis)}**",
+            "",
+        ]
+        lines += [verdict_text.sentence(analysis), verdict_text.scope(analysis), ""]
+        said = lines[4]
+        lines += [f"- {reason}" for reason in analysis.verdict.reasons if reason not in said]
+        lines += [f"- {note}" for note in notes(analysis, standings[analysis.series.seal])]
+        lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
+        lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")
+        blocks.append(lines)
+    for one in exhibits(found):
+        lines = [f"## {one.title}", "", f"**{one.headline}**", "", one.words]
+        blocks.append([*lines, *([""] if one.lines else []), *(f"- {x}" for x in one.lines)])
+    # A hostile name must not begin a heading or a line of its own.
+    return "\n\n".join("\n".join(" ".join(line.splitlines()) for line in lines) for lines in blocks)
+
+
+def _section(analysis: Analysis, number: int, standing: Standing, *, listed: bool) -> Section:
+    verdict = analysis.verdict
+    folded = [session_tables.stacks(analysis), *([raw.of(analysis)] if listed else [])]
+    ready = ecdf.ready(analysis)
+    shown = [*session_tables.open_tables(analysis), *([ecdf.table(ready)] if ready else [])]
+    return Section(
+        anchor=f"session-{number}",
+        title=session_tables.title(analysis),
+        subtitle=session_tables.subtitle(analysis),
+        word=verdict.word,
+        style=verdict.word.lower().replace(" ", "-"),
+        headline=verdict_text.headline(analysis),
+        sentence=verdict_text.sentence(analysis),
+        scope=verdict_text.scope(analysis),
+        words=summary.paragraph(analysis),
+        notes=(*notes(analysis, standing), *(() if listed else (binned.note(analysis),))),
+        tiles=_tiles(analysis),
+        plates=session_figures.of(analysis, ready, listed=listed),
+        tables=tuple(table for table in shown if table.rows),
+        folded=tuple(table for table in folded if table.rows),
+        file=str(analysis.series.path),
+    )
+
+
+def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
+    found = []
+    if analysis.main is not None:
+        found.append(_ratio_tile("A/B ratio", analysis.main))
+        fitted = analysis.main.fitted
+        if fitted.df > 0:
+            count = f"{fitted.n} {verdict_text.unit(analysis)}"
+            found.append(("sd of a pair", verdict_text.scatter(fitted.sd), count))
+            order = 100 * expm1(fitted.order_effect)
+            found.append(("running second", f"{order:+.2f} %", "effect of order, taken out"))
+        if fitted.third is not None:
+            order = 100 * expm1(fitted.third)
+            found.append(("running third", f"{order:+.2f} %", "effect of order, taken out"))
+    if analysis.joiner is not None:
+        found.append(_ratio_tile("joining a mount", analysis.joiner))
+    if analysis.control is not None and analysis.verdict.control is not None:
+        control = analysis.verdict.control
+        found.append(("A/A ratio", f"{control.ratio:.3f}", verdict_text.bounds(control)))
+        if analysis.control.fitted.df > 0:
+            sd = verdict_text.scatter(analysis.control.fitted.sd)
+            found.append(("A/A sd", sd, f"{analysis.control.fitted.n} pairs"))
+    if analysis.verdict.candidate_control is not None:
+        own = analysis.verdict.candidate_control
+        found.append(("B/B ratio", f"{own.ratio:.3f}", verdict_text.bounds(own)))
+    return tuple(found)
+
+
+def _ratio_tile(name: str, figure: Figure) -> tuple[str, str, str]:
+    return name, f"{figure.interval.ratio:.3f}", verdict_text.bounds(figure.interval)

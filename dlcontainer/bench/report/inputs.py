@@ -1,0 +1,250 @@
+"""What `report` takes beside sessions: counts, storm predictions, and predictions held to account.
+
+A matrix's file (bench scale) has many lines, and a module of its own. Each of the others is one
+JSON object that begins with its `schema`: `dlcontainer/count/1` (bench count -o),
+`dlcontainer/storm/1` (bench storm -o) and `dlcontainer/benchmark-storm/1`, the points of a
+validation: what was predicted, frozen by its digest, and what was measured after.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from dlcontainer.bench.scale import file as scalefile
+from dlcontainer.bench.scale.records import Scale
+from dlcontainer.errors import BenchDataError
+from dlcontainer.system import foreign_files
+
+_BEGIN = b"{"
+_SCHEMA = b'"schema"'
+# Far more than any of these has; a file of samples is no such file, and is streamed.
+_MOST_BYTES = 64_000_000
+# Written by our own commands, with more in them than a report shows.
+_OURS = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+Number = Annotated[int, Field(ge=0)]
+Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """What one rank, or a node, asked the file system for."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    operations: Mapping[str, Number]
+    bytes: Number | None
+    unique_files: Number
+    pyc: Number
+    so: Number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Imported:
+    """One module of an import tree: its own time and that with all it imported, µs."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    name: str
+    depth: Number
+    self_us: Number
+    total_us: Number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counting:
+    """A counting run; `imports` is its import tree, parents before what they import."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    command: tuple[str, ...]
+    tool: Literal["strace", "slowfs", "audit"]
+    sees: str
+    ranks: Number | None
+    per_rank: tuple[Tally, ...]
+    per_node: Tally
+    slowest_s: Time
+    setting: Mapping[str, JsonValue] = field(default_factory=dict)
+    imports: tuple[Imported, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Predicted:
+    """Where the seconds of one way go."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    seconds: Time
+    processor_s: Time
+    metadata_s: Time
+    read_s: Time
+    busy: Time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WayRow:
+    """One way to give ranks their files; `saturates_at` None: the server never fills."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    way: str
+    seconds: Time
+    prediction: Predicted
+    saturates_at: Time | None
+    staging: tuple[str, Time] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """How many start at once."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    nodes: Number
+    ranks: Number
+    cores: Number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """What was predicted for, and how its clients cache."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    subject: str
+    profile: str
+    image_mb: Time | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """One figure of the file system, and who stands for it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    key: str
+    value: float
+    source: str
+    assumed: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Storm:
+    """A storm's prediction; `curve` has seconds of each way over nodes."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    job: Size
+    measured: Subject
+    facts: tuple[Known, ...]
+    rows: tuple[WayRow, ...]
+    launches_until_staging_pays: Number | None
+    nodes_until_it_pays: Mapping[str, Number | None]
+    curve: tuple[Mapping[str, Time], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A held-out point: seconds predicted before, and measured after."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    name: str
+    predicted: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    measured: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """Predictions held to account; `frozen` is the digest of all that was settled before."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    frozen: str
+    predicted: Mapping[str, float]
+    points: Annotated[tuple[Point, ...], Field(min_length=1)]
+    machine: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+Finding = Counting | Storm | Trial | Scale
+_READERS: Mapping[str, TypeAdapter[Counting] | TypeAdapter[Storm] | TypeAdapter[Trial]] = {
+    "dlcontainer/count/1": TypeAdapter(Counting),
+    "dlcontainer/storm/1": TypeAdapter(Storm),
+    "dlcontainer/benchmark-storm/1": TypeAdapter(Trial),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A finding, its file and the digest of that."""
+
+    path: Path
+    sha256: str
+    finding: Finding
+
+    @property
+    def anchor(self) -> str:
+        """Name the place of its raw values in a page."""
+        return f"raw-{self.sha256[:12]}"
+
+
+def is_one(path: Path) -> bool:
+    """Tell whether a file begins like a finding; a session's begins otherwise."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(200).split()
+    except OSError:
+        return False
+    text = b"".join(begin)
+    return text.startswith(_BEGIN + _SCHEMA)
+
+
+def read(path: Path) -> Found:
+    """Read one; raises BenchDataError for one that is edited, too new or no such file."""
+    if scalefile.is_one(path):
+        scale = scalefile.read(path)
+        return Found(path=path, sha256=scale.seal, finding=scale)
+    try:
+        data = foreign_files.read(path, _MOST_BYTES)
+        body = foreign_files.loads(data)
+        schema = str(body.pop("schema"))
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise _unfit(path, str(error)) from None
+    if schema not in _READERS:
+        raise _unfit(path, f"its schema is {schema}; known here: {', '.join(_READERS)}")
+    try:
+        finding = _READERS[schema].validate_python(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise _unfit(path, f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    if isinstance(finding, Trial):
+        _hold(path, finding, body)
+    return Found(path=path, sha256=hashlib.sha256(data).hexdigest(), finding=finding)
+
+
+def _hold(path: Path, trial: Trial, body: Mapping[str, object]) -> None:
+    """Refuse predictions that are not those that were frozen."""
+    apart = {"frozen", "points", "machine"}
+    settled = {key: value for key, value in body.items() if key not in apart}
+    digest = hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest()
+    if digest != trial.frozen:
+        raise _unfit(path, "what was settled before is not what its digest was made of")
+    for point in trial.points:
+        if trial.predicted.get(point.name) != point.predicted:
+            raise _unfit(path, f"the prediction of {point.name} is not the frozen one")
+
+
+def _unfit(path: Path, why: str) -> BenchDataError:
+    return BenchDataError(
+        "not a file that `report` reads",
+        where=str(path),
+        why=why,
+        next_step="give sessions (bench import|train) and what `bench scale -o`, "
+        "`bench count -o` or `bench storm -o` wrote",
+    )

@@ -1,0 +1,163 @@
+"""What a report says, for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import expm1, inf
+
+from dlcontainer.bench.analysis import qualification
+from dlcontainer.bench.analysis.across_sessions import across
+from dlcontainer.bench.analysis.contrasts import Contrast
+from dlcontainer.bench.analysis.metrics import Family
+from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.qualification import Standing
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import scale_json as scaled
+from dlcontainer.bench.report import scorecard
+from dlcontainer.bench.report.figures import session_plots
+from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.text import verdict_text
+from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.stats.paired import Interval
+
+
+def report(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> dict[str, object]:
+    """Give all sessions, what they say together, and what they make of the literature's claims."""
+    standings = qualification.standings(analyses)
+    sessions = []
+    for analysis in analyses:
+        standing = _standing(standings[analysis.series.seal])
+        sessions.append({**session(analysis), "site_standing": standing})
+    joint = [
+        {
+            "files": [str(member.series.path) for member in item.members],
+            "verdict": item.word,
+            "headline": verdict_text.joint_headline(item),
+            "reasons": list(item.reasons),
+            "difference": _interval(item.difference),
+            "equivalence": _interval(item.equivalence),
+        }
+        for item in across(analyses)
+    ]
+    claims = [
+        {"id": s.claim.id, "standing": s.standing, "value": s.value, "why": s.why}
+        for s in scorecard.scores(analyses, found)
+    ]
+    others = [
+        {
+            "file": str(one.path),
+            "sha256": one.sha256,
+            **({"cells": scaled.cells(one.finding)} if isinstance(one.finding, Scale) else {}),
+        }
+        for one in found
+    ]
+    return {"sessions": sessions, "across": joint, "findings": others, "scorecard": claims}
+
+
+def session(analysis: Analysis) -> dict[str, object]:
+    """Give one session's verdict and figures for programs."""
+    series, verdict = analysis.series, analysis.verdict
+    roles = {"A/B": analysis.main, "joiner": analysis.joiner, "A/A": analysis.control}
+    roles["B/B"] = analysis.candidate_control
+    return {
+        "file": str(series.path),
+        "verdict": verdict.word,
+        "headline": verdict_text.headline(analysis),
+        "sentence": verdict_text.sentence(analysis),
+        "declared": plain(series.session.declared),
+        "declared_sha256": series.declared_sha256,
+        "seal": series.seal,
+        "complete": series.complete,
+        "reasons": list(verdict.reasons),
+        "beyond_margin": verdict.beyond,
+        "tail_pairs": list(verdict.tail),
+        "more_pairs": verdict.more_pairs,
+        "intervals": {
+            "difference": _interval(verdict.difference),
+            "equivalence": _interval(verdict.equivalence),
+            "ranks": _interval(verdict.robust),
+            "control": _interval(verdict.control),
+            "candidate_control": _interval(verdict.candidate_control),
+        },
+        "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
+        "contrasts": [_contrast(item) for item in analysis.contrasts],
+        "metrics": _family(analysis.family),
+        "secondary": [_figure(figure) for figure in analysis.secondary],
+        "phases_s": dict(session_plots.phase_means(analysis)),
+        "differences": [asdict(item) for item in analysis.differences],
+        "losses": asdict(analysis.losses) if analysis.losses else None,
+        "resumed_lines": [resume.line for resume in series.resumes],
+        "failed_lines": analysis.failed.lines(),
+    }
+
+
+def _contrast(item: Contrast) -> dict[str, object]:
+    verdict = item.verdict
+    return {
+        "reference": item.sides[0],
+        "candidate": item.sides[1],
+        "meaning": item.meaning,
+        "verdict": verdict.word,
+        "reasons": list(verdict.reasons),
+        "beyond_margin": verdict.beyond,
+        "difference": _interval(verdict.difference),
+        "equivalence": _interval(verdict.equivalence),
+        "p_holm": item.p_holm,
+        "different": item.is_different,
+        "figure": _figure(item.figure),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    fitted = figure.fitted
+    known = fitted.df > 0
+    return {
+        "metric": figure.metric,
+        "pairs": fitted.n,
+        "means": list(figure.means),
+        "interval": _interval(figure.interval),
+        "sd_of_a_pair": fitted.sd if known else None,
+        "order_effect": expm1(fitted.order_effect) if known else None,
+        "third_effect": expm1(fitted.third) if fitted.third is not None else None,
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, float | None] | None:
+    if interval is None:
+        return None
+    found: dict[str, float | None] = dict(asdict(interval))
+    # JSON has no infinity: an interval without an upper end.
+    return {key: value if value != inf else None for key, value in found.items()}
+
+
+def _family(family: Family | None) -> dict[str, object] | None:
+    if family is None:
+        return None
+    return {
+        "all_within": family.all_within,
+        "missing": list(family.missing),
+        "readings": [
+            {
+                "metric": reading.figure.metric,
+                "margin": reading.margin,
+                "p_holm": reading.p_holm,
+                "within": reading.is_within,
+                "different": reading.is_different,
+            }
+            for reading in family.readings
+        ],
+    }
+
+
+def _standing(standing: Standing) -> dict[str, object]:
+    return {
+        "qualified": standing.is_qualified,
+        "node": standing.node,
+        "sessions": standing.sessions,
+        "control_pairs": standing.pairs,
+        "interval": _interval(standing.interval),
+        "half_margin": standing.margin / 2,
+        "more_pairs": standing.more,
+        "planned_pairs": standing.planned,
+        "smallest_margin": standing.supported,
+    }

@@ -1,0 +1,262 @@
+"""Claims of the literature against what was found here: rules are data, outcomes are not."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from dlcontainer import config
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.analysis.verdict import Word
+from dlcontainer.bench.report.inputs import Counting, Found, Storm, Tally
+from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.text import verdict_text
+from dlcontainer.bench.samples.vocabulary import Probe, Question
+from dlcontainer.config.field_types import Line, Strict
+
+Standing = Literal["supported", "not supported", "not testable here"]
+_FILE = Path(__file__).with_name("claims.yaml")
+
+
+class _Bounded(Strict):
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> "_Bounded":
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("give at_least or at_most")
+        return self
+
+    def holds(self, low: float, high: float) -> bool | None:
+        """Tell whether all of an interval keeps the bound; None where it lies on both sides."""
+        if self.at_least is not None:
+            return True if low >= self.at_least else False if high < self.at_least else None
+        assert self.at_most is not None  # noqa: S101 - one of the two is there, see above
+        return True if high <= self.at_most else False if low > self.at_most else None
+
+
+class ByVerdict(Strict):
+    """By the verdicts of sessions."""
+
+    by: Literal["verdict"]
+    probe: Probe
+    question: Question
+    supported: tuple[Word, ...]
+    against: tuple[Word, ...]
+
+
+class ByRatio(_Bounded):
+    """By the whole interval of sessions' ratios."""
+
+    by: Literal["ratio"]
+    probe: Probe
+    question: Question
+    arch: Line | None = None
+
+
+class ByCount(_Bounded):
+    """By counting runs whose command names something."""
+
+    by: Literal["count"]
+    about: Line
+    value: Literal["pyc_per_so", "failed_per_rank"]
+
+
+class ByStorm(_Bounded):
+    """By storm predictions."""
+
+    by: Literal["storm"]
+    value: Literal["launches_until_staging_pays"]
+
+
+class ByNone(Strict):
+    """By nothing that a session of ours could be."""
+
+    by: Literal["none"]
+    needs: Line
+
+
+Rule = Annotated[ByVerdict | ByRatio | ByCount | ByStorm | ByNone, Field(discriminator="by")]
+
+
+class Claim(Strict):
+    """What was claimed, by whom, with which figure, and how it is judged."""
+
+    id: Line
+    claim: Line
+    stated: Line
+    source: Line
+    judged: Rule
+
+
+class Claims(Strict):
+    """The file of claims."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """A claim, what was found here, and what that makes of it."""
+
+    claim: Claim
+    standing: Standing
+    value: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    holds: bool | None
+    value: str
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """Read the claims; raises ConfigError for a file that is wrong."""
+    read = config.validate(config.load(_FILE, layer="claims", display=_FILE.name), Claims)
+    return read.claims
+
+
+def scores(analyses: Sequence[Analysis], found: Sequence[Found]) -> tuple[Score, ...]:
+    """Judge every claim by what was given."""
+    return tuple(_score(claim, analyses, found) for claim in claims())
+
+
+def _score(claim: Claim, analyses: Sequence[Analysis], found: Sequence[Found]) -> Score:
+    rule = claim.judged
+    if isinstance(rule, ByNone):
+        why = f"needs {rule.needs}"
+        return Score(claim=claim, standing="not testable here", value="-", why=why)
+    readings = _readings(rule, analyses, found)
+    if not readings:
+        why = f"not among the files given: {_asked(rule)}"
+        return Score(claim=claim, standing="not testable here", value="-", why=why)
+    value = "; ".join(reading.value for reading in readings)
+    decided = {reading.holds for reading in readings if reading.holds is not None}
+    if len(decided) == 1:
+        standing: Standing = "supported" if decided.pop() else "not supported"
+        return Score(claim=claim, standing=standing, value=value, why=_rule(rule))
+    why = "what was found disagrees" if decided else "what was found decides nothing"
+    return Score(claim=claim, standing="not testable here", value=value, why=why)
+
+
+def _readings(
+    rule: ByVerdict | ByRatio | ByCount | ByStorm,
+    analyses: Sequence[Analysis],
+    found: Sequence[Found],
+) -> list[_Reading]:
+    if isinstance(rule, ByVerdict):
+        return [_of_verdict(rule, one) for one in _sessions(rule, analyses)]
+    if isinstance(rule, ByRatio):
+        return [
+            _of_ratio(rule, one)
+            for one in _sessions(rule, analyses)
+            if rule.arch in (None, one.series.session.machine.get("arch"))
+        ]
+    if isinstance(rule, ByCount):
+        runs = [(one.path.name, one.finding) for one in found if isinstance(one.finding, Counting)]
+        return [
+            _of_number(rule, number, name)
+            for name, run in runs
+            if any(rule.about in word for word in run.command)
+            and (number := _COUNTS[rule.value](run)) is not None
+        ]
+    storms = [(one.path.name, one.finding) for one in found if isinstance(one.finding, Storm)]
+    return [reading for name, storm in storms if (reading := _of_storm(rule, storm, name))]
+
+
+def _sessions(rule: ByVerdict | ByRatio, analyses: Sequence[Analysis]) -> list[Analysis]:
+    asked = (rule.probe, rule.question)
+    found = []
+    for analysis in analyses:
+        declared = analysis.series.session.declared
+        if (declared.probe, declared.question) == asked and "container" in declared.arms:
+            found.append(analysis)
+    return found
+
+
+def _of_verdict(rule: ByVerdict, analysis: Analysis) -> _Reading:
+    word = analysis.verdict.word
+    holds = True if word in rule.supported else False if word in rule.against else None
+    return _Reading(holds, f"{analysis.series.path.name}: {verdict_text.headline(analysis)}")
+
+
+def _of_ratio(rule: ByRatio, analysis: Analysis) -> _Reading:
+    found, name = analysis.verdict.difference, analysis.series.path.name
+    if found is None or analysis.verdict.word == "NOT COMPARABLE":
+        return _Reading(None, f"{name}: {analysis.verdict.word}")
+    holds = rule.holds(found.low, found.high)
+    return _Reading(holds, f"{name}: ratio {found.ratio:.3f}, {verdict_text.bounds(found)}")
+
+
+def _of_storm(rule: ByStorm, storm: Storm, name: str) -> _Reading | None:
+    number = storm.launches_until_staging_pays
+    if number is None:
+        return None
+    if any(fact.assumed for fact in storm.facts):
+        # Nobody's figures are no evidence.
+        return _Reading(None, f"{name}: {number}, of a file system that is assumed")
+    return _of_number(rule, float(number), name)
+
+
+def _of_number(rule: _Bounded, number: float, name: str) -> _Reading:
+    return _Reading(rule.holds(number, number), f"{name}: {number:,.3g}")
+
+
+def _pyc_per_so(run: Counting) -> float | None:
+    return run.per_node.pyc / run.per_node.so if run.per_node.so else None
+
+
+def _failed_per_rank(run: Counting) -> float | None:
+    # What audit hooks see has no failures in it.
+    one: Tally | None = run.per_rank[0] if run.per_rank else None
+    if one is None:
+        return None
+    names = ("failed_open", "failed_stat", "failed_lookup")
+    known = [one.operations[name] for name in names if name in one.operations]
+    return float(sum(known)) if known else None
+
+
+_COUNTS: Mapping[str, Callable[[Counting], float | None]] = {
+    "pyc_per_so": _pyc_per_so,
+    "failed_per_rank": _failed_per_rank,
+}
+
+
+def _asked(rule: ByVerdict | ByRatio | ByCount | ByStorm) -> str:
+    if isinstance(rule, ByVerdict | ByRatio):
+        of = f" on {rule.arch}" if isinstance(rule, ByRatio) and rule.arch else ""
+        return f"a session of bench {rule.probe}, {rule.question}{of}"
+    if isinstance(rule, ByCount):
+        return f"bench count of an import of {rule.about}"
+    return "bench storm with an image"
+
+
+def _rule(rule: ByVerdict | ByRatio | ByCount | ByStorm) -> str:
+    if isinstance(rule, ByVerdict):
+        return f"supported if the verdict is {' or '.join(rule.supported)}"
+    bound = (
+        f"at least {rule.at_least:g}" if rule.at_least is not None else f"at most {rule.at_most:g}"
+    )
+    what = "the whole interval" if isinstance(rule, ByRatio) else rule.value.replace("_", " ")
+    return f"supported if {what} is {bound}"
+
+
+def table(found: Sequence[Score]) -> Table:
+    """Give the scorecard as rows."""
+    return Table(
+        name="Claims of the literature",
+        head=("claim", "stated", "by", "here", "standing", "why"),
+        rows=tuple(
+            (s.claim.claim, s.claim.stated, s.claim.source, s.value, s.standing, s.why)
+            for s in found
+        ),
+        note="Each rule stands in claims.yaml; where a paper states no threshold, it is ours. What "
+        "holds here holds for these machines and these files, not for the machines of the claims.",
+    )

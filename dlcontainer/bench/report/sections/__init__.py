@@ -1,0 +1,1 @@
+"""Sections of a report, each with its figures and tables."""

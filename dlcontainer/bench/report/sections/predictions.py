@@ -1,0 +1,206 @@
+"""What is no session on a page: predictions, predictions held to account, counting runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+from markupsafe import Markup
+
+from dlcontainer.bench.report.figures import count_plots, storm_plots
+from dlcontainer.bench.report.figures.binned import MOST_LISTED
+from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
+from dlcontainer.bench.report.sections import scale as scaled
+from dlcontainer.bench.report.sections import scale_figures
+from dlcontainer.bench.report.sections.session_figures import Plate
+from dlcontainer.bench.report.tables import count_tables, scale_tables
+from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.scale import analysis as scaling
+from dlcontainer.bench.scale.records import Scale
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exhibit:
+    """One section beside the sessions; its first table holds the values its figures lead to."""
+
+    anchor: str
+    title: str
+    headline: str
+    words: str
+    plates: tuple[Plate, ...]
+    tables: tuple[Table, ...]
+    folded: tuple[Table, ...] = ()
+    # Launches one by one: in the page alone, as the other files have them.
+    raw: tuple[Table, ...] = ()
+    # What a terminal shows of the tables.
+    lines: tuple[str, ...] = ()
+
+
+def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
+    """Give a section each; counting runs of one tool share one."""
+    storms = [_storm(one, one.finding) for one in found if isinstance(one.finding, Storm)]
+    trials = [_trial(one, one.finding) for one in found if isinstance(one.finding, Trial)]
+    runs = [(one, one.finding) for one in found if isinstance(one.finding, Counting)]
+    tools = dict.fromkeys(run.tool for _, run in runs)
+    counted = [_counted([pair for pair in runs if pair[1].tool == tool]) for tool in tools]
+    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale)]
+    most = MOST_LISTED // max(len(matrices), 1)
+    mapped = [_matrix(one, scale, listed=len(scale.launches) <= most) for one, scale in matrices]
+    return (*mapped, *storms, *trials, *counted)
+
+
+def _matrix(found: Found, scale: Scale, *, listed: bool) -> Exhibit:
+    rows = scaling.rows(scale)
+    anchor, file = found.anchor, str(found.path)
+    return Exhibit(
+        anchor=f"scale-{found.sha256[:8]}",
+        title="Import at scale",
+        headline=scaled.headline(scale, rows),
+        words=scaled.words(scale, rows),
+        plates=scale_figures.plates(scale, rows, anchor, file, listed=listed),
+        tables=scaled.tables(scale, rows, anchor),
+        folded=(*scaled.phase_table(rows), *scaled.left_out(scale)),
+        raw=(scale_tables.table(scale, anchor, file),) if listed else (),
+        lines=scaled.lines(rows),
+    )
+
+
+def _storm(found: Found, storm: Storm) -> Exhibit:
+    quickest = min(storm.rows, key=lambda row: row.seconds, default=None)
+    ahead = f"{quickest.way}: {quickest.seconds:.3g} s" if quickest else "no way to compare"
+    return Exhibit(
+        anchor=f"storm-{found.sha256[:8]}",
+        title="Storm prediction",
+        headline=f"Quickest by the model: {ahead}",
+        words=_foretold(storm),
+        plates=(
+            _plate(
+                found, "Break-even", storm_plots.break_even(found, storm),
+                "Seconds until the last rank is ready over nodes, both axes logarithmic; staging "
+                "is inside. Where a line falls below the tree's, that way begins to pay.",
+            ),
+            _plate(
+                found, "Where the seconds go", storm_plots.where_seconds_go(found, storm),
+                "Each way's predicted seconds for this job, by what is waited for.",
+            ),
+        ),
+        tables=count_tables.ways(found, storm),
+        folded=count_tables.curve(found, storm),
+    )  # fmt: skip
+
+
+def _foretold(storm: Storm) -> str:
+    job = storm.job
+    words = [
+        f"Predicted, not measured, for {storm.measured.subject}: {job.nodes} nodes with "
+        f"{job.ranks} ranks each start at once, and their clients cache like "
+        f"{storm.measured.profile}'s. Seconds until the last rank is ready: "
+        + ", ".join(f"{row.way} {row.seconds:.3g}" for row in storm.rows)
+        + "."
+    ]
+    pays = [
+        f"{way} from {_many(nodes, 'node')} on"
+        for way, nodes in storm.nodes_until_it_pays.items()
+        if nodes is not None
+    ]
+    if pays:
+        words.append(f"Quicker than the tree: {', '.join(pays)}.")
+    launches = storm.launches_until_staging_pays
+    if launches is not None:
+        words.append(f"Staging has paid after {_many(launches, 'launch', 'launches')} like this.")
+    assumed = sum(fact.assumed for fact in storm.facts)
+    if assumed:
+        words.append(
+            f"{assumed} of {len(storm.facts)} figures of the file system are assumed, nobody's "
+            "(below): a sketch that compares ways, no promise of seconds."
+        )
+    words.append("Other users, the server's own caches and the start of MPI are not in it.")
+    return " ".join(words)
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or f'{one}s'}"
+
+
+def _trial(found: Found, trial: Trial) -> Exhibit:
+    errors = [abs(point.predicted / median(point.measured) - 1) for point in trial.points]
+    average, worst = mean(errors), max(errors)
+    met = "met" if is_met(average, worst) else "missed"
+    launches = sum(len(point.measured) for point in trial.points)
+    return Exhibit(
+        anchor=f"trial-{found.sha256[:8]}",
+        title="The storm's prediction held to account",
+        headline=f"Mean error {100 * average:.1f} %, worst {100 * worst:.1f} %",
+        words=f"{len(errors)} points were predicted, all of it written down with its digest "
+        f"({trial.frozen[:12]}), and then measured in {launches} launches. The aim (mean at most "
+        f"{100 * storm_plots.AIM_MEAN:.0f} %, worst at most {100 * storm_plots.AIM_WORST:.0f} %) "
+        f"is {met}. It says how right the counts, the arithmetic and the queue are on the file "
+        "system that was measured, not that another file system is like it.",
+        plates=(
+            _plate(
+                found, "Predicted and measured", storm_plots.against(found, trial),
+                "Each point once; above the line it took longer than predicted.",
+            ),
+        ),
+        tables=count_tables.points(found, trial),
+    )  # fmt: skip
+
+
+def is_met(average: float, worst: float) -> bool:
+    """Tell whether errors are within what is aimed at."""
+    return average <= storm_plots.AIM_MEAN and worst <= storm_plots.AIM_WORST
+
+
+def _told(found: Found, run: Counting) -> str:
+    of = f" with {_many(run.ranks, 'rank')}" if run.ranks else ""
+    node = run.per_node
+    return (
+        f"{found.path.name}: {count_tables.total(run):,} operations of a node{of}, "
+        f"{node.unique_files:,} files, {node.pyc:,} of them byte code and {node.so:,} libraries."
+    )
+
+
+def _counted(runs: Sequence[tuple[Found, Counting]]) -> Exhibit:
+    first = runs[0][1]
+    words = [
+        f"Counted by {first.tool}, which sees {first.sees}.",
+        "A counting run is slowed by its counting: its times are not those of a job.",
+        *(_told(found, run) for found, run in runs),
+    ]
+    plates = [
+        Plate(
+            name="Operations",
+            caption="What a node asked for, by kind, on a logarithmic axis.",
+            lines="all values",
+            svg=count_plots.operations(runs),
+            raw=runs[0][0].anchor,
+            file=", ".join(str(found.path) for found, _ in runs),
+        )
+    ]
+    plates += [
+        _plate(
+            found, f"Import tree: {count_plots.label(found)}",
+            count_plots.tree(found, run.imports),
+            "As wide as the import took; what a module imported stands below it. "
+            "Traced in a run of its own (python -X importtime), which makes imports slower.",
+        )
+        for found, run in runs
+        if run.imports
+    ]  # fmt: skip
+    return Exhibit(
+        anchor=f"count-{first.tool}",
+        title="What was asked of the file system",
+        headline=", ".join(
+            f"{found.path.name}: {count_tables.total(run):,} operations" for found, run in runs
+        ),
+        words=" ".join(words),
+        plates=tuple(plates),
+        tables=tuple(count_tables.operations(found, run) for found, run in runs),
+        folded=tuple(table for found, run in runs for table in count_tables.imported(found, run)),
+    )
+
+
+def _plate(found: Found, name: str, svg: Markup, caption: str) -> Plate:
+    return Plate(
+        name=name, caption=caption, lines="all values", svg=svg, raw=found.anchor,
+        file=str(found.path),
+    )  # fmt: skip

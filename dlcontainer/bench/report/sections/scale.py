@@ -1,0 +1,254 @@
+"""A matrix as a section of a report: its words and tables."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from dlcontainer.bench.report.figures import scale_ratios
+from dlcontainer.bench.report.figures.ecdf import Ready
+from dlcontainer.bench.report.tables import scale_glossary
+from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.scale.analysis import FEWEST, Contrast, Median, Row, phases
+from dlcontainer.bench.scale.records import Launched
+from dlcontainer.bench.scale.records import Scale as Measured
+from dlcontainer.bench.stats import paired
+
+
+def headline(scale: Measured, rows: Sequence[Row]) -> str:
+    """Say the most important in a line."""
+    said = [row.contrast.word for row in rows if row.contrast]
+    faster, slower = said.count("FASTER"), said.count("SLOWER")
+    parts = ((faster, "faster"), (slower, "slower"))
+    told = [f"{count} {word}" for count, word in parts if count]
+    if rest := len(said) - faster - slower:
+        told.append(f"{rest} not shown either way")
+    if not told:
+        measured = sum(bool(row.launches) for row in rows)
+        return f"{counted(measured, 'cell')} measured, none against another"
+    reference = scale_ratios.reference(scale)
+    return f"Of {counted(len(said), 'cell')} against {reference}: {', '.join(told)}"
+
+
+def words(scale: Measured, rows: Sequence[Row]) -> str:
+    """Say what was measured, and how far cold was shown."""
+    declared, machine = scale.header.declared, scale.header.machine
+    measured = sum(bool(row.launches) for row in rows)
+    opening = (
+        "Time from the launch's first instruction until the last of its ranks has imported "
+        f"{declared.module}. Measured: {counted(measured, 'cell')} (each one combination of the "
+        f"words below), {counted(declared.rounds, 'round')} of them, on "
+        f"{machine.get('node')} ({machine.get('cores')} cores), in an order drawn by "
+        f"seed {declared.seed}."
+    )
+    texts = [
+        opening,
+        "What is compared are launches: the ranks of one launch are no replicates.",
+        *_layer(declared.matrix.get("stand_in")),
+        *_loads(scale),
+        *_proofs(rows),
+    ]
+    if scale.end is None or not scale.end.complete:
+        why = scale.end.reason if scale.end else "it was cut"
+        texts.append(f"The matrix is not whole: {why}.")
+    return " ".join(texts)
+
+
+def _layer(layer: object) -> Iterator[str]:
+    if isinstance(layer, Mapping):
+        yield (
+            "What is shared lies behind a stand-in for a slow file system, whose clients cache as "
+            f"{layer.get('profile')}'s do, with {layer.get('latency_ms'):g} ms for a metadata "
+            f"operation and {layer.get('read_latency_ms'):g} ms for a read. The caches of its "
+            "server are warm."
+        )
+
+
+def _loads(scale: Measured) -> Iterator[str]:
+    loads = sorted(one.load_1min for one in scale.launches)
+    if loads:
+        yield (
+            f"The machine's load before a launch was {loads[0]:.1f} to {loads[-1]:.1f}, in the "
+            f"median {paired.median(loads):.1f}; the launches before are in it."
+        )
+
+
+def _proofs(rows: Sequence[Row]) -> Iterator[str]:
+    cold = [row for row in rows if row.cell.state == "cold" and row.launches]
+    unproved = [row for row in cold if not all(one.before.is_proved for one in row.launches)]
+    if cold:
+        yield f"Cold is proved in {len(cold) - len(unproved)} of {counted(len(cold), 'cold cell')}."
+    if unproved:
+        yield "In the others names or bytes may have been in memory: cold is unproved."
+
+
+def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ...]:
+    """Give the cells, the contrasts, what was cold and mounted, what failed, and the words."""
+    failed = Table(
+        name="Failed",
+        head=("cell", "why"),
+        rows=tuple((row.cell.name, row.failed) for row in rows if row.failed),
+    )
+    found = (
+        _contrasts(scale, rows),
+        _cells(rows, anchor),
+        _grounds(rows),
+        failed,
+        scale_glossary.table(scale),
+    )
+    return tuple(table for table in found if table.rows)
+
+
+def _contrasts(scale: Measured, rows: Sequence[Row]) -> Table:
+    return Table(
+        name="Against the reference cell",
+        head=("cell", "ratio", "interval", "rounds", "p (Holm)", "reading"),
+        rows=tuple(_contrast(row) for row in rows if row.contrast),
+        note=f"Reference: {scale_ratios.reference(scale)}, all else as in the cell. Ratio of times "
+        "within a round, with a 95 % t interval over rounds. FASTER or SLOWER only where the "
+        "whole interval lies on one side of 1 and p, by Holm over all cells, is at most 0.05.",
+        numeric=True,
+    )
+
+
+def _cells(rows: Sequence[Row], anchor: str) -> Table:
+    return Table(
+        name="Cells",
+        head=("cell", "last rank ready, s", "between, s", "launches", "p50, s", "p95, s", "max, s"),
+        rows=tuple(_cell(row) for row in rows),
+        note="Last rank ready: the median over launches; it lies between the two that follow "
+        "with the probability in brackets (order statistics). p50, p95 and max are over all "
+        "ranks of all launches, and descriptive.",
+        numeric=True,
+        anchor=anchor,
+        ids=tuple(f"{anchor}-{row.number}" for row in rows),
+    )
+
+
+def _grounds(rows: Sequence[Row]) -> Table:
+    return Table(
+        name="Cold and mounts",
+        head=("cell", "before a launch", "read in a launch", "mounts", "FUSE processes",
+              "brought in, s"),
+        rows=tuple(_ground(row) for row in rows if row.launches),
+        note="Read: the most from a device, or through the stand-in. Mounts and FUSE "
+        "processes of the image: the most at a time on this node. Brought in: the seconds "
+        "until the bytes were there (copied, packed or unpacked), in no launch's time.",
+        numeric=True,
+    )  # fmt: skip
+
+
+def left_out(scale: Measured) -> tuple[Table, ...]:
+    """Give the combinations that were not to be measured, or can't be."""
+    gone = tuple((item.cell, item.why) for item in scale.header.left_out)
+    name = f"Not measured: {len(gone)} combinations"
+    return (Table(name=name, head=("combination", "why"), rows=gone),) if gone else ()
+
+
+def phase_table(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """Give where the time of each cell's ranks goes."""
+    found = [(row, phases(row)) for row in rows if row.launches]
+    names = tuple(dict.fromkeys(name for _, own in found for name in own))
+    lengths = [
+        (row.cell.name, *(f"{own[name]:.3f}" if name in own else "" for name in names))
+        for row, own in found
+    ]
+    table = Table(
+        name="Phases of ranks, s",
+        head=("cell", *names),
+        rows=tuple(lengths),
+        note="Medians over all ranks. What is mounted once a node is in `launcher`; what each rank "
+        "mounts, and starts of the engine, in `runtime`.",
+        numeric=True,
+    )
+    return (table,) if table.rows else ()
+
+
+def _cell(row: Row) -> tuple[str, ...]:
+    if row.last is None:
+        return (row.cell.name, *[""] * 6)
+    ranks = Ready(name=row.cell.name, unit="ranks", points=tuple((t, 0) for t in row.ranks))
+    shares = [f"{ranks.quantile(s):.3f}" for s in (0.5, 0.95, 1.0)] if row.ranks else [""] * 3
+    return (
+        row.cell.name,
+        f"{row.last.middle:.3f}",
+        _between(row.last),
+        str(len(row.launches)),
+        *shares,
+    )
+
+
+def _between(last: Median) -> str:
+    if last.level <= 0:
+        return "one launch"
+    return f"{last.low:.3f} to {last.high:.3f} ({100 * last.level:.0f} %)"
+
+
+def _ground(row: Row) -> tuple[str, ...]:
+    return (
+        row.cell.name,
+        _coldness(row.launches) if row.cell.state == "cold" else "warm",
+        _read(row.launches),
+        _most(row, "image_mounts"),
+        _most(row, "fuse_processes"),
+        f"{max(one.ready_s for one in row.launches):.3g}",
+    )
+
+
+def _most(row: Row, name: str) -> str:
+    counts = [one.mounted.get(name) for one in row.launches]
+    known = [count for count in counts if isinstance(count, int)]
+    return str(max(known)) if known else ""
+
+
+def _coldness(measured: Sequence[Launched]) -> str:
+    """Say how cold it was, and whether that was shown."""
+    proved = all(one.before.is_proved for one in measured)
+    methods = " / ".join(dict.fromkeys(one.before.method for one in measured))
+    shares = [one.before.resident for one in measured if one.before.resident is not None]
+    held = f"{100 * max(shares):.1f} % in memory" if shares else "memory unknown"
+    return f"{'proved' if proved else 'unproved'}: {methods}; {held}"
+
+
+def _read(measured: Sequence[Launched]) -> str:
+    """Say the most that a launch read; what went through the stand-in comes from no device."""
+    through = [(one.stand_in or {}).get("bytes") for one in measured]
+    layered = [count for count in through if isinstance(count, int)]
+    most = max(layered or [one.read_bytes or 0 for one in measured], default=0)
+    return f"{most / 1e6:.2f} MB"
+
+
+def _contrast(row: Row) -> tuple[str, ...]:
+    own = row.contrast
+    assert own is not None  # noqa: S101 - asked by who calls
+    few = own.rounds < FEWEST
+    return (
+        row.cell.name,
+        f"{own.interval.ratio:.3f}",
+        _bounds(own),
+        str(own.rounds),
+        "" if few else f"{own.p_holm:.2g}",
+        own.word,
+    )
+
+
+def _bounds(own: Contrast) -> str:
+    low, high = own.interval.low, own.interval.high
+    return "none: one round" if math.isinf(high) else f"{low:.3f} to {high:.3f}"
+
+
+def lines(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Give a line a cell, for a terminal."""
+    return tuple(_line(row, rows) for row in rows)
+
+
+def _line(row: Row, rows: Sequence[Row]) -> str:
+    if row.last is None:
+        return f"{row.cell.name}: not measured: {row.failed}"
+    text = f"{row.cell.name}: {row.last.middle:.3f} s [{_between(row.last)}]"
+    if row.failed:
+        text += f", failed later: {row.failed}"
+    if row.contrast is not None:
+        interval, other = row.contrast.interval, rows[row.contrast.reference]
+        text += f"; {interval.ratio:.3f} [{_bounds(row.contrast)}] of "
+        text += f"({other.cell.name}): {row.contrast.word}"
+    return text

@@ -1,0 +1,93 @@
+"""The figures of a session, each with its caption and the raw values behind it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import anchors
+from dlcontainer.bench.report.figures import binned, ecdf, session_plots
+from dlcontainer.bench.report.figures.ecdf import Ready
+from dlcontainer.bench.report.tables import session_tables
+from dlcontainer.bench.report.text import verdict_text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plate:
+    """A figure with its caption; `lines` names the raw values it was drawn from.
+
+    `raw` is the place of these in the page, empty where they are in the file alone.
+    """
+
+    name: str
+    caption: str
+    lines: str
+    svg: Markup
+    file: str
+    raw: str = ""
+
+
+_Drawn = tuple[str, str, Markup]
+
+
+def of(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> tuple[Plate, ...]:
+    """Draw a session; `listed` launches are drawn one by one and lead to their raw lines."""
+    series = analysis.series
+    pairs = [*analysis.pairs.values(), *(item.pairs for item in analysis.contrasts)]
+    paired = session_tables.ranges(line for group in pairs for line in group.lines())
+    every = session_tables.ranges(series.launches.lines)
+    drawn = [(name, words, svg, paired) for name, words, svg in _paired(analysis, listed=listed)]
+    drawn.append((*_course(analysis, listed=listed), every))
+    drawn += [(*plate, paired) for plate in _ready(analysis, ready, listed=listed)]
+    stacked = session_plots.phases(analysis)
+    if stacked is not None:
+        words = "Where the time of a launch goes: the mean of each phase."
+        drawn.append(("Phases", words, stacked, paired))
+    raw = anchors.table(series) if listed else ""
+    return tuple(
+        Plate(
+            name=name, caption=words, lines=f"lines {lines}", svg=svg, file=str(series.path),
+            raw=raw,
+        )
+        for name, words, svg, lines in drawn
+    )  # fmt: skip
+
+
+def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
+    if not (any(analysis.pairs.values()) or analysis.contrasts):
+        return
+    margin = verdict_text.percent(analysis.series.session.declared.margin)
+    words = (
+        f"Ratios with their intervals. The band is the margin of {margin} declared beforehand, "
+        "the faint dots are single pairs. Right of 1 the candidate is slower."
+    )
+    yield "How much longer?", words, session_plots.forest(analysis, linked=listed)
+    if listed:
+        words = (
+            "Left a side against itself: what this machine scatters by. Beside it the comparison, "
+            "on the same axis; the line and its band are ratio and "
+            f"{100 * (1 - analysis.alpha):.3g} % interval."
+        )
+        yield "A/A beside A/B", words, session_plots.pair_ratios(analysis)
+    else:
+        words = "A side against itself above the comparison, on the same axis, by stretches."
+        yield "A/A beside A/B", words, binned.pair_ratios(analysis)
+
+
+def _course(analysis: Analysis, *, listed: bool) -> _Drawn:
+    name, slope = "The session as it ran", "A slope from left to right is drift of the machine"
+    if listed:
+        words = f"Every launch in its order, pairs and triples joined. {slope}, which they cancel."
+        return name, words, session_plots.run_order(analysis)
+    words = f"The launches in their order, by stretches. {slope}."
+    return name, words, binned.run_order(analysis)
+
+
+def _ready(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> Iterator[_Drawn]:
+    if ready:
+        words = (
+            f"What share of the {ready[0].unit} is ready by when; a long foot to the right is "
+            "stragglers. No verdict is drawn from it."
+        )
+        yield "When are they ready?", words, ecdf.figure(analysis, ready, linked=listed)

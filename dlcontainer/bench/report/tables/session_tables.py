@@ -1,0 +1,293 @@
+"""The tables of a report: rows of text, and the raw lines each comes from."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlcontainer.bench.analysis import contrasts
+from dlcontainer.bench.analysis.across_sessions import Across
+from dlcontainer.bench.analysis.metrics import Family, Reading
+from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.text import verdict_text
+from dlcontainer.bench.samples import comparable
+
+# A cell of as many characters is not broken: numbers with their interval, a few words.
+_SHORT = 28
+_SYSTEM = "system_library_builds."
+_MEANINGS = {
+    "work": "another experiment",
+    "bits": "other bits",
+    "shown": "expected of a container",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Rows under a head; `strong` numbers (from 0) the rows that forbid the comparison.
+
+    `anchor` and `ids` name the places of the table and of its rows in a page.
+    """
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    strong: tuple[int, ...] = ()
+    numeric: bool = False
+    anchor: str = ""
+    ids: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Say of each column whether its cells are `short`, and stay on one line, or `long`."""
+        return tuple(
+            "short" if all(len(row[i]) <= _SHORT for row in self.rows) else "long"
+            for i in range(len(self.head))
+        )
+
+
+def title(analysis: Analysis) -> str:
+    """Name a session."""
+    declared = analysis.series.session.declared
+    recipe = declared.recipe or "an image"
+    return f"{declared.probe}, {declared.question}: {recipe} at {declared.site or 'this site'}"
+
+
+def subtitle(analysis: Analysis) -> str:
+    """Say when and with what a session ran."""
+    session = analysis.series.session
+    named = [
+        f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm
+        for arm in session.declared.arms
+    ]
+    return f"{' against '.join(named)}; {session.started}; dlcontainer {session.dlcontainer}"
+
+
+def open_tables(analysis: Analysis) -> list[Table]:
+    """Give the tables that everyone should see."""
+    return [
+        _contrasts(analysis),
+        _mounts(analysis),
+        _metrics(analysis),
+        _differences(analysis),
+        _secondary(analysis),
+        _facts(analysis),
+    ]
+
+
+def stacks(analysis: Analysis) -> Table:
+    """Give all that both sides attest."""
+    facts = {
+        f"{stack.arm}, {stack.node}" if stack.node else stack.arm: comparable.flat(stack.facts)
+        for stack in analysis.series.stacks
+    }
+    names = sorted({name for known in facts.values() for name in known})
+    return Table(
+        name="Both stacks, whole",
+        head=("fact", *facts),
+        rows=tuple(
+            (name, *(comparable.shown(known.get(name)) for known in facts.values()))
+            for name in names
+        ),
+    )
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write line numbers briefly: 3-5, 9.
+
+    >>> ranges([9, 3, 4, 5])
+    '3-5, 9'
+    """
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][-1]:
+            continue
+        if found and number == found[-1][-1] + 1:
+            found[-1][1:] = [number]
+        else:
+            found.append([number])
+    return ", ".join("-".join(str(number) for number in run) for run in found)
+
+
+def _contrasts(analysis: Analysis) -> Table:
+    """Each two of three arms with the verdict of their own."""
+    rows = []
+    for item in analysis.contrasts:
+        ours, theirs = item.figure.means
+        interval = item.figure.interval
+        rows.append(
+            (
+                f"{item.name} ({item.meaning})", item.verdict.word, f"{ours:.4g}", f"{theirs:.4g}",
+                f"{interval.ratio:.3f}", verdict_text.bounds(interval), f"{item.p_holm:.2g}",
+            )
+        )  # fmt: skip
+    note = "The verdict of the session is the first row's; each other row keeps the same rules."
+    return Table(
+        name="Three arms",
+        head=("contrast", "verdict", "from, s", "to, s", "ratio", "interval", "p (Holm)"),
+        rows=tuple(rows),
+        note=f"{note} {contrasts.together(analysis.contrasts)}" if rows else "",
+        numeric=True,
+    )
+
+
+def _mounts(analysis: Analysis) -> Table:
+    """First rank (it mounts the image) beside one that joins the mount, each with its native."""
+    rows = []
+    for name, figure in (
+        ("first rank, mount included", analysis.main),
+        ("a rank that joins the mount", analysis.joiner),
+    ):
+        if figure is not None:
+            ours, theirs = figure.means
+            bounds = f"{figure.interval.low:.3f} to {figure.interval.high:.3f}"
+            ratio = f"{figure.interval.ratio:.3f}"
+            rows.append((name, f"{ours:.3f}", f"{theirs:.3f}", ratio, bounds, str(figure.fitted.n)))
+    reference, candidate = analysis.series.session.declared.sides
+    return Table(
+        name="First rank and joiner",
+        head=("launch", f"{reference}, s", f"{candidate}, s", "ratio", "interval", "pairs"),
+        rows=tuple(rows) if analysis.joiner is not None else (),
+        note="Seconds are means. The first rank of a node mounts the image; those after it join.",
+        numeric=True,
+    )
+
+
+def _differences(analysis: Analysis) -> Table:
+    reference, candidate = analysis.series.session.declared.sides
+    lines = ranges(stack.line for stack in analysis.series.stacks)
+    # Dozens of them, none of which says more than all together; each is in the stacks below.
+    system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
+    rows = [
+        (item.name, *item.values, _MEANINGS[item.weight])
+        for item in analysis.differences
+        if item not in system
+    ]
+    if system:
+        count = f"{len(system)} of the distribution's libraries"
+        rows.append((_SYSTEM.rstrip("."), count, "other builds, or none", _MEANINGS["shown"]))
+    return Table(
+        name="What differs between the sides",
+        head=("fact", reference, candidate, "meaning"),
+        rows=tuple(rows),
+        note=f"As each side attests from inside its process (lines {lines}). "
+        "Rows in bold forbid the comparison.",
+        strong=tuple(i for i, item in enumerate(analysis.differences) if item.refuses),
+    )
+
+
+def allocations(item: Across) -> Table:
+    """Give each session's ratio beside the others'."""
+    rows = []
+    for member in item.members:
+        session, main = member.series.session, member.main
+        place = session.machine.get("allocation") or session.machine.get("node")
+        ratio, interval = ("", "")
+        if main is not None:
+            ratio, interval = f"{main.interval.ratio:.3f}", verdict_text.bounds(main.interval)
+        rows.append(
+            (str(member.series.path), comparable.shown(place), session.started,
+             member.verdict.word, ratio, interval)
+        )  # fmt: skip
+    return Table(
+        name="The sessions",
+        head=("file", "allocation or node", "started", "verdict", "ratio", "interval"),
+        rows=tuple(rows),
+        note="A session outside of a batch job is taken as an allocation of its own.",
+        numeric=True,
+    )
+
+
+def _metrics(analysis: Analysis) -> Table:
+    """All declared metrics together: the same on all, or different on some."""
+    family = analysis.family
+    rows = [_reading_row(reading) for reading in family.readings] if family else []
+    return Table(
+        name="The declared metrics together",
+        head=("metric", "margin", "ratio", "interval", "p (Holm)", "reading"),
+        rows=tuple(rows) if len(rows) > 1 else (),
+        note="Within its margin: the whole interval is. Different: p, by Holm's correction over "
+        f"all of these metrics, is at most {analysis.alpha:.3g}. The first has the verdict.",
+        numeric=True,
+    )
+
+
+def _reading_row(reading: Reading) -> tuple[str, ...]:
+    words = ["within its margin"] if reading.is_within else []
+    words += ["different"] if reading.is_different else []
+    return (
+        reading.figure.metric,
+        verdict_text.percent(reading.margin),
+        f"{reading.equivalence.ratio:.3f}",
+        verdict_text.bounds(reading.equivalence),
+        f"{reading.p_holm:.2g}",
+        ", ".join(words) or "not shown either way",
+    )
+
+
+def together(family: Family) -> str:
+    """Say what the declared metrics show together."""
+    text = "The verdict is the first one's alone. "
+    if family.missing:
+        text += f"Not measured in every launch: {', '.join(family.missing)}. "
+    if family.all_within:
+        return text + "The same within their margins on all of them; that takes no correction."
+    if family.different:
+        names = ", ".join(reading.figure.metric for reading in family.different)
+        return text + f"Different on {names}, by Holm's correction over all of them."
+    return text + "Neither the same on all of them nor different on one is shown."
+
+
+def _secondary(analysis: Analysis) -> Table:
+    reference, candidate = analysis.series.session.declared.sides
+    declared = analysis.series.session.declared.secondary
+    return Table(
+        name="Other figures",
+        head=("figure", reference, candidate, "ratio", "interval"),
+        rows=tuple(_secondary_row(f) for f in analysis.secondary if f.metric not in declared),
+        note="Means, and ratios over the same pairs; for some of these more is better. "
+        "No verdict is drawn from them.",
+        numeric=True,
+    )
+
+
+def _secondary_row(figure: Figure) -> tuple[str, ...]:
+    ours, theirs = figure.means
+    bounds = verdict_text.bounds(figure.interval)
+    return (figure.metric, f"{ours:.4g}", f"{theirs:.4g}", f"{figure.interval.ratio:.3f}", bounds)
+
+
+def _facts(analysis: Analysis) -> Table:
+    series = analysis.series
+    declared, session = series.session.declared, series.session
+    pairs = (
+        f"at most {declared.pairs} {'triples' if declared.is_triple else 'A/B'}, "
+        f"{declared.joiner_pairs} joining, "
+        f"{declared.control_pairs} A/A, {declared.candidate_control_pairs} B/B, "
+        f"order drawn with seed {declared.seed}"
+    )
+    arms = (
+        (name, f"{arm.what}: {arm.why}" if arm.why else arm.what)
+        for name, arm in session.arms.items()
+    )
+    rows = [
+        ("question", f"{declared.question}, {declared.probe}"),
+        ("metric", declared.metric),
+        ("margin", verdict_text.percent(declared.margin)),
+        ("looks", f"{', '.join(map(str, series.looks))} {verdict_text.unit(analysis)}"),
+        ("level", f"alpha {declared.alpha:g}, {analysis.alpha:g} at each look"),
+        ("pairs", pairs),
+        *((name, comparable.shown(value)) for name, value in declared.workload.items()),
+        *arms,
+        ("image", f"{declared.image} sha256 {declared.image_sha256}"),
+        ("plan", declared.plan_digest),
+        *((name, comparable.shown(value)) for name, value in session.machine.items()),
+        ("declaration", f"sha256 {series.declared_sha256}"),
+        ("seal", f"{series.seal}: the chain of the file's last line"),
+    ]
+    return Table(
+        name="The session",
+        head=("fact", "value"),
+        rows=tuple(rows),
+        note="Declared before the first launch (line 1), hashed into the file.",
+    )

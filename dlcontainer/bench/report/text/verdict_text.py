@@ -1,0 +1,211 @@
+"""A verdict in words that a scientist who knows no statistics can act on."""
+
+from dlcontainer.bench.analysis import contrasts
+from dlcontainer.bench.analysis.across_sessions import Across
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.stats.paired import Interval
+
+
+def headline(analysis: Analysis) -> str:
+    """Give the verdict in a few words."""
+    verdict = analysis.verdict
+    declared = analysis.series.session.declared
+    text: str = verdict.word
+    if verdict.word == "EQUIVALENT":
+        text += f" within {percent(declared.margin)}"
+    elif verdict.word in {"SLOWER", "FASTER"} and verdict.difference is not None:
+        text += f" by {_by(verdict.difference)}"
+    elif verdict.tail:
+        text += f" (tail: {', '.join(f'pair {number}' for number in verdict.tail)})"
+    return text + (", as shipped" if declared.question == "deployment" else "")
+
+
+def sentence(analysis: Analysis) -> str:
+    """Say what the verdict means, with its figures."""
+    word = analysis.verdict.word
+    if word == "NOT COMPARABLE":
+        reasons = analysis.verdict.reasons
+        more = f" (and {len(reasons) - 1} more, below)" if len(reasons) > 1 else ""
+        return f"The two sides cannot be compared: {reasons[0]}{more}."
+    if word == "INCONCLUSIVE":
+        return _inconclusive(analysis)
+    return _decided(analysis)
+
+
+def _decided(analysis: Analysis) -> str:
+    verdict, declared = analysis.verdict, analysis.series.session.declared
+    difference, equivalence = verdict.difference, verdict.equivalence
+    if difference is None or equivalence is None:
+        raise ValueError("a verdict without figures")
+    margin = percent(declared.margin)
+    if verdict.word == "EQUIVALENT":
+        return (
+            f"{_what(analysis)} takes as long in {_candidate(analysis)} as in "
+            f"{_reference(analysis)}: the ratio is {difference.ratio:.3f}, and all of its "
+            f"{bounds(equivalence)} lies within the margin of {margin} declared beforehand."
+        )
+    beyond = (
+        f"All of that is beyond {margin}."
+        if verdict.beyond
+        else f"Part of that lies within {margin}, so it may be too little to matter."
+    )
+    return (
+        f"{_what(analysis)} takes {_factor(difference.ratio)} in {_candidate(analysis)} than in "
+        f"{_reference(analysis)} (ratio {difference.ratio:.3f}, {bounds(difference)}). {beyond}"
+        f"{_joiner(analysis)}"
+    )
+
+
+def _joiner(analysis: Analysis) -> str:
+    if analysis.joiner is None or analysis.joiner.fitted.df < 1:
+        return ""
+    found = analysis.joiner.interval
+    return (
+        f" That is the first rank of a node, which mounts the image; one that joins the mount "
+        f"takes {_factor(found.ratio)} (ratio {found.ratio:.3f}, {bounds(found)})."
+    )
+
+
+def _inconclusive(analysis: Analysis) -> str:
+    verdict, declared = analysis.verdict, analysis.series.session.declared
+    if verdict.tail:
+        return (
+            f"No verdict: {verdict.reasons[0]}. A few launches decide the mean: look at "
+            f"{_tail(analysis)}. None is left out, and more {unit(analysis)} of this kind would "
+            "not help."
+        )
+    if verdict.reasons:
+        text = f"No verdict: {'; '.join(verdict.reasons)}."
+    else:
+        text = (
+            f"These {unit(analysis)} show neither a difference nor"
+            f"{' that there is none' if declared.probe == 'import' else ' equivalence'}."
+        )
+    if verdict.difference is not None and verdict.difference.low > 0:
+        text += f" The ratio is {verdict.difference.ratio:.3f}, {bounds(verdict.difference)}."
+    return f"{text} {_more(analysis)}".rstrip()
+
+
+def _tail(analysis: Analysis) -> str:
+    tail = set(analysis.verdict.tail)
+    places = {
+        pair.number: sorted((pair.reference.line, pair.candidate.line))
+        for pair in analysis.pairs["pair"]
+        if pair.number in tail
+    }
+    return ", ".join(
+        f"{unit(analysis)[:-1]} {number} (lines {places[number][0]} and {places[number][1]})"
+        for number in analysis.verdict.tail
+    )
+
+
+def _more(analysis: Analysis) -> str:
+    more, main = analysis.verdict.more_pairs, analysis.main
+    if main is None or main.fitted.df < 1:
+        return ""
+    each = f"One pair scatters by {scatter(main.fitted.sd)}"
+    if more is None:
+        return f"{each}: on this machine no reasonable number of {unit(analysis)} would decide."
+    total = main.fitted.n + more
+    need = f"a new session would need about {total} {unit(analysis)}, {more} more than this one"
+    return f"{each}: {need}."
+
+
+def scope(analysis: Analysis) -> str:
+    """Say for what the verdict holds."""
+    declared = analysis.series.session.declared
+    text = "On this machine, in this session."
+    if declared.question == "deployment":
+        return (
+            f"{text} Each side as shipped: the stacks differ, so this says which one is faster "
+            "here, not what the container costs."
+        )
+    what = contrasts.MEANINGS.get(declared.sides, "")
+    differs = "the container" if what in {"", "the whole"} else what
+    return f"{text} Both sides were asked for the same bits, so what differs is {differs}."
+
+
+def joint_headline(item: Across) -> str:
+    """Give what several sessions say together in a few words."""
+    declared = item.members[0].series.session.declared
+    text: str = item.word or "No verdict across allocations"
+    if item.word == "EQUIVALENT":
+        text += f" within {percent(declared.margin)}"
+    elif item.word in {"SLOWER", "FASTER"} and item.difference is not None:
+        text += f" by {_by(item.difference)}"
+    if item.word:
+        text += f", across {len(item.members)} allocations"
+    return text + (", as shipped" if declared.question == "deployment" else "")
+
+
+def joint_sentence(item: Across) -> str:
+    """Say what several sessions mean together."""
+    if item.reasons:
+        return f"{'; '.join(item.reasons)}."
+    interval = item.equivalence if item.word == "EQUIVALENT" else item.difference
+    if interval is None:
+        raise ValueError("a verdict without figures")
+    return (
+        f"Over the means of {len(item.members)} allocations the ratio is {interval.ratio:.3f}, "
+        f"{bounds(interval)} (t interval, {len(item.members) - 1} degrees of freedom). Each "
+        "session's own verdict holds for its nodes alone."
+    )
+
+
+def unit(analysis: Analysis) -> str:
+    """Name what is counted: pairs or triples."""
+    return "triples" if analysis.series.session.declared.is_triple else "pairs"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{100 * share:.2g} %"
+
+
+def scatter(sd: float) -> str:
+    """Write an sd of logs as a percentage with two digits, also when the second is 0."""
+    return f"{f'{100 * sd:#.2g}'.rstrip('.')} %"
+
+
+def bounds(interval: Interval) -> str:
+    """Write an interval with its level."""
+    if interval.low <= 0 and interval.high == float("inf"):
+        return f"too few for a {100 * interval.level:.3g} % interval"
+    high = "any value" if interval.high == float("inf") else f"{interval.high:.3f}"
+    return f"{100 * interval.level:.3g} % interval {interval.low:.3f} to {high}"
+
+
+def _by(interval: Interval) -> str:
+    if interval.low >= 3:
+        return f"{interval.low:.1f} to {interval.high:.1f} times"
+    low, high = sorted((abs(interval.low - 1), abs(interval.high - 1)))
+    digits = 0 if low >= 0.1 else 1
+    return f"{100 * low:.{digits}f} to {100 * high:.{digits}f} %"
+
+
+def _factor(ratio: float) -> str:
+    if ratio >= 3:
+        return f"{ratio:.1f} times the time"
+    digits = 0 if abs(ratio - 1) >= 0.1 else 1
+    apart = f"{100 * abs(ratio - 1):.{digits}f} %"
+    return f"{apart} more time" if ratio > 1 else f"{apart} less time"
+
+
+def _what(analysis: Analysis) -> str:
+    declared = analysis.series.session.declared
+    if declared.probe == "train":
+        return "Training"
+    module = declared.workload.get("module")
+    return f"Importing {module}" if isinstance(module, str) else "Importing the framework"
+
+
+def _candidate(analysis: Analysis) -> str:
+    arm = analysis.series.session.declared.sides[1]
+    return "the container" if arm == "container" else f"the {arm} tree"
+
+
+def _reference(analysis: Analysis) -> str:
+    session = analysis.series.session
+    arm = session.declared.arms[0]
+    described = session.arms.get(arm)
+    return f"the {described.what.split(',')[0] if described else arm}"

@@ -1,0 +1,1 @@
+"""The file of raw samples: records, reading, writing, what is comparable."""

@@ -1,0 +1,114 @@
+"""A session that was cut: may it go on here, and where. Pure but for reading its file."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from dlcontainer.bench.samples import comparable, hash_chain, reader
+from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.launch_order import Group
+from dlcontainer.bench.samples.launch_table import Launch
+from dlcontainer.bench.samples.records import VERSION, Declared, Json, Series
+from dlcontainer.errors import BenchDataError
+
+# Of the machine's facts, those that are not the machine.
+_PASSING = frozenset({"load_1min", "native_ready_s"})
+_AGAIN = "measure again: dlcontainer bench, into a new file"
+
+
+def read(path: Path) -> Series:
+    """Read a session that is to go on; raises BenchDataError where it can't."""
+    series = reader.read(path)
+    if series.complete:
+        raise _refused(
+            path, "the session is complete", "a decided or exhausted session is not extended"
+        )
+    if series.version != VERSION:
+        raise _refused(
+            path, "an older dlcontainer began this session", "launches of two versions are not one"
+        )
+    if not {s.arm for s in series.stacks} >= set(series.session.declared.arms):
+        raise _refused(path, "nothing was measured yet", "not all throw-away launches were done")
+    for index in series.launches.where(lambda kind: kind.role != "warmup" and not kind.ok):
+        lost = series.samples[index]
+        raise _refused(
+            path,
+            "the session lost a launch",
+            f"line {lost.line}: {lost.error}; with it no verdict is possible any more",
+        )
+    return series
+
+
+def check(series: Series, declared: Declared, machine: Mapping[str, Json]) -> None:
+    """Refuse to go on with another declaration or on another machine, naming both values."""
+    begun = series.session
+    pairs = (("", begun.declared, declared), ("machine.", begun.machine, machine))
+    found = []
+    for prefix, old, new in pairs:
+        before, now = _facts(old, prefix), _facts(new, prefix)
+        found += [
+            f"{name}: {comparable.shown(before.get(name))} in the file, "
+            f"now {comparable.shown(now.get(name))}"
+            for name in dict.fromkeys([*before, *now])
+            if before.get(name) != now.get(name) and name.removeprefix("machine.") not in _PASSING
+        ]
+    if found:
+        raise _refused(
+            series.path,
+            "this is not the session that was begun",
+            "; ".join(found),
+            "give the options that it was begun with, on the machine it was begun on, or " + _AGAIN,
+        )
+
+
+def unfinished(series: Series) -> tuple[int, ...]:
+    """Give the indices of the launches whose pair or triple was left before it was whole."""
+    last = series.launches[-1] if series.launches else None
+    if last is None or last.role == "warmup" or last.index in set_aside(series):
+        return ()
+    group = [s.index for s in used(series) if (s.role, s.pair) == (last.role, last.pair)]
+    return tuple(group) if len(group) < len(last.order or "") else ()
+
+
+def set_aside(series: Series) -> frozenset[int]:
+    """Give the launches whose pairs or triples were measured again after an interruption."""
+    old = [r.unpaired for r in series.resumes if r.unpaired is not None]
+    return frozenset([*old, *(index for r in series.resumes for index in r.aside)])
+
+
+def used(series: Series) -> Sequence[Launch]:
+    """Give the launches that are part of a pair or triple, in their order."""
+    aside = set_aside(series)
+    paired = series.launches.where(lambda kind: kind.role != "warmup")
+    return series.launches.at(index for index in paired if index not in aside)
+
+
+def groups_done(series: Series, schedule: Iterable[Group]) -> int:
+    """Give how many pairs and triples of the schedule are in the file, whole.
+
+    Raises BenchDataError where what is in the file is not the schedule's beginning.
+    """
+    left = {*unfinished(series), *set_aside(series)}
+    launches = (s for s in series.samples if s.role != "warmup" and s.index not in left)
+    expected = [(pair, place) for pair in schedule for place in range(len(pair.order))]
+    done = 0
+    for sample, (pair, position) in zip(launches, expected, strict=False):
+        wanted = (pair.series, pair.number, position, pair.order)
+        if (sample.role, sample.pair, sample.position, sample.order) != wanted:
+            raise _refused(
+                series.path,
+                f"line {sample.line} is {sample.role} {sample.pair}, where the declared seed "
+                f"draws {pair.series} {pair.number}",
+                "the order of the launches is not the one that was declared",
+            )
+        done += position == len(pair.order) - 1
+    return done
+
+
+def _facts(facts: Declared | Mapping[str, Json], prefix: str) -> dict[str, object]:
+    # Once through JSON: a tuple and a list are the same there.
+    body = hash_chain.plain_json(plain(facts))
+    return {f"{prefix}{name}": value for name, value in comparable.flat(body).items()}
+
+
+def _refused(path: Path, what: str, why: str, next_step: str = _AGAIN) -> BenchDataError:
+    return BenchDataError(what, where=str(path), why=why, next_step=next_step)

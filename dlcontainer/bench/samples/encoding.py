@@ -1,0 +1,122 @@
+"""Records to fields of a line and back, each checked by its model."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from dlcontainer.bench.samples import hash_chain
+from dlcontainer.bench.samples.hash_chain import Line
+from dlcontainer.bench.samples.records import (
+    VERSION,
+    Declared,
+    End,
+    Record,
+    Resume,
+    Sample,
+    Session,
+    Stack,
+)
+from dlcontainer.errors import BenchDataError
+
+FORMAT = "dlcontainer/bench/"
+READABLE = (1, 2, VERSION)
+
+KINDS: dict[str, TypeAdapter[Record]] = {
+    "session": TypeAdapter(Session),
+    "stack": TypeAdapter(Stack),
+    "sample": TypeAdapter(Sample),
+    "resume": TypeAdapter(Resume),
+    "end": TypeAdapter(End),
+}
+_NAMES: dict[type, str] = {
+    Session: "session",
+    Stack: "stack",
+    Sample: "sample",
+    Resume: "resume",
+    End: "end",
+}
+_read_sample = KINDS["sample"].validator.validate_json
+_OF_RANKS = ("node", "ranks")
+_SAMPLE = b'{"kind":"sample",'
+
+
+def declared_sha256(declared: Declared) -> str:
+    """Give the hash of a declaration: the same declaration has the same, in any session."""
+    return hash_chain.digest(hash_chain.canonical(plain(declared)))
+
+
+def plain(value: object) -> object:
+    """Turn records into what JSON has."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def to_fields(record: Record) -> dict[str, object]:
+    """Give the fields of a record's line, checked as a reader will check them.
+
+    Raises BenchDataError for a record that could not be read again.
+    """
+    kind = _NAMES[type(record)]
+    body = plain(record)
+    if not isinstance(body, dict):
+        raise TypeError(kind)
+    body.pop("line", None)
+    # What only a session of ranks has: lines of single processes stay as they were.
+    for name in _OF_RANKS:
+        if not body.get(name, True):
+            del body[name]
+    _validated(kind, hash_chain.canonical(body), f"a {kind} to be written")
+    head: dict[str, object] = {"kind": kind}
+    if isinstance(record, Session):
+        head["schema"] = f"{FORMAT}{VERSION}"
+        head["declared_sha256"] = declared_sha256(record.declared)
+    return {**head, **body}
+
+
+def sample_of(line: Line, path: str) -> Sample | None:
+    """Read a launch's line in one go, for there are many; None for a line of another kind."""
+    if not line.text.startswith(_SAMPLE):
+        return None
+    # A place is worded only for a mistake: there may be a million lines without one.
+    try:
+        found = _read_sample(b'{"line":%d,' % line.number + line.text[len(_SAMPLE) :])
+    except ValidationError as error:
+        raise _unfit("sample", error, f"{path}:{line.number}") from None
+    return found if isinstance(found, Sample) else None
+
+
+def from_fields(kind: str, body: Mapping[str, object], where: str) -> Record:
+    """Read a record from its line's fields; raises BenchDataError naming the field."""
+    if kind not in KINDS:
+        raise BenchDataError(
+            f"a line of kind {kind!r}",
+            where=where,
+            why=f"a session's file has the kinds {', '.join(KINDS)}",
+            next_step="give files that `dlcontainer bench` has written",
+        )
+    return _validated(kind, hash_chain.canonical(dict(body)), where)
+
+
+def _validated(kind: str, text: str | bytes, where: str) -> Record:
+    # From JSON text, because there a list may stand for a tuple and nothing else is lenient.
+    try:
+        return KINDS[kind].validate_json(text)
+    except ValidationError as error:
+        raise _unfit(kind, error, where) from None
+
+
+def _unfit(kind: str, error: ValidationError, where: str) -> BenchDataError:
+    first = error.errors(include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"]) or kind
+    return BenchDataError(
+        f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
+        where=where,
+        why=f"it does not fit the format {FORMAT}{VERSION}",
+        next_step="give files that `dlcontainer bench` has written",
+    )

@@ -1,0 +1,257 @@
+"""Read a session's file back, verified line by line."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import BinaryIO, overload
+
+from dlcontainer.bench.samples import hash_chain
+from dlcontainer.bench.samples.comparable import LOSS_TOLERANCE, LossCurves
+from dlcontainer.bench.samples.encoding import FORMAT, READABLE, from_fields, sample_of
+from dlcontainer.bench.samples.hash_chain import Line
+from dlcontainer.bench.samples.launch_table import Launches
+from dlcontainer.bench.samples.records import (
+    VERSION,
+    End,
+    Record,
+    Resume,
+    Sample,
+    Series,
+    Session,
+    Stack,
+)
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.errors import BenchDataError
+
+_REMEASURE = "restore the file from where it was measured, or measure again"
+
+
+def read(path: Path) -> Series:
+    """Read a session's file; a file without `end` is the start of an interrupted session.
+
+    Raises BenchDataError with the line for a file that was edited, is of a newer version, or is
+    no such file.
+    """
+    found: _Found | None = None
+    with _opened(path) as file:
+        for line in hash_chain.decode(file, str(path)):
+            if found is None:
+                found = _begin(path, line)
+            else:
+                found.take(line)
+            found.size += len(line.text) + hash_chain.BEYOND
+            found.seal = line.chain
+        length = file.seek(0, 2)
+    if found is None:
+        raise BenchDataError(
+            "no samples: the file has no whole line",
+            where=str(path),
+            next_step="measure again: dlcontainer bench",
+        )
+    return found.series(length)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise BenchDataError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="give a file that `dlcontainer bench` has written",
+        ) from error
+
+
+class Samples(Sequence[Sample]):
+    """The launches of a session that was read, whole, from its file again: one is held at a time.
+
+    Each line is verified again. Raises BenchDataError where the file is another one by now; what
+    was appended to it is not looked at.
+    """
+
+    def __init__(self, path: Path, launches: Launches, size: int, seal: str) -> None:
+        self._path, self._launches, self._size, self._seal = path, launches, size, seal
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __iter__(self) -> Iterator[Sample]:
+        left, name = self._size, str(self._path)
+        with _opened(self._path) as file:
+            for line in hash_chain.decode(file, name):
+                record = _record(line, name) if line.number > 1 else None
+                if isinstance(record, Sample):
+                    yield record
+                left -= len(line.text) + hash_chain.BEYOND
+                if left <= 0:
+                    break
+            if left or line.chain != self._seal:
+                raise self._changed()
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Sample, ...]: ...
+    def __getitem__(self, index: int | slice) -> Sample | tuple[Sample, ...]:
+        found = range(len(self))[index]
+        with _opened(self._path) as file:
+            if isinstance(found, int):
+                return self._at(file, found)
+            return tuple(self._at(file, one) for one in found)
+
+    def _at(self, file: BinaryIO, index: int) -> Sample:
+        name, number = str(self._path), self._launches.lines[index]
+        line = hash_chain.at(file, self._launches.offsets[index], number, name)
+        record = _record(line, name) if line else None
+        if not isinstance(record, Sample) or record.index != index:
+            raise self._changed()
+        return record
+
+    def _changed(self) -> BenchDataError:
+        return BenchDataError(
+            "the file changed while it was read",
+            where=str(self._path),
+            next_step="try again, with a file that nothing else writes",
+        )
+
+
+@dataclass(slots=True)
+class _Found:
+    path: Path
+    session: Session
+    stated: str
+    version: int
+    launches: Launches
+    losses: dict[tuple[ArmName, ArmName], LossCurves]
+    name: str
+    stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
+    resumes: list[Resume] = field(default_factory=list)
+    end: End | None = None
+    size: int = 0
+    seal: str = ""
+
+    def take(self, line: Line) -> None:
+        """Take one line after the first."""
+        record = _record(line, self.name)
+        if self.end is not None and (self.end.complete or not isinstance(record, Resume)):
+            raise BenchDataError("a line after the end", where=self._at(line), next_step=_REMEASURE)
+        if isinstance(record, Sample):
+            self._sample(record, line)
+        elif isinstance(record, Stack):
+            key = (record.arm, record.node)
+            if key in self.stacks:
+                raise BenchDataError(
+                    f"a second stack of the arm {record.arm}", where=self._at(line)
+                )
+            self.stacks[key] = replace(record, line=line.number)
+        elif isinstance(record, Resume):
+            self.resumes.append(replace(record, line=line.number))
+            self.end = None
+        elif isinstance(record, End):
+            self.end = record
+            if record.samples != len(self.launches):
+                raise BenchDataError(
+                    f"{len(self.launches)} samples where the end states {record.samples}",
+                    where=self._at(line),
+                    next_step=_REMEASURE,
+                )
+
+    def _at(self, line: Line) -> str:
+        return f"{self.name}:{line.number}"
+
+    def _sample(self, sample: Sample, line: Line) -> None:
+        if sample.arm not in self.session.declared.arms:
+            raise BenchDataError(
+                f"a sample of the arm {sample.arm}, which was not declared", where=self._at(line)
+            )
+        if sample.index != len(self.launches):
+            raise BenchDataError(
+                f"launch {sample.index}, where {len(self.launches)} is next",
+                where=self._at(line),
+                why="launches are numbered from 0: one is missing or there twice",
+                next_step=_REMEASURE,
+            )
+        self.launches.take(sample, self.size)
+        if self.losses and sample.ok and sample.role != "warmup":
+            for sides, curves in self.losses.items():
+                if sample.arm in sides:
+                    curves.take(sample)
+
+    def series(self, length: int) -> Series:
+        """Give all that was found in a file of so many bytes."""
+        return Series(
+            path=self.path,
+            session=self.session,
+            declared_sha256=self.stated,
+            stacks=tuple(self.stacks.values()),
+            launches=self.launches,
+            samples=Samples(self.path, self.launches, self.size, self.seal),
+            end=self.end,
+            seal=self.seal,
+            losses={sides: curves.check for sides, curves in self.losses.items()},
+            resumes=tuple(self.resumes),
+            version=self.version,
+            size=self.size,
+            dropped=max(0, length - self.size),
+        )
+
+
+def _record(line: Line, path: str) -> Record:
+    """Read any line but the first."""
+    sample = sample_of(line, path)
+    if sample is not None:
+        return sample
+    where = f"{path}:{line.number}"
+    fields = hash_chain.parse(line, where)
+    kind = str(fields.pop("kind", None))
+    if kind == "session":
+        raise BenchDataError(
+            "a second session in one file",
+            where=where,
+            why="sessions are never pooled in a file",
+            next_step="give each session's own file",
+        )
+    record = from_fields(kind, fields, where)
+    return replace(record, line=line.number) if isinstance(record, Sample) else record
+
+
+def _begin(path: Path, line: Line) -> _Found:
+    where = f"{path}:1"
+    fields = hash_chain.parse(line, where)
+    kind, schema = str(fields.pop("kind", None)), str(fields.pop("schema", None))
+    version = schema.removeprefix(FORMAT)
+    if version not in {str(number) for number in READABLE}:
+        raise BenchDataError(
+            f"a format this dlcontainer does not read: {schema}",
+            where=where,
+            why=f"written by dlcontainer {fields.get('dlcontainer')}; this one reads up to "
+            f"{FORMAT}{VERSION}",
+            next_step="use the dlcontainer that wrote it, or a newer one"
+            if schema.startswith(FORMAT)
+            else "give a file that `dlcontainer bench` has written",
+        )
+    stated = str(fields.pop("declared_sha256", None))
+    session = from_fields(kind, fields, where)
+    if not isinstance(session, Session):
+        raise BenchDataError("the first line is no session", where=where, next_step=_REMEASURE)
+    # As it stands in the file: an older version's declaration has fewer fields.
+    if stated != hash_chain.digest(hash_chain.canonical(fields["declared"])):
+        raise BenchDataError(
+            "the declaration is not the one that was hashed", where=where, next_step=_REMEASURE
+        )
+    declared = session.declared
+    tolerance = declared.loss_tolerance or LOSS_TOLERANCE
+    compared = combinations(declared.arms, 2) if declared.probe == "train" else ()
+    return _Found(
+        path=path,
+        session=session,
+        stated=stated,
+        version=int(version),
+        launches=Launches((declared.metric, *declared.secondary)),
+        losses={sides: LossCurves(tolerance) for sides in compared},
+        name=str(path),
+    )

@@ -1,0 +1,255 @@
+"""A session's results: one append-only file of JSON lines with every raw value, `bench/3`.
+
+The lines, by `kind`: `session` (what was declared before the first launch, and the machine),
+`stack` (what each arm says it is made of), `sample` (one launch each), `resume` (an interrupted
+session goes on), `end`. A file without `end` is the start of a session that was interrupted.
+`bench/1` had no `resume` and no secondary metrics, `bench/2` two arms only; both are read as well.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from dlcontainer import __version__
+from dlcontainer.bench.samples.vocabulary import ArmName, Probe, Question
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.comparable import LossCheck
+    from dlcontainer.bench.samples.launch_table import Launches
+
+VERSION = 3
+
+Arms = tuple[ArmName, ArmName] | tuple[Literal["native"], Literal["unpacked"], Literal["container"]]
+# A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted. In a
+# `control` the reference runs against itself, in a `candidate_control` the candidate.
+Role = Literal["warmup", "pair", "triple", "joiner", "control", "candidate_control"]
+# Which side of a pair ran first: n the reference (the first arm), c the candidate (the last); of
+# a triple all three, u the arm between.
+Order = Literal["nc", "cn", "nuc", "ncu", "unc", "ucn", "cnu", "cun"]
+Mount = Literal["first", "joiner", "none"]
+
+Json = JsonValue
+Count = Annotated[int, Field(ge=0)]
+PairNumber = Annotated[int, Field(ge=0, lt=2**32)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+_STRICT = ConfigDict(strict=True, extra="forbid")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """What was settled before the first launch; its hash is in the file and the report.
+
+    `metric` is a key of the samples' `values` or `wall_s`, in seconds, less is better. `margin` m
+    means the ratios [1/(1+m), 1+m]. `looks` are the numbers of pairs at which a verdict may be
+    read; empty: one look, at `pairs`. `secondary` names further figures (a dot leads into nested
+    values) with the margin of each. `loss_tolerance` is relative, None where nothing is trained.
+    `arms` are reference and candidate, or three with one between: `pairs` then counts triples.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    probe: Probe
+    question: Question
+    metric: str
+    margin: Share
+    alpha: Annotated[float, Field(gt=0, lt=0.5)]
+    pairs: Count
+    control_pairs: Count
+    seed: int
+    joiner_pairs: Count = 0
+    warmups: Count
+    arms: Arms
+    candidate_control_pairs: Count = 0
+    steps: Count = 0
+    looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    secondary: Mapping[str, Share] = field(default_factory=dict)
+    loss_tolerance: Share | None = None
+    workload: Mapping[str, JsonValue] = field(default_factory=dict)
+    site: str = ""
+    recipe: str = ""
+    plan_digest: str = ""
+    image: str = ""
+    image_sha256: str = ""
+
+    @property
+    def sides(self) -> tuple[ArmName, ArmName]:
+        """The reference and the candidate of the verdict."""
+        return self.arms[0], self.arms[-1]
+
+    @property
+    def is_triple(self) -> bool:
+        """Whether three arms are launched back to back."""
+        return len(self.arms) == 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """What one side is, e.g. "native twin" or "unpacked image", and why it was taken."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    what: str
+    why: str = ""
+    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """The first line: the declaration, the sides, the machine's facts; `started` is ISO 8601."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    declared: Declared
+    arms: Mapping[ArmName, Arm]
+    machine: Mapping[str, JsonValue]
+    started: str
+    dlcontainer: str = __version__
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stack:
+    """What one side attests of itself from inside the process; `line` is its place in the file.
+
+    Of ranks each node has a line; `node` is empty in a session of single processes.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    arm: ArmName
+    facts: Mapping[str, JsonValue]
+    node: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """One launch: times in seconds; `line` is its place in the file.
+
+    `wall_s` is that of the whole launch; `values` hold the figures (`metric` among them), and the
+    loss curve as `loss`. Pairs (triples) are numbered from 1 within their role. Warm-up launches
+    have pair 0 and no order. In a control both launches are of one arm, and `order` says which of
+    the two plays the candidate, so that an effect of running second cancels there as in a pair.
+    Of a launch of several ranks `ranks` holds each one's raw values; times are the slowest one's.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    index: Count
+    role: Role
+    arm: ArmName
+    started: str
+    returncode: int
+    wall_s: Seconds
+    pair: PairNumber = 0
+    position: Literal[0, 1, 2] = 0
+    order: Order | None = None
+    phases: Mapping[str, Seconds] = field(default_factory=dict)
+    values: Mapping[str, JsonValue] = field(default_factory=dict)
+    mount: Mount = "none"
+    ranks: tuple[Mapping[str, JsonValue], ...] = ()
+    error: str | None = None
+    line: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the launch ended well."""
+        return self.returncode == 0 and self.error is None
+
+    def figure(self, metric: str) -> float | None:
+        """Give one figure of this launch, None where it isn't there or is not positive.
+
+        A dot leads into nested values: `counts.max_rss_mb`.
+        """
+        # Asked some ten times of each launch: what is usual comes first.
+        if self.returncode != 0 or self.error is not None:
+            return None
+        value = self.values.get(metric)
+        if value is None:
+            value = self.wall_s if metric == "wall_s" else self._inside(metric)
+        if type(value) is float:
+            return value if 0 < value < math.inf else None
+        if isinstance(value, bool) or not isinstance(value, int):
+            return None
+        return float(value) if value > 0 else None
+
+    def _inside(self, metric: str) -> JsonValue:
+        name, _, inner = metric.partition(".")
+        value = self.values.get(name)
+        return value.get(inner) if inner and isinstance(value, dict) else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resume:
+    """An interrupted session goes on here.
+
+    `dropped_bytes` is the length of a half-written last line, which was taken away; `aside` the
+    indices of launches whose pair or triple was never whole: they stay in the file and are not
+    used, theirs is measured again. `bench/2` named such a launch `unpaired`.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    started: str
+    dropped_bytes: Count = 0
+    aside: tuple[Count, ...] = ()
+    unpaired: Count | None = None
+    dlcontainer: str = __version__
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class End:
+    """The last line: whether the session ran as declared, and at which look; if not, why.
+
+    Only a `resume` may follow the end of a session that was interrupted.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    complete: bool
+    samples: Count
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """A session's file as read; `seal` is the chain of its last line.
+
+    `launches` hold what an analysis asks; `samples` are the same launches whole, read from the
+    file again and verified again whenever they are asked for. `losses` compare the loss curves of
+    each two arms, where something is trained. `size` counts the bytes of its whole lines, `dropped`
+    those of a half-written one behind them.
+    """
+
+    path: Path
+    session: Session
+    declared_sha256: str
+    stacks: tuple[Stack, ...]
+    launches: "Launches"
+    samples: Sequence[Sample]
+    end: End | None
+    seal: str
+    losses: Mapping[tuple[ArmName, ArmName], "LossCheck"] = field(default_factory=dict)
+    resumes: tuple[Resume, ...] = ()
+    version: int = VERSION
+    size: int = 0
+    dropped: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the session ran to its declared end."""
+        return self.end is not None and self.end.complete
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of pairs (triples) at which a verdict may be read."""
+        declared = self.session.declared
+        return declared.looks or (declared.pairs,)
+
+
+Record = Session | Stack | Sample | Resume | End

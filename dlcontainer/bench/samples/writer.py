@@ -1,0 +1,199 @@
+"""Write a session's file line by line."""
+
+import fcntl
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dlcontainer.bench.samples import hash_chain
+from dlcontainer.bench.samples.encoding import to_fields
+from dlcontainer.bench.samples.records import End, Resume, Sample, Series, Session, Stack
+from dlcontainer.errors import BenchDataError, InterruptedByUserError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """Where a file that goes on was cut: bytes of whole lines, bytes after them, its last chain."""
+
+    size: int
+    dropped: int
+    seal: str
+    samples: int
+
+
+class ChainedFile(ABC):
+    """Lines that are chained by hashes; each is on disk before the next launch begins.
+
+    Refuses a file that is there, unless it is the one that is to go on after its `cut`. Left
+    without its end, the file says why. On a full disk what was written before stays a valid file.
+    """
+
+    def __init__(self, path: Path, first: Mapping[str, object], *, cut: Cut | None = None) -> None:
+        self.path = path
+        self._first = dict(first)
+        self._cut = cut
+        self._file = -1
+        self._size = 0
+        self._chain = ""
+        self._samples = 0
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        if self._cut is None:
+            self._begin()
+        else:
+            self._continue(self._cut)
+        return self
+
+    def _begin(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._file = os.open(self.path, flags, 0o666)
+        except FileExistsError:
+            raise BenchDataError(
+                "there is a file of this name",
+                where=str(self.path),
+                why="sessions are never replaced",
+                next_step="give another name with -o, move the file away, or let a session that "
+                "was interrupted go on with --resume",
+            ) from None
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._lock()
+        try:
+            self._append(self._first)
+        except BenchDataError:
+            os.close(self._file)
+            self.path.unlink(missing_ok=True)
+            raise
+
+    def _continue(self, cut: Cut) -> None:
+        try:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            self._lock()
+            if os.fstat(self._file).st_size != cut.size + cut.dropped:
+                raise self._busy()
+            os.ftruncate(self._file, cut.size)
+        except BaseException:
+            os.close(self._file)
+            raise
+        self._size, self._chain, self._samples = cut.size, cut.seal, cut.samples
+
+    def _lock(self) -> None:
+        # Held until the file is closed. A file system without locks is no reason not to measure.
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._busy() from None
+        except OSError:
+            return
+
+    def _busy(self) -> BenchDataError:
+        return BenchDataError(
+            "another process is writing this session",
+            where=str(self.path),
+            next_step="wait for its end; a session that is running cannot be resumed",
+        )
+
+    def end(self, *, complete: bool, reason: str = "") -> None:
+        """Close the session; nothing can be written after it."""
+        self._append(self._ended(complete=complete, reason=reason))
+        self._closed = True
+
+    @abstractmethod
+    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
+        """Give the fields of the last line."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if not self._closed:
+                self.end(complete=False, reason=_reason(error))
+        except BenchDataError:
+            # The disk is full or the file is gone: a file without `end` says the same, and the
+            # first error is the one worth showing.
+            if error is None:
+                raise
+        finally:
+            os.close(self._file)
+
+    def _append(self, fields: dict[str, object]) -> None:
+        if self._closed:
+            raise BenchDataError("the session has ended", where=str(self.path))
+        line, following = hash_chain.encode(fields, self._chain)
+        data = line.encode()
+        try:
+            _write_all(self._file, data)
+            os.fsync(self._file)
+        except OSError as error:
+            self._closed = True
+            os.ftruncate(self._file, self._size)
+            raise self._unwritable(error) from error
+        self._size += len(data)
+        self._chain = following
+
+    def _unwritable(self, error: OSError) -> BenchDataError:
+        return BenchDataError(
+            "samples cannot be written",
+            where=str(self.path),
+            why=str(error.strerror),
+            next_step="what was written stays readable: make room and let it go on with --resume"
+            if self._size
+            else "choose another place with -o",
+        )
+
+
+class Writer(ChainedFile):
+    """Write one session."""
+
+    def __init__(self, path: Path, session: Session, *, after: Series | None = None) -> None:
+        cut = None
+        if after is not None:
+            cut = Cut(
+                size=after.size,
+                dropped=after.dropped,
+                seal=after.seal,
+                samples=len(after.samples),
+            )
+        super().__init__(path, to_fields(session), cut=cut)
+        self.session = session
+
+    def resume(self, resume: Resume) -> None:
+        """Write that the session goes on."""
+        self._append(to_fields(resume))
+
+    def stack(self, stack: Stack) -> None:
+        """Write what an arm attests of itself."""
+        self._append(to_fields(stack))
+
+    def sample(self, sample: Sample) -> None:
+        """Write one launch."""
+        self._append(to_fields(sample))
+        self._samples += 1
+
+    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
+        return to_fields(End(complete=complete, reason=reason, samples=self._samples))
+
+
+def _reason(error: BaseException | None) -> str:
+    if error is None:
+        return "the session was left before its end"
+    if isinstance(error, KeyboardInterrupt | InterruptedByUserError):
+        return "interrupted by the user"
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]

@@ -1,0 +1,155 @@
+"""The command of a cell's launch: what is mounted once a node is mounted inside its time."""
+
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.bench.measure import native_tree, ranks
+from dlcontainer.bench.measure.arms import Contained, Native, Workload
+from dlcontainer.bench.measure.declaration import common
+from dlcontainer.bench.measure.launch import Launch, stamped
+from dlcontainer.bench.measure.ranks import Gathering
+from dlcontainer.bench.measure.shared_mount import Instance
+from dlcontainer.bench.scale.cells import PACKED, Cell
+from dlcontainer.bench.scale.context import Ground
+from dlcontainer.bench.slowfs.mounting import helper
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.base import RunSpec
+from dlcontainer.image import sif
+from dlcontainer.system.machine import find_program, mount_of
+from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, quote
+
+# {begin} mounts, "$@" starts the ranks, {end} unmounts: whatever the ranks come to.
+_AROUND = '{begin} >&2 || exit 1; "$@"; dlc_code=$?; {end} >&2; exit "$dlc_code"'
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """A command to start, and where it mounts for the node."""
+
+    launch: Launch
+    point: Path | None = None
+
+
+def ready(
+    cell: Cell, path: Path, gathering: Gathering, ground: Ground, kept: Path | None = None
+) -> Ready:
+    """Give the command of a launch on a subject's bytes at `path`, or on a mount that is kept."""
+    work = workload(cell, gathering, ground)
+    if kept is not None:
+        return Ready(launch=_arm(cell, kept, ground).launch(work))
+    if cell.open in PACKED:
+        point = gathering.folder.parent / f"mount-{gathering.folder.name}"
+        point.mkdir()
+        command = _arm(cell, point, ground).launch(work)
+        return Ready(launch=_around(command, *mounting(cell, path, point, ground)), point=point)
+    arm = _arm(cell, path, ground)
+    if cell.open == "engine" and cell.mount == "node":
+        assert isinstance(arm, Contained)  # noqa: S101 - trees have no engine, see cells.senseless
+        return Ready(launch=_instance(arm, work, gathering, ground))
+    return Ready(launch=arm.launch(work))
+
+
+def workload(cell: Cell, gathering: Gathering, ground: Ground) -> Workload:
+    """Give what every rank runs, the cores of a node shared among its ranks."""
+    threads = max(1, ground.lab.host.cores // cell.ranks)
+    return Workload(
+        flags=("-S",),
+        arguments=("import", "--module", ground.wanted.module),
+        environment=common(ground.source(cell).environment, threads),
+        gathering=gathering,
+    )
+
+
+def _arm(cell: Cell, path: Path, ground: Ground) -> Native | Contained:
+    source = ground.source(cell)
+    if source.image is None:
+        return Native(prefix=path, probe=ground.probe, home=ground.lab.host.home)
+    return Contained(lab=ground.lab, image=path, python=source.image.python)
+
+
+def mounting(cell: Cell, path: Path, point: Path, ground: Ground) -> tuple[list[str], list[str]]:
+    """Give the commands that mount a file's SquashFS at a folder, and unmount it."""
+    image = ground.source(cell).image
+    # Of the original: to read what a launch is to read would warm it.
+    offset = sif.tree(image.image).offset if image else 0
+    environ = ground.lab.host.environ
+    if cell.open == "kernel":
+        options = f"ro,nosuid,nodev,loop,offset={offset}"
+        mount = [_found("mount", ground), "-t", "squashfs", "-o", options]
+        return [*mount, "--", str(path), str(point)], [_found("umount", ground), "--", str(point)]
+    argv = [_found(cell.open, ground), "-o", f"auto_unmount,offset={offset}"]
+    return [*argv, str(path), str(point)], [str(helper(environ)), "-u", "-z", "--", str(point)]
+
+
+@contextmanager
+def kept(cell: Cell, path: Path, ground: Ground) -> Iterator[Path | None]:
+    """Mount for a launch and the one that warms it, where a cell keeps its mount."""
+    if cell.mount != "kept":
+        yield None
+        return
+    point = Path(tempfile.mkdtemp(prefix="kept-", dir=ground.lab.work))
+    begin, end = mounting(cell, path, point, ground)
+    try:
+        if cell.open != "kernel":
+            with native_tree.held([begin[0], "-f", *begin[1:]], point, ground.lab):
+                yield point
+            return
+        native_tree.run(begin, ground.lab, "a SquashFS can't be mounted")
+        try:
+            yield point
+        finally:
+            ground.runner(end, check=False)
+    finally:
+        with suppress(OSError):
+            point.rmdir()
+
+
+def _found(name: str, ground: Ground) -> str:
+    return str(find_program(name, ground.lab.host.environ) or name)
+
+
+def _around(launch: Launch, begin: list[str], end: list[str]) -> Launch:
+    # Its own stamp is the launch's: mounting is inside the time.
+    script = _AROUND.format(begin=quote(begin), end=quote(end))
+    argv = stamped(["/bin/sh", "-c", script, "sh", *launch.argv])
+    return replace(launch, argv=tuple(argv))
+
+
+def _instance(arm: Contained, work: Workload, gathering: Gathering, ground: Ground) -> Launch:
+    """Start an instance, let the ranks join it, stop it."""
+    name = f"dlc-{uuid.uuid4().hex[:12]}"
+    state = gathering.folder / "state"
+    state.mkdir()
+    lab = ground.lab
+    mode = lab.trial.run_mode or "plain"
+    binds = ranks.binds(ground.ranks_folder)
+    spec = RunSpec(
+        image=arm.image,
+        argv=(),
+        mode=mode,
+        binds=binds,
+        together=True,
+        accelerators=lab.accelerators,
+    )
+    launch = replace(arm, instance=Instance(name=name, state=state), mount="joiner").launch(work)
+    own = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=state)
+    begin, end = lab.engine.start_argv(spec, name), lab.engine.stop_argv(name)
+    return _around(replace(launch, environment={**launch.environment, **own}), begin, end)
+
+
+def leave(point: Path | None, cell: Cell, ground: Ground) -> None:
+    """Unmount what a launch that was ended has left."""
+    if point is None:
+        return
+    if mount_of(point).point == point.resolve():
+        own = ["umount", "-l", "--", str(point)]
+        if cell.open != "kernel":
+            own = [str(helper(ground.lab.host.environ)), "-u", "-z", "--", str(point)]
+        with suppress(CommandFailedError, CommandNotFoundError):
+            ground.runner(own)
+    with suppress(OSError):
+        point.rmdir()

@@ -1,0 +1,87 @@
+"""What a matrix is measured with: what was asked for, the subjects, this machine's tools."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.samples.records import Json
+from dlcontainer.bench.samples.vocabulary import Start
+from dlcontainer.bench.scale.cells import Cell
+from dlcontainer.bench.scale.matrix import Matrix
+from dlcontainer.bench.scale.records import Scale
+from dlcontainer.system.process import ProcessRunner
+
+# How the one rank starts that warms a cell.
+WARMING: Start = "natural"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """A matrix as it was asked for; `shared` is a folder on the file system of that name."""
+
+    matrix: Matrix
+    output: Path
+    site: str
+    module: str
+    rounds: int
+    seed: int
+    timeout_s: float
+    shared: Path | None = None
+    cut: Scale | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """One subject: a Python folder of the host's, or an image; with the environment declared."""
+
+    name: str
+    prefix: Path | None = None
+    image: Subject | None = None
+    environment: Mapping[str, str]
+    why: str = ""
+
+    @property
+    def original(self) -> Path:
+        """Where it lies."""
+        found = self.image.image if self.image else self.prefix
+        assert found is not None  # noqa: S101 - a subject is one of the two
+        return found
+
+    def described(self) -> dict[str, Json]:
+        """Say what it is, for the declaration."""
+        if self.image is None:
+            return {"prefix": str(self.prefix), "why": self.why}
+        return {
+            "image": self.image.image.name,
+            "sha256": self.image.sha256,
+            "recipe": self.image.recipe,
+            "plan": self.image.digest,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """With what it is measured; `teams` are by nodes, ranks a node and start."""
+
+    wanted: Wanted
+    sources: Mapping[str, Source]
+    lab: Lab
+    runner: ProcessRunner
+    probe: Path
+    teams: Mapping[tuple[int, int, str], Team]
+
+    def team(self, cell: Cell) -> Team:
+        """Give what starts a cell's ranks."""
+        return self.teams[cell.nodes, cell.ranks, cell.start]
+
+    def source(self, cell: Cell) -> Source:
+        """Give a cell's subject."""
+        return self.sources[cell.subject]
+
+    @property
+    def ranks_folder(self) -> Path:
+        """Where ranks write."""
+        return self.lab.work / "ranks"

@@ -1,0 +1,127 @@
+"""What is mounted, and by how many processes, while a launch runs: read from /proc, on this node.
+
+Only processes below this one are looked at: mounts of an engine are in namespaces of their own.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dlcontainer.bench.samples.records import Json
+from dlcontainer.system.supervisor import processes
+
+# Seldom enough to cost a hundredth of a processor, often enough for a launch of half a second.
+_EVERY_S = 0.05
+_PATIENCE_S = 5.0
+_SERVERS = frozenset({"squashfuse", "squashfuse_ll", "squashfuse3", "squashfuse_ll3", "fuse2fs"})
+
+
+class Watch:
+    """Looks again and again, in a thread of its own, as long as it is entered.
+
+    Of the mounts that all of this machine see, those below `work` are ours.
+    """
+
+    def __init__(self, work: Path) -> None:
+        self._work = work.resolve()
+        self._most_mounts = self._most_servers = self._looks = 0
+        self._names: set[str] = set()
+        self._last: set[int] = set()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dlcontainer-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        self._thread.join(_PATIENCE_S)
+
+    def seen(self) -> Mapping[str, Json]:
+        """Give the most at a time: mounts of images, processes that serve them, and how often."""
+        servers: list[Json] = [*sorted(self._names)]
+        return {
+            "image_mounts": self._most_mounts,
+            "fuse_processes": self._most_servers,
+            "servers": servers,
+            "looks": self._looks,
+        }
+
+    def _run(self) -> None:
+        while not self._end.wait(_EVERY_S):
+            self._look()
+
+    def _look(self) -> None:
+        below = list(_below(os.getpid(), processes()))
+        serving = {pid: name for pid in below if (name := _name(pid)) in _SERVERS}
+        # Seen twice: engines ask these programs for their version, and they fork as they begin.
+        served = [name for pid, name in serving.items() if pid in self._last]
+        self._last = set(serving)
+        mounts: set[str] = set()
+        seen: set[str] = set()
+        for pid in below:
+            space = _namespace(pid)
+            if space and space not in seen:
+                seen.add(space)
+                mounts |= set(_image_mounts(pid))
+        everyones = _image_mounts(os.getpid())
+        foreign = {device for device, at in everyones.items() if not at.is_relative_to(self._work)}
+        self._most_servers = max(self._most_servers, len(served))
+        self._most_mounts = max(self._most_mounts, len(mounts - foreign))
+        self._names |= set(served)
+        self._looks += 1
+
+
+def _below(pid: int, children: Mapping[int, list[int]]) -> Iterator[int]:
+    for child in children.get(pid, []):
+        yield child
+        yield from _below(child, children)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _namespace(pid: int) -> str:
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
+    return ""
+
+
+def _image_mounts(pid: int) -> dict[str, Path]:
+    """Give the devices of SquashFS mounts that a process sees, and where they are."""
+    try:
+        text = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace")
+    except OSError:
+        return {}
+    return images(text)
+
+
+def images(mountinfo: str) -> dict[str, Path]:
+    """Read the mounts of images from a mountinfo(5): device and place."""
+    found = {}
+    for line in mountinfo.splitlines():
+        # 36 35 98:0 /root /point options ... - kind source options
+        left, _, right = line.partition(" - ")
+        fields, kinds = left.split(" "), right.split(" ")
+        if len(fields) > 4 and is_image(kinds[0]):
+            found[fields[2]] = Path(fields[4])
+    return found
+
+
+def is_image(kind: str) -> bool:
+    """Tell whether a file system's kind is that of an image, however it is served."""
+    return kind == "squashfs" or kind == "fuse" or kind.startswith("fuse.squashfuse")

@@ -1,0 +1,181 @@
+"""Bring a subject's bytes to where a cell wants them, cold or warm, and say what it took."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer.bench.measure import arms, native_tree
+from dlcontainer.bench.scale import page_cache
+from dlcontainer.bench.scale.cells import PACKED, Cell
+from dlcontainer.bench.scale.context import Ground
+from dlcontainer.bench.scale.records import Coldness
+from dlcontainer.bench.slowfs.cache_profiles import PROFILES
+from dlcontainer.bench.slowfs.counters import Counters
+from dlcontainer.bench.slowfs.passthrough import Delay
+from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.bench.slowfs.server_queue import Speed
+from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.workspace import remove
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+WARMED = "a launch of one rank just before"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Body:
+    """Bytes where they are wanted; `seconds` went by until they were there."""
+
+    path: Path
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A body as a launch sees it."""
+
+    path: Path
+    body: Body
+    before: Coldness
+    counters: Counters | None = None
+
+
+@dataclass(slots=True)
+class Places:
+    """Keeps what was brought somewhere once; left, it removes it."""
+
+    ground: Ground
+    stack: ExitStack
+    _bodies: dict[tuple[str, str, str], Body] = field(default_factory=dict)
+    _folders: dict[Path, Path] = field(default_factory=dict)
+    _count: int = 0
+
+    def body(self, cell: Cell) -> Body:
+        """Bring a cell's bytes to their place, once."""
+        form = _form(cell)
+        key = (cell.subject, form, cell.where)
+        if key not in self._bodies:
+            self._bodies[key] = self._brought(cell, self._made(cell, form))
+        return self._bodies[key]
+
+    def _made(self, cell: Cell, form: str) -> Body:
+        """Give the subject in the form that is wanted: as it is, packed or unpacked."""
+        key = (cell.subject, form, "")
+        if key in self._bodies:
+            return self._bodies[key]
+        source, lab, began = self.ground.source(cell), self.ground.lab, time.monotonic()
+        made = Body(path=source.original)
+        if source.image is not None and form == "tree":
+            folder = arms.unpacked(lab, source.image, f"unpacked-{len(self._bodies)}").image
+            made = Body(path=folder, seconds=time.monotonic() - began)
+        elif source.image is None and form == "file":
+            made = Body(path=self._pack(source.original), seconds=time.monotonic() - began)
+        self._bodies[key] = made
+        return made
+
+    def _pack(self, prefix: Path) -> Path:
+        lab = self.ground.lab
+        image = self._fresh(lab.work) / "tree.squashfs"
+        packer = find_program("mksquashfs", lab.host.environ)
+        lab.progress.step("pack a tree into one SquashFS")
+        argv = [str(packer), str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
+        native_tree.run(argv, lab, "a tree can't be packed")
+        return image
+
+    def _brought(self, cell: Cell, made: Body) -> Body:
+        ground = self.ground
+        parent = ground.lab.work
+        if cell.where == "tmpfs":
+            parent = self._private(MEMORY)
+        elif cell.where == "shared" and ground.wanted.shared is not None:
+            parent = self._private(ground.wanted.shared)
+        elif cell.where == "local" and made.path.is_relative_to(parent):
+            return made  # it was made here
+        elif cell.where == "shared" and (ground.wanted.matrix.stand_in is None or
+                                         made.path.is_dir()):  # fmt: skip
+            return made
+        ground.lab.progress.step(f"bring {cell.subject} to: {cell.where}")
+        began = time.monotonic()
+        copy = self._copy(made.path, parent)
+        return Body(path=copy, seconds=made.seconds + time.monotonic() - began)
+
+    def _private(self, parent: Path) -> Path:
+        if parent not in self._folders:
+            folder = Path(tempfile.mkdtemp(prefix="dlcontainer-scale-", dir=parent))
+            self.stack.callback(remove, folder, self.ground.runner)
+            self._folders[parent] = folder
+        return self._folders[parent]
+
+    def _fresh(self, parent: Path) -> Path:
+        self._count += 1
+        folder = parent / f"bytes-{self._count}"
+        folder.mkdir()
+        return folder
+
+    def _copy(self, path: Path, parent: Path) -> Path:
+        target = self._fresh(parent) / path.name
+        argv = ["cp", "-a", "--", str(path.resolve()), str(target)]
+        native_tree.run(argv, self.ground.lab, f"{path.name} can't be copied")
+        return target
+
+    @contextmanager
+    def shown(self, cell: Cell) -> Iterator[Shown]:
+        """Show a cell's bytes to one launch, cold where they are to be; gone at the end."""
+        body = self.body(cell)
+        layered = cell.where == "shared" and self.ground.wanted.matrix.stand_in is not None
+        if layered:
+            with self._through(body, cell) as shown:
+                yield shown
+        elif cell.state == "warm":
+            # What is in memory is looked at once it was warmed.
+            before = Coldness(method=WARMED, resident=None, data=None, names=None)
+            yield Shown(path=body.path, body=body, before=before)
+        elif page_cache.can_drop_caches():
+            yield Shown(path=body.path, body=body, before=page_cache.emptied(body.path))
+        else:
+            copy = self._copy(body.path, self._beside(cell))
+            try:
+                yield Shown(path=copy, body=body, before=page_cache.emptied(copy))
+            finally:
+                remove(copy.parent, self.ground.runner)
+
+    def _beside(self, cell: Cell) -> Path:
+        """Give a folder of ours on the file system that the cell's bytes are on."""
+        shared = self.ground.wanted.shared
+        if cell.where == "shared" and shared is not None:
+            return self._private(shared)
+        return self.ground.lab.work
+
+    @contextmanager
+    def _through(self, body: Body, cell: Cell) -> Iterator[Shown]:
+        layer = self.ground.wanted.matrix.stand_in
+        assert layer is not None  # noqa: S101 - asked by who calls
+        whole = body.path.is_dir()
+        shown = StandIn(
+            source=body.path if whole else body.path.parent,
+            profile=PROFILES[layer.profile],
+            delay=Delay(operation_s=layer.latency_ms / 1000, read_s=layer.read_latency_ms / 1000),
+            speed=Speed(rate=layer.rate, bandwidth=layer.bandwidth_mb_s * 1e6),
+        )
+        point = self._fresh(self.ground.lab.work)
+        # To look at what is in memory through the mount would be to fetch its names: a mount that
+        # nobody has used has nothing there.
+        is_cold = cell.state == "cold"
+        before = Coldness(
+            method="a fresh mount of the stand-in" if is_cold else WARMED,
+            resident=0.0 if is_cold else None,
+            data=True if is_cold else None,
+            names=True if is_cold else None,
+        )
+        with shown.mounted(point, self.ground.runner):
+            path = point if whole else point / body.path.name
+            yield Shown(path=path, body=body, before=before, counters=shown.counters)
+        os.rmdir(point)  # noqa: PTH106 - it must be empty: nothing of ours is removed blindly
+
+
+def _form(cell: Cell) -> str:
+    return "file" if cell.open == "engine" or cell.open in PACKED else "tree"

@@ -1,0 +1,1 @@
+"""Statistics of paired samples. Pure."""

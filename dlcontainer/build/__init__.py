@@ -1,0 +1,1 @@
+"""Plan -> image, step by step."""

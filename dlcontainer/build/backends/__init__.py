@@ -1,0 +1,1 @@
+"""What runs the steps of a build: Apptainer on a tree, Docker and Podman in layers."""

@@ -1,0 +1,68 @@
+"""Where an image grows step by step: what every engine's workbench does, and what it keeps."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dlcontainer.build.build_steps import StepWork
+from dlcontainer.image.contents import Tree
+
+Packages = tuple[Mapping[str, str], ...]
+
+# The rest of keeping a result; it needs the tree no more and may run beside other work.
+Keeping = Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """The result of a step as it is kept: by whom it was made, when (UTC, ISO 8601), its bytes.
+
+    `packages` are the Python packages that the step installed: name, version, sha256.
+    """
+
+    key: str
+    name: str
+    maker: str
+    made: str
+    size: int
+    packages: Packages = ()
+
+
+class DamagedError(Exception):
+    """A kept result could not be used after all: `recall` does not give it again."""
+
+
+class Workbench(Protocol):
+    """One image in the making.
+
+    `begin` once, then `run` and `keep` for each step, then `finish`. What was begun is undone at
+    the end, whatever ends it: a workbench is handed out by a context manager.
+    """
+
+    def recall(self, key: str) -> Kept | None:
+        """Give the kept result of a step, if it is whole and of a maker that is trusted."""
+
+    def begin(self, parent: Kept | None) -> None:
+        """Start from a kept result, or from the base; raises DamagedError."""
+
+    def run(self, step: StepWork) -> None:
+        """Put the step's files in and run its script; raises CommandFailedError."""
+
+    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+        """Take the tree as it is now as this step's result, and give what keeps it.
+
+        It appears whole or not at all, when that has been called.
+        """
+
+    def files(self) -> Tree:
+        """Show the files of the tree as it is now."""
+
+    def finish(self, target: Path, sbom: Path) -> None:
+        """Make the image of the tree as it is now, with the plan's environment and labels.
+
+        `sbom` is the bill of materials: it goes where the engine's kind of image has a place.
+        """
+
+    def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
+        """Give command, environment and folder of a shell in the tree as it is now."""

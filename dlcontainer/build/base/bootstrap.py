@@ -1,0 +1,196 @@
+"""What makes a base: mmdebstrap and mksquashfs, of which tree, in which surroundings."""
+
+import os
+import tarfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.config.field_types import DEBIAN_ARCH, Arch
+from dlcontainer.config.templating import quote
+from dlcontainer.engines import base_modes
+from dlcontainer.errors import BuildError
+from dlcontainer.packages import locked_base
+from dlcontainer.packages.routing import Routed
+from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.process import CommandFailedError, Runner
+
+# Names in the tree of the files that `stage` writes.
+_SETTINGS = "98dlcontainer"
+_SOURCES = "sources.list"
+
+_EPOCH = "1577836800"  # 2020-01-01
+
+# What nobody reads in an image: dpkg leaves it out in the base and in all that comes later.
+# Copyright files stay, as their licenses ask. docs/measurements.md has what it saves.
+_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
+_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RootTree:
+    """Which root tree: a distribution's release for an architecture, with further packages."""
+
+    distribution: str
+    release: str
+    arch: Arch
+    packages: tuple[str, ...] = ()
+    # key of the locked packages that it is made of, and of nothing else
+    locked: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of its folder in the cache."""
+        parts = [self.distribution, self.release, DEBIAN_ARCH[self.arch], *self.packages]
+        return "-".join([*parts, self.locked[:16]] if self.locked else parts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseMaker:
+    """Who makes bases: this user, with this cache."""
+
+    host: Host
+    runner: Runner
+    cache: Path
+    on_line: Callable[[str], None]
+    on_wait: Callable[[str], None]
+
+
+def mmdebstrap(host: Host) -> Path:
+    """Find mmdebstrap; raises BuildError that says how to get it."""
+    program = find_program("mmdebstrap", host.environ)
+    if program is None:
+        raise BuildError(
+            "no mmdebstrap on PATH",
+            why="it makes the base, a distribution's minimal root tree",
+            next_step="type `make setup` in dlcontainer's checkout, or: "
+            "sudo apt-get install mmdebstrap",
+        )
+    return program
+
+
+def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) -> list[str]:
+    """Give the command that makes a root tree through the host's mirrors.
+
+    The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
+    mirrors are in use.
+    """
+    argv = [str(mmdebstrap(host)), "--variant=minbase", "--format=tar"]
+    argv.append(f"--architectures={DEBIAN_ARCH[wanted.arch]}")
+    if wanted.arch != host.arch:
+        # Looked at before, without the further program that mmdebstrap wants for it.
+        argv.append("--skip=check/qemu")
+    if wanted.packages:
+        argv.append(f"--include={','.join(wanted.packages)}")
+    argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
+    argv += [f"--dpkgopt=path-include={pattern}" for pattern in _KEPT]
+    if routed.bundle is not None and wanted.locked:
+        argv += locked_base.options(routed.bundle.lock, target.parent)
+    argv += _way_out(wanted, routed, target.parent)
+    argv += [
+        # Nothing of this host: its resolver, its name.
+        '--customize-hook=: > "$1"/etc/resolv.conf',
+        '--customize-hook=echo localhost > "$1"/etc/hostname',
+        '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
+    ]
+    return [*argv, wanted.release, str(target)]
+
+
+def stage(wanted: RootTree, routed: Routed, work: Path) -> None:
+    """Write the files that mmdebstrap carries into the tree, and out again, for nobody else."""
+    # An address may hold a password: arguments can be read by all users of a machine.
+    if routed.apt_settings:
+        _write_private(work / _SETTINGS, routed.apt_settings)
+    if routed.apt_sources and not wanted.locked:
+        lines = [
+            source.line(str(source.keyring) if source.keyring else None)
+            for source in routed.apt_sources
+        ]
+        _write_private(work / _SOURCES, lines)
+
+
+def unstage(work: Path) -> None:
+    """Remove what `stage` wrote."""
+    for name in (_SETTINGS, _SOURCES):
+        (work / name).unlink(missing_ok=True)
+
+
+def _way_out(wanted: RootTree, routed: Routed, work: Path) -> list[str]:
+    # copy-in: mmdebstrap may work as a subordinate user, who can't enter a private folder. It keeps
+    # the files' mode.
+    argv = []
+    if routed.apt_settings:
+        argv += [
+            f"--setup-hook=copy-in {quote(str(work / _SETTINGS))} /etc/apt/apt.conf.d",
+            f'--customize-hook=rm "$1"/etc/apt/apt.conf.d/{_SETTINGS}',
+        ]
+    if routed.apt_sources and not wanted.locked:
+        argv += [
+            '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
+            f"--setup-hook=copy-in {quote(str(work / _SOURCES))} /etc/apt",
+            '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
+            # The steps' apt begins with these: it asks whether they still hold, and fetches none.
+            f"--customize-hook=copy-out /var/lib/apt/lists {quote(str(work))}",
+        ]
+    return argv
+
+
+def _write_private(path: Path, lines: Iterable[str]) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
+    """Give the command that packs a root tree's tar."""
+    program = find_program("mksquashfs", host.environ)
+    if program is None:
+        raise BuildError(
+            "no mksquashfs on PATH",
+            why="it packs the base",
+            next_step="type `make setup` in dlcontainer's checkout, or: sudo apt-get install "
+            "squashfs-tools",
+        )
+    # lz4: the base is unpacked once and thrown away, so quick beats small.
+    options = ["-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"]
+    # All files root's: a user without subordinate ids can unpack no others, and one base for all
+    # users means one image for all.
+    options += ["-root-mode", "0755", "-all-root"]
+    # mksquashfs reads a tar only from its standard input; values arrive as arguments, not as text.
+    script = 'program=$1 tar=$2; shift 2; exec "$program" - "$@" < "$tar"'
+    return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
+
+
+def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -> None:
+    """Run a command of the two in a bare environment; raises BuildError with its last lines."""
+    # Files of the archive's packages keep their times; those made now get this one.
+    env = {**base_modes.environment(maker.host), "SOURCE_DATE_EPOCH": _EPOCH, **more}
+    try:
+        maker.runner(argv, env=env, on_line=maker.on_line, log=log)
+    except CommandFailedError as error:
+        said = error.completed.stdout
+        step = "read the log; `dlcontainer doctor` tells what mmdebstrap lacks here"
+        if "E: Failed to fetch" in said:
+            # Mirrors may lag, more often for the rarer architectures.
+            step = "try later, or name suites that your mirror has whole: routing.apt of the site"
+        last = "\n".join(said.splitlines()[-8:])
+        raise BuildError("the base could not be made", why=last, next_step=step) from None
+
+
+def without_devices(source: Path, target: Path) -> None:
+    """Copy a root tree's tar without what is in /dev."""
+    # In a user namespace a device node can't be made, and the copy fails with a message that
+    # does not say so; every engine mounts its own /dev.
+    with (
+        tarfile.open(source) as old,
+        tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as new,
+    ):
+        folder = tarfile.TarInfo("dev")
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+        new.addfile(folder)
+        for member in old:
+            name = member.name.removeprefix("./")
+            if name in {"", ".", "dev"} or name.startswith("dev/"):
+                continue
+            new.addfile(member, old.extractfile(member) if member.isreg() else None)

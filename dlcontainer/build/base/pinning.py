@@ -1,0 +1,33 @@
+"""Why an image without a digest is not built from, and the line that pins it."""
+
+from dlcontainer.config.image_names import Reference
+from dlcontainer.errors import BuildError
+from dlcontainer.planning.plan import Plan
+from dlcontainer.registry.base_image import find_digest
+from dlcontainer.registry.client import Way
+
+
+def refusal(plan: Plan, image: Reference, way: Way) -> BuildError:
+    """Say that a base is not pinned; its registry is asked which digest the tag has now."""
+    origins = {key: origin for key, _, origin in plan.origins}
+    what = f"the base {image} is not pinned"
+    where = origins["base.image"].where
+    try:
+        digest = find_digest(image, plan.site.arch, way)
+    except BuildError as error:
+        return BuildError(
+            what,
+            where=where,
+            why="a tag may name another image tomorrow; which one it names now can't be told: "
+            + "; ".join(filter(None, [error.what, error.why])),
+            next_step="read its digest where the registry answers, and put it: "
+            "--set base.digest=sha256:…",
+        )
+    name = plan.recipe.name
+    return BuildError(
+        what,
+        where=where,
+        why=f"a tag may name another image tomorrow; today {image.tag!r} is {digest}",
+        next_step=f"pin it with one of\n    --set base.digest={digest}\n"
+        f"    overrides.yaml: recipes: {{{name}: {{base: {{digest: '{digest}'}}}}}}",
+    )

@@ -1,0 +1,178 @@
+"""The base: a distribution's minimal root tree, made outside the image and kept for a day."""
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.build.base import bootstrap
+from dlcontainer.build.base.bootstrap import BaseMaker, RootTree
+from dlcontainer.config.field_types import ARCHES
+from dlcontainer.engines import base_modes, emulation
+from dlcontainer.errors import BuildError
+from dlcontainer.formats.apptainer import BASE_FILE
+from dlcontainer.packages import locked_base
+from dlcontainer.packages.apt import apt_config
+from dlcontainer.packages.bundle import Bundle
+from dlcontainer.packages.routing import Routed
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system import file_locks, foreign_files, guarded_files
+from dlcontainer.system.machine import Host
+from dlcontainer.system.workspace import settle
+
+# A base holds the distribution's security updates of the day it was made.
+MAX_AGE_S = 24 * 3600.0
+
+# Raise it when the way a base is made changes: older ones in caches are then not used.
+_MAKER = 3
+_NOTE = "base.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseTree:
+    """A base on disk, and what is known of it."""
+
+    path: Path
+    sha256: str
+    made: str
+    cached: bool
+
+
+def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
+    """Give the base of a plan: a fresh enough one from the cache, or a new one.
+
+    `work` is a private folder. Raises BuildError with the last lines of what failed.
+    """
+    return _prepare(root_tree(plan, routed.bundle), routed, maker, (work, log))
+
+
+def prepare_companion(
+    plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path
+) -> BaseTree:
+    """Give the root tree of the same release for this host's own architecture, with tools.
+
+    As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
+    """
+    return _prepare(companion_tree(plan, maker.host), routed, maker, (work, log))
+
+
+def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
+    """Say which root tree a plan's image starts from."""
+    base = plan.recipe.base
+    return RootTree(
+        distribution=str(base.distribution),
+        release=str(base.release),
+        arch=plan.site.arch,
+        locked=bundle.lock.base_key if bundle else None,
+    )
+
+
+def companion_tree(plan: Plan, host: Host) -> RootTree:
+    """Say which root tree has this host's own programs of the release."""
+    arch = next(arch for arch in ARCHES if arch == host.arch)
+    return replace(root_tree(plan), arch=arch, packages=("openssl", "python3-minimal"))
+
+
+def _prepare(
+    wanted: RootTree, routed: Routed, maker: BaseMaker, places: tuple[Path, Path]
+) -> BaseTree:
+    folder = _folder(wanted, maker.cache)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    waiting = "another build is making this base: waiting for it"
+    with file_locks.in_turn(folder, maker.on_wait, waiting):
+        kept = _recall(wanted, maker.cache)
+        if kept is not None:
+            return kept
+        work, log = places
+        return _make(wanted, routed, maker, (work, folder, log))
+
+
+def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
+    """Give the base of a plan if a fresh enough one is in the cache; of a lock: the locked one."""
+    return _recall(root_tree(plan, bundle), cache)
+
+
+def _folder(wanted: RootTree, cache: Path) -> Path:
+    return cache / "bases" / wanted.name
+
+
+def _make(
+    wanted: RootTree, routed: Routed, maker: BaseMaker, places: tuple[Path, Path, Path]
+) -> BaseTree:
+    work, folder, log = places
+    for left in folder.glob(".*"):
+        left.unlink()  # of a killed maker: this one holds the lock
+    tar = work / "rootfs.tar"
+    bundle = routed.bundle if wanted.locked else None
+    if bundle is not None:
+        locked_base.stage(bundle, work, maker.runner)
+    env = dict(emulation.environment(wanted.arch)) if wanted.arch != maker.host.arch else {}
+    mode = base_modes.require(bootstrap.mmdebstrap(maker.host), maker.host, maker.runner)
+    argv = mode.around(bootstrap.mmdebstrap_argv(wanted, routed, maker.host, tar))
+    if mode.own_files:
+        # A subordinate user could not enter a private folder; all others leave nothing elsewhere.
+        env = {**env, "TMPDIR": str(work)}
+    bootstrap.stage(wanted, routed, work)
+    bootstrap.run(maker, argv, {**env, **routed.environment}, log)
+    bootstrap.unstage(work)
+    apt_config.take_lists(work / "lists", routed.folder)
+    if bundle is not None:
+        locked_base.check(bundle.lock, tar)
+    clean = work / "clean.tar"
+    bootstrap.without_devices(tar, clean)
+    tar.unlink()
+    squash = work / BASE_FILE
+    bootstrap.run(maker, bootstrap.squash_argv(maker.host, clean, squash), {}, log)
+    clean.unlink()
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    sha256 = _keep(squash, folder, made)
+    return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
+
+
+def _keep(squash: Path, folder: Path, made: str) -> str:
+    """Keep a base in the cache; give its SHA-256."""
+    aside = folder / f".{BASE_FILE}.{os.getpid()}"
+    try:
+        # The cache may lie on another file system: copy beside the target, then rename.
+        with (
+            guarded_files.file(squash) as source,
+            guarded_files.created(aside, mode=0o644) as target,
+        ):
+            sha256 = guarded_files.copy(source, target)
+        squash.unlink()
+        (folder / _NOTE).unlink(missing_ok=True)
+        settle(aside, folder / BASE_FILE)
+        note = {"maker": _MAKER, "sha256": sha256, "made": made}
+        guarded_files.write(folder / _NOTE, json.dumps(note) + "\n")
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise BuildError(
+            f"can't keep the base in {folder}: {error.strerror}",
+            next_step="make room there (`dlcontainer cache prune`), or take another cache: "
+            "XDG_CACHE_HOME",
+        ) from None
+    return sha256
+
+
+def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
+    folder = _folder(wanted, cache)
+    path = folder / BASE_FILE
+    try:
+        record = foreign_files.loads(guarded_files.read_own(folder / _NOTE))
+        if record["maker"] != _MAKER:
+            return None
+        with guarded_files.file(path) as base:
+            guarded_files.require_own(base)
+            age = time.time() - os.fstat(base).st_mtime
+            # A locked one holds the packages of its lock: it does not age.
+            if not (wanted.locked or 0 <= age < MAX_AGE_S):
+                return None
+            if guarded_files.sha256(base) != record["sha256"]:
+                return None
+        with contextlib.suppress(OSError):
+            os.utime(folder / _NOTE)  # used: pruned last
+        return BaseTree(path=path, sha256=record["sha256"], made=record["made"], cached=True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

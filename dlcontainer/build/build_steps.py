@@ -1,0 +1,147 @@
+"""The steps of a plan as work: what each runs and takes, and the key of its result."""
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.config.templating import quote
+from dlcontainer.formats import labels, step_commands
+from dlcontainer.planning.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
+
+VERIFY = f"{IMAGE_FOLDER}/verify.py"
+
+# Raise it when the same work comes to another result: what caches hold is then not used.
+_MAKER = 1
+
+# In the routing's folder, while a step runs.
+_SCRIPT = "step.sh"
+_FILES = "step-files"
+
+# What every script begins with: the umask of the files that it makes, no questions, the way out.
+HEAD = (
+    "set -eu\n"
+    "umask 022\n"
+    "export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root\n"
+    f"if [ -r {step_commands.ROUTING_SCRIPT} ]; then . {step_commands.ROUTING_SCRIPT}; fi\n"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepWork:
+    """One step: files that go in first, then a script for `/bin/sh`, run as the image's root.
+
+    `key` names the result: the same key, the same tree. It comes of the script, the content of
+    the files, and the parent's key, down to the base, the architecture and the engine.
+    """
+
+    name: str
+    number: int
+    total: int
+    script: str
+    # (file or folder of the host, path in the image)
+    files: tuple[tuple[Path, str], ...]
+    # what the key is made of beside the parent's: the script's and each file's SHA-256
+    inputs: Mapping[str, str]
+    key: str
+
+
+def root(base: str, arch: str, engine: str) -> dict[str, str]:
+    """Name what the first step starts from: the base's digest, the architecture, the engine."""
+    return {"base": base, "architecture": arch, "engine": engine, "maker of steps": str(_MAKER)}
+
+
+def work(
+    plan: Plan,
+    staged: Path,
+    root: Mapping[str, str],
+    locked: Mapping[str, str] | None = None,
+) -> list[StepWork]:
+    """List the steps of a plan in their order; `root` is what the first starts from.
+
+    `locked` names what a lock gives each step: step -> digest (`Lock.step_keys`).
+    `staged` is the folder that `formats.context.stage` filled. The last step puts in what
+    describes the image to itself: it changes with every plan, and is quick.
+    """
+    blocks = {block.name: block for block in step_commands.image_blocks(plan)}
+    digests = _digests(plan)
+    own = dict(labels.image_files(plan))
+    later = {labels.MANIFEST: "manifest.json"} | {
+        target: name for name, target in own.items() if target in (VERIFY, PROBE_FOLDER)
+    }
+    names = {target: name for name, target in own.items() if target not in later}
+    parts: list[tuple[str, str, Mapping[str, str]]] = []
+    for step in plan.recipe.steps:
+        block = blocks.pop(step.name, None)
+        files = {target: names[target] for target in sorted(step.files.values())}
+        if block or files:
+            parts.append((step.name, _script(block), files))
+    clean = blocks.pop("clean")
+    parts += [(name, _script(block), {}) for name, block in blocks.items()]
+    parts.append(("image", _script(clean), dict(sorted(later.items()))))
+    steps: list[StepWork] = []
+    key = _digest(root)
+    for number, (name, script, taken) in enumerate(parts, start=1):
+        inputs = {"script": hashlib.sha256(script.encode()).hexdigest()}
+        inputs |= {target: digests[target] for target in taken}
+        inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
+        key = _digest({"parent": key, **inputs})
+        steps.append(
+            StepWork(
+                name=name,
+                number=number,
+                total=len(parts),
+                script=script,
+                files=tuple((staged / "files" / source, to) for to, source in taken.items()),
+                inputs=inputs,
+                key=key,
+            )
+        )
+    return steps
+
+
+@contextlib.contextmanager
+def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
+    """Lay a step's files and script out in a folder that is bound at the routing's place.
+
+    Gives the script's path in the image. The files are copied inside the image, where a link of
+    the tree leads nowhere else.
+    """
+    script, files = folder / _SCRIPT, folder / _FILES
+    files.mkdir()
+    lines = []
+    for number, (source, target) in enumerate(step.files):
+        copy = shutil.copytree if source.is_dir() else shutil.copyfile
+        copy(source, files / str(number))
+        there = f"{step_commands.ROUTING_FOLDER}/{_FILES}/{number}"
+        lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
+        lines.append(f"rm -rf {quote(target)}")
+        lines.append(f"cp -R {there} {quote(target)}")
+    # What has no key is no step of the plan, and no news.
+    news = f"==> step {step.number}/{step.total} {step.name}"
+    head = [f"echo {quote(news)}"] if step.key else []
+    script.write_text("\n".join(["set -eu", "umask 022", *head, *lines, step.script]))
+    try:
+        yield f"{step_commands.ROUTING_FOLDER}/{_SCRIPT}"
+    finally:
+        script.unlink(missing_ok=True)
+        shutil.rmtree(files, ignore_errors=True)
+
+
+def _script(block: step_commands.Block | None) -> str:
+    return HEAD + "\n".join(block.commands if block else ()) + "\n"
+
+
+def _digests(plan: Plan) -> dict[str, str]:
+    manifest = hashlib.sha256(labels.manifest(plan).encode()).hexdigest()
+    probe = _digest({entry.target: entry.sha256 for entry in plan.probe})
+    files = {entry.target: entry.sha256 for entry in plan.files}
+    return {**files, labels.MANIFEST: manifest, PROBE_FOLDER: probe}
+
+
+def _digest(value: Mapping[str, object]) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

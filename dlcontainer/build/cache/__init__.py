@@ -1,0 +1,1 @@
+"""Kept results: of steps, of bases, and of what earlier builds left."""

@@ -1,0 +1,301 @@
+"""Where kept steps lie: a folder per maker, which its maker alone writes, and entries in it.
+
+    CACHE/by-USER/KEY[:2]/KEY.sqfs, KEY.json
+
+In a group's cache anybody can make a folder of any name. So whose a folder is, its owner says;
+the name is for people. Until 2026-11 all makers shared CACHE/KEY[:2]: what lies there is listed
+and pruned by its owner, and never used.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.build.backends.backend import Kept
+from dlcontainer.system import guarded_files
+
+TREE = ".sqfs"
+NOTE = ".json"
+
+_BY = "by-"
+_MAKING = ".new-"
+_KEY = re.compile(r"[0-9a-z]{2,64}")
+_SHELF = re.compile(r"[0-9a-z]{2}")
+# Of an entry that somebody else wrote nothing else reaches a terminal or a record.
+_PLAIN = re.compile(r"[\w.+:-]{0,100}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MakerFolder:
+    """The folder of one maker in a cache: its name, and its owner's uid."""
+
+    name: str
+    uid: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """An open entry: descriptors of tree and note, what the note says, and the tree's SHA-256.
+
+    `kept.maker` and `kept.size` are what the tree's descriptor says.
+    """
+
+    tree: int
+    note: int
+    kept: Kept
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shelf:
+    """An open folder of entries; `uid` is the only user whose files in it are entries."""
+
+    handle: int
+    uid: int
+
+
+def resolved(cache: Path) -> Path:
+    """Give a cache's folder without the links that lead to it."""
+    return Path(os.path.realpath(cache))
+
+
+def makers(cache: Path) -> list[MakerFolder]:
+    """List the makers' folders of a cache; none where there is no cache."""
+    with contextlib.suppress(OSError), guarded_files.folder(resolved(cache)) as root:
+        return _makers_in(root)
+    return []
+
+
+def _makers_in(root: int) -> list[MakerFolder]:
+    found = []
+    with os.scandir(root) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # gone since
+                info = entry.stat(follow_symlinks=False)
+                if _is_ours(entry.name) and stat.S_ISDIR(info.st_mode):
+                    found.append(MakerFolder(name=entry.name, uid=info.st_uid))
+    return sorted(found, key=lambda one: one.name)
+
+
+def _is_ours(name: str) -> bool:
+    # Any member can rename a folder; its name stands in notes, and reaches terminals.
+    return name.startswith(_BY) and name.isprintable()
+
+
+def shelf_path(cache: Path, maker: MakerFolder, key: str) -> Path:
+    """Name the folder of a maker's entry."""
+    return resolved(cache) / maker.name / key[:2]
+
+
+@contextlib.contextmanager
+def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[Entry]:
+    """Open a maker's entry; raises FileNotFoundError where there is none.
+
+    Raises OSError or ValueError for one that its maker did not write as it is: another owner, a
+    folder or file that others may write, a link, a note that makes no sense.
+    """
+    with (
+        guarded_files.folder(resolved(cache)) as root,
+        guarded_files.folder(maker.name, root) as folder,
+        guarded_files.folder(key[:2], folder) as shelf,
+        guarded_files.file(key + TREE, shelf) as tree,
+        guarded_files.file(key + NOTE, shelf) as note,
+    ):
+        for handle in (folder, shelf, tree, note):
+            _require_maker(os.fstat(handle), maker)
+        kept, sha256 = _read(guarded_files.content(note), key)
+        kept = replace(kept, maker=guarded_files.name_of(maker.uid), size=os.fstat(tree).st_size)
+        yield Entry(tree=tree, note=note, kept=kept, sha256=sha256)
+
+
+def _require_maker(info: os.stat_result, maker: MakerFolder) -> None:
+    if info.st_uid != maker.uid:
+        owner = guarded_files.name_of(info.st_uid)
+        raise PermissionError(errno.EPERM, f"{owner} made what lies in {maker.name}")
+    if guarded_files.is_open_to_others(info):
+        raise PermissionError(errno.EPERM, f"others may write in {maker.name}")
+
+
+def _read(text: bytes, key: str) -> tuple[Kept, str]:
+    """Read a note; raises ValueError for one that is not the key's, or not as `note` writes it."""
+    try:
+        body = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(body, dict) or body.get("key") != key:
+        raise ValueError("not this step's")
+    name, made, sha256 = (str(body.get(field)) for field in ("name", "made", "sha256"))
+    if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(made) and _SHA256.fullmatch(sha256)):
+        raise ValueError("no name, time or checksum")
+    packages = body.get("packages")
+    if not isinstance(packages, list) or not all(map(_is_package, packages)):
+        raise ValueError("no packages")
+    kept = Kept(key=key, name=name, maker="", made=made, size=0, packages=tuple(packages))
+    return kept, sha256
+
+
+def _is_package(package: object) -> bool:
+    return isinstance(package, dict) and all(
+        isinstance(value, str) and value.isprintable() for value in package.values()
+    )
+
+
+def write_note(handle: int, kept: Kept, sha256: str) -> None:
+    """Write the note of an entry into an open file."""
+    body = {
+        "key": kept.key,
+        "name": kept.name,
+        "maker": kept.maker,
+        "made": kept.made,
+        "size": kept.size,
+        "packages": list(kept.packages),
+        "sha256": sha256,
+    }
+    guarded_files.append(handle, json.dumps(body).encode() + b"\n")
+    os.fsync(handle)
+
+
+@contextlib.contextmanager
+def own(cache: Path, on_note: Callable[[str], None]) -> Iterator[tuple[MakerFolder, int]]:
+    """Open this user's folder of a cache, made if need be: readable by all, written by one."""
+    with guarded_files.folder(resolved(cache)) as root:
+        mine = [one for one in _makers_in(root) if one.uid == os.getuid()]
+        maker = mine[0] if mine else _make_own(cache, root, on_note)
+        with guarded_files.folder(maker.name, root) as handle:
+            make_readable(handle)
+            yield maker, handle
+
+
+def _make_own(cache: Path, root: int, on_note: Callable[[str], None]) -> MakerFolder:
+    name = _BY + guarded_files.name_of(os.getuid()).replace("/", "_")
+    try:
+        os.mkdir(name, 0o700, dir_fd=root)
+    except FileExistsError:
+        owner = os.stat(name, dir_fd=root, follow_symlinks=False).st_uid
+        other = f"{name}.{secrets.token_hex(4)}"
+        if owner != os.getuid():
+            maker = guarded_files.name_of(owner)
+            on_note(
+                f"{cache / name} was made by {maker}, not by you: your steps are "
+                f"kept in {cache / other}; tell whoever looks after {cache}"
+            )
+        os.mkdir(other, 0o700, dir_fd=root)
+        name = other
+    owner = os.stat(name, dir_fd=root, follow_symlinks=False).st_uid
+    if owner != os.getuid():
+        # A server that takes root for nobody: else each build would leave another such folder.
+        os.rmdir(name, dir_fd=root)
+        raise PermissionError(
+            errno.EPERM, f"the file system gives what you make to {guarded_files.name_of(owner)}"
+        )
+    return MakerFolder(name=name, uid=owner)
+
+
+def make_readable(folder: int) -> None:
+    """Give an open folder of this user's the mode of a shared one, whatever the umask.
+
+    Raises PermissionError where it was swapped for another user's since it was made.
+    """
+    info = os.fstat(folder)
+    if info.st_uid != os.getuid():
+        raise PermissionError(
+            errno.EPERM, f"the folder belongs to {guarded_files.name_of(info.st_uid)}"
+        )
+    # A group's folder hands its group down by the setgid bit: it stays.
+    wanted = 0o755 | (info.st_mode & stat.S_ISGID)
+    if stat.S_IMODE(info.st_mode) != wanted:
+        os.fchmod(folder, wanted)
+
+
+@contextlib.contextmanager
+def own_shelf(mine: int, key: str) -> Iterator[int]:
+    """Open the folder of a key's entry in this user's own folder, made if need be."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(key[:2], 0o700, dir_fd=mine)
+    with guarded_files.folder(key[:2], mine) as shelf:
+        make_readable(shelf)
+        yield shelf
+
+
+def make_aside(mine: int) -> str:
+    """Make a private folder in this user's own, for what is being made; give its name."""
+    _reap(mine)
+    name = f"{_MAKING}{os.uname().nodename}-{os.getpid()}-{secrets.token_hex(4)}"
+    os.mkdir(name, 0o700, dir_fd=mine)
+    return name
+
+
+def _reap(mine: int) -> None:
+    """Remove what this user's killed builds of this host left."""
+    ours = f"{_MAKING}{os.uname().nodename}-"
+    for name in guarded_files.names(mine):
+        number = name.removeprefix(ours).partition("-")[0]
+        if name.startswith(ours) and number.isdigit() and not Path("/proc", number).exists():
+            remove_aside(mine, name)
+
+
+def remove_aside(mine: int, name: str) -> None:
+    """Remove a private folder that `make_aside` made."""
+    shutil.rmtree(name, ignore_errors=True, dir_fd=mine)
+
+
+def shelves(cache: Path, prefix: str | None = None) -> Iterator[Shelf]:
+    """Open, one after another, all folders that hold entries, or those of a key's prefix.
+
+    Those of all makers at the cache's root too, where only what this user made counts.
+    """
+    with contextlib.suppress(OSError), guarded_files.folder(resolved(cache)) as root:
+        yield from _shelves_in(root, os.getuid(), prefix)
+        for maker in _makers_in(root):
+            with contextlib.suppress(OSError), guarded_files.folder(maker.name, root) as folder:
+                yield from _shelves_in(folder, maker.uid, prefix)
+
+
+def _shelves_in(folder: int, uid: int, prefix: str | None) -> Iterator[Shelf]:
+    names = [prefix] if prefix else list(filter(_SHELF.fullmatch, guarded_files.names(folder)))
+    for name in names:
+        with contextlib.suppress(OSError), guarded_files.folder(name, folder) as handle:
+            yield Shelf(handle=handle, uid=uid)
+
+
+def keys(shelf: Shelf) -> list[str]:
+    """List the keys of a shelf's entries."""
+    notes = [name for name in guarded_files.names(shelf.handle) if name.endswith(NOTE)]
+    return [key for name in notes if _KEY.fullmatch(key := name.removesuffix(NOTE))]
+
+
+def listed(shelf: Shelf, key: str) -> tuple[Kept, float] | None:
+    """Describe an entry of a shelf and its last use, s since 1970; None for what is no entry."""
+    with (
+        contextlib.suppress(OSError, ValueError),
+        guarded_files.file(key + TREE, shelf.handle) as tree,
+        guarded_files.file(key + NOTE, shelf.handle) as note,
+    ):
+        info, used = os.fstat(tree), os.fstat(note)
+        kept, _ = _read(guarded_files.content(note), key)
+        if (info.st_uid, used.st_uid) != (shelf.uid, shelf.uid):
+            return None
+        # Another user's file can claim any size: what it takes up on disk is what counts.
+        mine = shelf.uid == os.getuid()
+        size = info.st_size if mine else min(info.st_size, info.st_blocks * 512)
+        return replace(kept, maker=guarded_files.name_of(shelf.uid), size=size), used.st_mtime
+    return None
+
+
+def unlink_own(shelf: Shelf, name: str) -> bool:
+    """Remove a file of a shelf if it is this user's; tell whether none of theirs is left."""
+    try:
+        if os.stat(name, dir_fd=shelf.handle, follow_symlinks=False).st_uid == os.getuid():
+            os.unlink(name, dir_fd=shelf.handle)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return True

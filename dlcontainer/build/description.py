@@ -1,0 +1,115 @@
+"""The end of a build: the image learns what is in it and where it comes from."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dlcontainer.build import provenance
+from dlcontainer.build.backends.backend import Workbench
+from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.provenance import Sources
+from dlcontainer.formats import slim_commands
+from dlcontainer.image import contents, sbom
+from dlcontainer.image.contents import Entry, Library, Tree, elf
+from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
+from dlcontainer.system import foreign_files
+from dlcontainer.system.machine import source_date
+
+SBOM = f"{IMAGE_FOLDER}/sbom{sbom.SUFFIX}"
+LIBRARIES = f"{IMAGE_FOLDER}/libraries.json"
+LIBRARIES_SCHEMA = "dlcontainer/libraries/1"
+# What stands here belongs to packages of the distribution, whose versions say as much.
+_OF_PACKAGES = ("/usr/lib", "/lib", "/usr/libexec", "/usr/share")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """What an image says of itself: the bill's file, and the provenance for the record."""
+
+    sbom: Path
+    provenance: Mapping[str, object]
+    notes: tuple[str, ...]
+
+
+def describe(
+    plan: Plan,
+    bench: Workbench,
+    origin: tuple[Sources, Mapping[str, object]],
+    wheels: Iterable[Mapping[str, str]],
+    work: Path,
+) -> Description:
+    """Take down what is in the tree, and put that and its provenance in as the last thing.
+
+    `origin` is what the provenance was gathered of, and the provenance; `work` is a private
+    folder. Raises CommandFailedError as any step does.
+    """
+    sources, made = origin[0], dict(origin[1])
+    tree = bench.files()
+    reader = RpmReader(runner=sources.runner, environ=sources.environ)
+    entries = tree.entries()
+    found = sbom.with_hashes(contents.take(tree, reader, entries), wheels)
+    folder = work / "described"
+    folder.mkdir()
+    if plan.recipe.slim:
+        made["slim"] = removed(tree, folder)
+    texts = {
+        SBOM: sbom.render(_subject(plan, sources), found),
+        provenance.PATH: provenance.render(made),
+        LIBRARIES: _libraries_text(libraries(tree, entries, folder)),
+    }
+    files = []
+    for target, text in texts.items():
+        path = folder / target.rpartition("/")[2]
+        path.write_text(text)
+        files.append((path, target))
+    step = StepWork(
+        name="describe", number=1, total=1, script="", files=tuple(files), inputs={}, key=""
+    )
+    bench.run(step)
+    return Description(sbom=files[0][0], provenance=made, notes=found.notes)
+
+
+def libraries(tree: Tree, entries: Iterable[Entry], folder: Path) -> tuple[Library, ...]:
+    """List the shared libraries that no package of the distribution brought."""
+    wanted = [entry.path for entry in entries if _is_own(entry)]
+    return elf.libraries(tree.fetch(wanted, folder))
+
+
+def removed(tree: Tree, folder: Path) -> dict[str, object]:
+    """Tell what the step `slim` has removed, by name."""
+    report = tree.fetch([slim_commands.REPORT], folder)[slim_commands.REPORT]
+    return {name: asdict(one) for name, one in slim_commands.read(report.read_text()).items()}
+
+
+def read_libraries(text: str) -> tuple[Library, ...]:
+    """Read what `describe` wrote; raises ValueError, KeyError or TypeError for what is none."""
+    body = foreign_files.loads(text)
+    if body["schema"] != LIBRARIES_SCHEMA:
+        raise ValueError(f"schema {body['schema']!r}")
+    return tuple(
+        Library(path=one["path"], soname=one["soname"], needed=tuple(one["needed"]))
+        for one in body["libraries"]
+    )
+
+
+def _libraries_text(found: Iterable[Library]) -> str:
+    body = {"schema": LIBRARIES_SCHEMA, "libraries": [asdict(one) for one in found]}
+    return json.dumps(body, indent=1, sort_keys=True) + "\n"
+
+
+def _is_own(entry: Entry) -> bool:
+    return elf.is_library(entry) and not entry.path.startswith(
+        tuple(f"{folder}/" for folder in _OF_PACKAGES)
+    )
+
+
+def _subject(plan: Plan, sources: Sources) -> sbom.Subject:
+    return sbom.Subject(
+        name=plan.name,
+        version=plan.recipe.version,
+        digest=plan.digest,
+        arch=plan.site.arch,
+        moment=source_date(sources.environ),
+    )

@@ -1,0 +1,170 @@
+"""Wheels are fetched while the base is made: a step that needs them finds them beside its routing.
+
+The host's pip fetches, as it does for a lock, by the way that the routing says, and checks what it
+gets; what it got over a network it keeps, so that the next build does not fetch it again. Nothing
+here can fail a build: a step whose wheels did not come fetches them itself.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.build import build_steps, run_steps
+from dlcontainer.build import context as shop
+from dlcontainer.build.backends import select
+from dlcontainer.build.base import root_tree
+from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.context import Workshop
+from dlcontainer.formats.step_commands import ROUTING_FOLDER
+from dlcontainer.packages import routing
+from dlcontainer.packages.pip import pip_config
+from dlcontainer.packages.pip.pip_resolver import Pip
+from dlcontainer.packages.routing import Routed
+from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes.steps import Step
+from dlcontainer.system.background import Beside, Task
+from dlcontainer.system.process import (
+    CommandEndedError,
+    CommandFailedError,
+    CommandNotFoundError,
+    Runner,
+)
+
+# In the routing's folder: a folder of wheels for each step.
+_WHEELS = "wheels"
+# In the cache: what pip got over a network, as pip keeps it. Beyond this (bytes) the oldest goes.
+_KEPT, _MOST = "pip", 10**10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Supplies:
+    """What is fetched for the steps of one build."""
+
+    folder: Path
+    coming: dict[str, Task[None]]
+    log: Path
+    on_note: Callable[[str], None]
+
+    @contextlib.contextmanager
+    def handed(self, step: StepWork) -> Iterator[None]:
+        """Let a step find its wheels, and look nowhere else, if all of them came."""
+        wheels, config = self.folder / _WHEELS / step.name, self.folder / routing.PIP_CONFIG
+        if not self._came(step.name):
+            yield
+            return
+        usual = config.read_text()
+        config.write_text(
+            "[global]\nno-index = true\ndisable-pip-version-check = true\n"
+            f"find-links = {ROUTING_FOLDER}/{_WHEELS}/{step.name}\n"
+        )
+        try:
+            yield
+        finally:
+            config.write_text(usual)
+            shutil.rmtree(wheels, ignore_errors=True)
+
+    def _came(self, name: str) -> bool:
+        if name not in self.coming:
+            return False
+        if self.coming[name].runs:
+            self.on_note(f"the wheels of '{name}' are still on their way")
+        wheels = self.folder / _WHEELS / name
+        try:
+            self.coming[name].result()
+        except (CommandFailedError, CommandEndedError, CommandNotFoundError, OSError):
+            # pip in the step says what is wrong, or finds that it is not any more.
+            shutil.rmtree(wheels, ignore_errors=True)
+            return False
+        # Names alone: a log is published, and where they came from is the host's business.
+        names = ", ".join(sorted(path.name for path in wheels.iterdir()))
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(f"wheels of '{name}', fetched before: {names}\n")
+        return True
+
+
+def begin(
+    plan: Plan,
+    workshop: Workshop,
+    routed: Routed,
+    places: tuple[Path, Path],
+    beside: Beside,
+    *,
+    fresh: bool,
+) -> Supplies:
+    """Begin to fetch the wheels of the steps that will be run.
+
+    `places` are the folder of staged files, as in `stepwork.work`, and the log.
+    """
+    staged, log = places
+    supplies = Supplies(folder=routed.folder, coming={}, log=log, on_note=workshop.progress.note)
+    for step in _wanted(plan, workshop, staged, fresh=fresh):
+        folder = routed.folder / _WHEELS / step.name
+        folder.mkdir(parents=True)
+        supplies.coming[step.name] = beside.start(
+            lambda runner, step=step, folder=folder: _fetch(  # type: ignore[misc]
+                plan, workshop, (routed, runner), step, folder
+            )
+        )
+    return supplies
+
+
+def _wanted(plan: Plan, workshop: Workshop, staged: Path, *, fresh: bool) -> list[Step]:
+    steps = [step for step in plan.recipe.steps if step.python_packages]
+    # Only a distribution's own Python is surely the one that it is taken for.
+    if not steps or workshop.bundle or plan.recipe.base.image or _has_other_python(plan):
+        return []
+    base = root_tree.recall(plan, workshop.cache)
+    if fresh or base is None:
+        return steps
+    todo = build_steps.work(plan, staged, shop.root(plan, workshop, base))
+    names = _not_kept(todo, plan, workshop)
+    return [step for step in steps if step.name in names]
+
+
+def _has_other_python(plan: Plan) -> bool:
+    usual: str = type(plan.recipe).model_fields["interpreter"].default
+    return str(plan.recipe.interpreter) != usual
+
+
+def _not_kept(todo: Sequence[StepWork], plan: Plan, workshop: Workshop) -> set[str]:
+    recall = select.recaller(plan, workshop, quiet=True)
+    number = run_steps.reached(recall, todo)[0]
+    return {step.name for step in todo[number:]}
+
+
+def _fetch(
+    plan: Plan, workshop: Workshop, way: tuple[Routed, Runner], step: Step, folder: Path
+) -> None:
+    routed, runner = way
+    facts, wanted = plan.recipe.base.facts, step.python_packages
+    if wanted is None or facts is None or facts.python is None or facts.glibc is None:
+        return
+    kept = workshop.cache / _KEPT
+    environment = {**routed.environment, "PIP_CACHE_DIR": str(kept)}
+    environment |= {name.upper(): value for name, value in routed.environment.items()}
+    if routed.ca is not None:
+        environment |= dict.fromkeys(routing.CA_VARIABLES, str(routed.ca))
+    pip = Pip(
+        python=facts.python,
+        arch=plan.site.arch,
+        glibc=facts.glibc,
+        arguments=tuple(pip_config.arguments(routing.pip_of(plan.site.routing, workshop.host))),
+        environment=environment,
+        host=workshop.host,
+        runner=runner,
+        on_line=lambda _: None,
+    )
+    _make_room(kept)
+    pip.fetch(wanted.packages, routed.upstreams.get(wanted.upstream or "", ""), folder)
+
+
+def _make_room(kept: Path, most: int = _MOST) -> None:
+    """Remove what pip kept longest ago until the rest fits; it fetches that again."""
+    files = [(path.stat().st_mtime, path) for path in kept.rglob("*") if path.is_file()]
+    total = 0
+    for _, path in sorted(files, reverse=True):
+        total += path.stat().st_size
+        if total > most:
+            path.unlink(missing_ok=True)

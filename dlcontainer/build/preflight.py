@@ -1,0 +1,85 @@
+"""Before a build: where its files go, and whether it can end well there."""
+
+from pathlib import Path
+
+from dlcontainer.engines import apptainer, emulation
+from dlcontainer.errors import BuildError
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system import machine
+from dlcontainer.system.machine import Host
+from dlcontainer.system.progress import Progress
+
+# What a build writes is of the order of the unpacked tree; the packed image is below half of it.
+_PACKED_SHARE = 2
+# 10,000 small files were unpacked 16 to 29 times as fast into memory as onto a busy disk, and the
+# whole build of them was 7 to 8 times as fast (docs/measurements.md). Memory is used only where it
+# leaves at least this many times the build's size free.
+_MEMORY_SHARE = 4
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a private folder is made in it
+
+
+def check_architecture(plan: Plan, host: Host, root: Path = Path("/")) -> None:
+    """Refuse an image whose programs this host can't run, emulated or not; raises BuildError."""
+    if plan.site.arch != host.arch:
+        emulation.require(plan.site.arch, plan.site.name, root)
+
+
+def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:
+    """Choose where the tree is unpacked: asked for, the site's, TMPDIR, roomy memory, /tmp."""
+    if asked is not None:
+        return asked
+    site = plan.site.engine.tmpdir
+    if site and Path(site).is_dir():
+        return Path(site)
+    if host.environ.get("TMPDIR"):
+        return Path(host.environ["TMPDIR"])
+    need = plan.recipe.space_mb * _MEMORY_SHARE
+    limit = machine.cgroup_memory_mb()
+    mount = machine.mount_of(_MEMORY_FOLDER)
+    roomy = min(machine.free_mb(_MEMORY_FOLDER), machine.available_memory_mb()) >= need // 2
+    if (
+        mount.kind == "tmpfs"
+        and "noexec" not in mount.options
+        and roomy
+        and host.memory_mb >= need
+        and (limit is None or limit >= need)
+    ):
+        return _MEMORY_FOLDER
+    return Path("/tmp")  # noqa: S108  a private folder is made in it
+
+
+def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> None:
+    """Refuse a build that can't end well: no space, programs may not run, not writable."""
+    if not scratch.is_dir():
+        raise BuildError(f"no folder {scratch}", next_step="give one that exists: --tmpdir")
+    apptainer.require_bindable(scratch)
+    mount = machine.mount_of(scratch)
+    if "noexec" in mount.options:
+        raise BuildError(
+            f"{scratch} is mounted noexec ({mount.point}, {mount.kind})",
+            why="the build runs programs from the tree that it makes there",
+            next_step="give another folder: --tmpdir",
+        )
+    if mount.is_network:
+        progress.note(
+            f"{scratch} lies on {mount.kind}: slow, and it may not take the ids of a build; "
+            "a node-local --tmpdir is better"
+        )
+    need = plan.recipe.space_mb
+    for folder, wanted, option in ((scratch, need, "--tmpdir"), (output, need // 2, "-o")):
+        free = machine.free_mb(folder)
+        if free < wanted:
+            raise BuildError(
+                f"{folder} has {free} MB free, the build needs about {wanted} MB",
+                next_step=f"make room, or give another folder: {option}",
+            )
+
+
+def make_folder(output: Path) -> None:
+    """Make the folder for the image; raises BuildError that says why it can't be made."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(
+            f"can't make {output}: {error.strerror}", next_step="give another folder: -o"
+        ) from None

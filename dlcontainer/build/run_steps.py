@@ -1,0 +1,141 @@
+"""An image grows: from the last step whose result is kept, step by step, each kept in turn."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from dlcontainer.build import error_patterns
+from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages, Workbench
+from dlcontainer.build.build_steps import StepWork
+from dlcontainer.errors import BuildError
+from dlcontainer.system.process import CommandFailedError
+from dlcontainer.system.progress import Steps
+
+# What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.
+WORTH_KEEPING_S = 2.0
+
+# What failed: a step, or a phase around them by its name.
+Failure = Callable[[StepWork | str, CommandFailedError], BuildError]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """How an image is to grow.
+
+    `failure` makes the error of a step that failed; `installed` tells what the step that just ran
+    has installed; `fresh`: nothing kept is taken; `keep_last`: the last step's result is kept too;
+    `later` does what of keeping needs the tree no more, beside the next step; `handed` lets a step
+    find what was fetched for it.
+    """
+
+    failure: Failure
+    installed: Callable[[], Packages]
+    worth_keeping_s: float = WORTH_KEEPING_S
+    fresh: bool = False
+    keep_last: bool = False
+    later: Callable[[Keeping], object] = lambda keeping: keeping()
+    handed: Callable[[StepWork], AbstractContextManager[None]] = lambda _: nullcontext()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """A step that is done: run here in so many s, or part of the kept result `kept`."""
+
+    step: StepWork
+    seconds: float | None
+    kept: Kept | None
+    packages: Packages
+
+
+def reached(
+    recall: Callable[[str], Kept | None], todo: Sequence[StepWork]
+) -> tuple[int, Kept | None]:
+    """Find how many steps are done already, and the kept result that holds them."""
+    for number in range(len(todo), 0, -1):
+        kept = recall(todo[number - 1].key)
+        if kept is not None:
+            return number, kept
+    return 0, None
+
+
+def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Policy) -> list[Done]:
+    """Run the steps that no kept result holds; keep the results of those that took a while.
+
+    Raises the policy's error of a step that failed.
+    """
+    try:
+        done = _begin(bench, [] if policy.fresh else todo, progress)
+    except CommandFailedError as error:
+        raise policy.failure("unpack", error) from None
+    for step in todo[len(done) :]:
+        progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
+        began = time.monotonic()
+        try:
+            with policy.handed(step):
+                bench.run(step)
+                seconds = time.monotonic() - began
+                packages = policy.installed()
+        except CommandFailedError as error:
+            raise policy.failure(step, error) from None
+        # The last one describes the image to itself: another with each plan, and quick.
+        worth = seconds >= policy.worth_keeping_s and step.number < step.total
+        if policy.keep_last and step is todo[-1]:
+            bench.keep(step, packages)()
+        elif worth:
+            _keep(bench, step, packages, progress, policy.later)
+        done.append(Done(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
+    progress.end()
+    return done
+
+
+def _keep(
+    bench: Workbench,
+    step: StepWork,
+    packages: Packages,
+    progress: Steps,
+    later: Callable[[Keeping], object],
+) -> None:
+    with _noting(step, progress):
+        keeping = bench.keep(step, packages)
+
+        def rest() -> None:
+            with _noting(step, progress):
+                keeping()
+
+        later(rest)
+
+
+@contextlib.contextmanager
+def _noting(step: StepWork, progress: Steps) -> Iterator[None]:
+    """Note what keeps a result from being kept: it costs time later, and nothing now."""
+    try:
+        yield
+    except (CommandFailedError, BuildError, OSError) as error:
+        said = error.completed.stdout if isinstance(error, CommandFailedError) else str(error)
+        known = error_patterns.explain(said, 1)
+        why = known.cause if known else said.strip().rpartition("\n")[2]
+        progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
+
+
+def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> list[Done]:
+    """Start from the last kept result that can be had, or the base; give the steps in it."""
+    while True:
+        number, parent = reached(bench.recall, todo)
+        if parent is None:
+            progress.begin("unpack", "unpack the base")
+        else:
+            title = f"steps 1 to {number} of {len(todo)} are done: the result of "
+            progress.begin("unpack", f"{title}'{parent.name}' of {parent.made} is taken")
+        done = [_taken(step, parent, bench.recall(step.key)) for step in todo[:number]]
+        try:
+            bench.begin(parent)
+        except DamagedError:
+            continue  # it is not given again: an earlier one, or the base
+        return done
+
+
+def _taken(step: StepWork, parent: Kept | None, own: Kept | None) -> Done:
+    # The bytes are the parent's, so its maker is named, whoever kept this very step as well.
+    return Done(step=step, seconds=None, kept=parent, packages=own.packages if own else ())

@@ -1,0 +1,1 @@
+"""The commands of `dlcontainer bench`, one file each."""

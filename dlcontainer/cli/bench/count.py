@@ -1,0 +1,166 @@
+"""`bench count` and `bench probe-fs`: what a command asks for, what a file system gives."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.filesystem.counting import Count, Counted
+
+Command = Annotated[
+    list[str], typer.Argument(metavar="-- COMMAND", help="What is counted, one rank's command.")
+]
+Under = Annotated[
+    Path | None,
+    typer.Option("--under", metavar="FOLDER", help="Only files below it; without it all."),
+]
+Ranks = Annotated[
+    int, typer.Option("--ranks", metavar="R", min=1, help="As many at once, on this node.")
+]
+With = Annotated[
+    Literal["auto", "strace", "slowfs", "audit"],
+    typer.Option("--with", help="The tool; auto: strace, else our FUSE counters, else audit."),
+]
+ProfileName = Annotated[
+    Literal["lustre", "nfs", "gpfs"],
+    typer.Option("--profile", help="slowfs: what clients keep, and for how long."),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="S", min=1.0, help="A rank that takes longer is ended."),
+]
+ImportTree = Annotated[
+    bool,
+    typer.Option(
+        "--import-tree", help="One run more, of one rank, with what each Python import takes."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="COUNT.json", help="Write it, for `report`."),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Write which files were opened, in order, for `build --order-from`.",
+    ),
+]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="On the file system to probe.")]
+ReadFile = Annotated[
+    Path | None,
+    typer.Option("--file", metavar="FILE", help="What is read; without it the largest found."),
+]
+FactsFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FACTS.yaml", help="Write it for `bench storm --fs`."),
+]
+
+
+def count(
+    command: Command,
+    under: Under = None,
+    ranks: Ranks = 1,
+    tool: With = "auto",
+    profile: ProfileName = "lustre",
+    timeout: Timeout = 600.0,
+    import_tree: ImportTree = False,
+    target: Output = None,
+    trace: TraceFile = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Count what a command asks of the file system, per rank and per node; not for timing."""
+    import tempfile
+    from dataclasses import asdict
+
+    from dlcontainer.bench.filesystem import counting
+    from dlcontainer.bench.report import import_trees
+    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
+    from dlcontainer.bench.slowfs.server import StandIn
+    from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.image import open_trace
+    from dlcontainer.system import atomic_files
+    from dlcontainer.system.workspace import workspace
+
+    if under is not None and not under.is_dir():
+        raise UsageError(f"--under {under}: no such folder")
+    if target is not None:
+        atomic_files.require(target)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    runner = console.runner(here().environ)
+    chosen = counting.choose(None if tool == "auto" else tool, under, runner)
+    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
+        task = counting.Task(
+            argv=tuple(command), ranks=ranks, under=under, work=work, timeout_s=timeout
+        )
+        shown = StandIn(source=under.absolute(), profile=PROFILES[profile]) if under else None
+        counted = counting.count(task, chosen, runner, shown)
+        tree = import_trees.traced(task, runner) if import_tree else ()
+    modules = {"imports": [asdict(one) for one in tree]} if import_tree else {}
+    body = {"command": command, **counted.body(), **modules}
+    if target is not None:
+        atomic_files.write(f"{output.document('count', body)}\n", target)
+    if trace is not None:
+        open_trace.write(counted.trace(under), trace)
+    if as_json:
+        output.emit("count", body)
+        return
+    output.say(_table(counted))
+    if target is not None:
+        output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
+
+
+def _table(counted: "Counted") -> str:
+    from dlcontainer.bench.filesystem.counting import SEES
+
+    columns = [*((f"rank {n}", one) for n, one in enumerate(counted.ranks)), ("node", counted.node)]
+    names = sorted({name for _, one in columns for name in one.operations})
+    rows: list[list[object]] = [
+        [name, *(one.operations.get(name, 0) for _, one in columns)] for name in names
+    ]
+    rows.append(["bytes read", *("-" if one.bytes is None else one.bytes for _, one in columns)])
+    rows.append(["unique files", *(len(one.files) for _, one in columns)])
+    rows.append([".pyc : .so", *(_kinds(one) for _, one in columns)])
+    head = ["", *(name for name, _ in columns)]
+    return output.table(rows, head=head) + f"\ncounted by {counted.tool}: {SEES[counted.tool]}"
+
+
+def _kinds(one: "Count") -> str:
+    said = one.described()
+    return f"{said['pyc']} : {said['so']}"
+
+
+def probe_fs(
+    folder: Folder,
+    file: ReadFile = None,
+    target: FactsFile = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Probe a file system from this node: latency, metadata rate, reads; a few seconds."""
+    from dlcontainer.bench.filesystem import microbenchmark
+    from dlcontainer.bench.storm import parameters
+    from dlcontainer.system.machine import mount_of
+
+    found = microbenchmark.probe(folder, file)
+    kind = mount_of(folder).kind
+    if target is not None:
+        target.write_text(
+            parameters.text(found.speed, f"probed from one node, {kind}"), encoding="utf-8"
+        )
+    speed = found.speed.model_dump(exclude_none=True)
+    if as_json:
+        body = {"kind": kind, "speed": speed, "saturated": found.saturated}
+        rates = [{"threads": threads, "operations_per_s": rate} for threads, rate in found.rates]
+        more = {"rates": rates, "cold_proved": found.cold_proved, "notes": list(found.notes)}
+        output.emit("probe-fs", {**body, **more, "samples_ms": list(found.samples_ms)})
+        return
+    output.say(output.table([[key, f"{value:.4g}"] for key, value in speed.items()]))
+    for note in found.notes:
+        output.say(f"note: {note}")

@@ -1,0 +1,220 @@
+"""The options of `dlcontainer bench import` and `bench train`, and what they come to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Probe, Question
+from dlcontainer.cli.bench.rank_options import Ranked
+from dlcontainer.errors import UsageError
+
+Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
+Asked = Annotated[
+    Question,
+    typer.Option(
+        "--question",
+        help="overhead: the same bits without and with a container; deployment: the site's own "
+        "stack (--native) against the image, each as it is.",
+    ),
+]
+Looks = Annotated[
+    str | None,
+    typer.Option(
+        "--looks",
+        metavar="N,N,...",
+        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32. "
+        "Of three arms triples: 12,18,36.",
+    ),
+]
+Pairs = Annotated[
+    int | None,
+    typer.Option(
+        "--pairs",
+        metavar="N",
+        help="A quick session: one look, at N pairs (a verdict takes 8) or triples (12).",
+    ),
+]
+Resumed = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FILE.jsonl",
+        help="Go on with a session that was interrupted, as it was declared.",
+    ),
+]
+Controls = Annotated[
+    str | None,
+    typer.Option(
+        "--controls",
+        metavar="N[,M]",
+        help="N pairs native against native, without it as many as pairs; M container against "
+        "container, without it none.",
+    ),
+]
+Arms = Annotated[
+    str | None,
+    typer.Option(
+        "--arms",
+        metavar="ARM,ARM[,ARM]",
+        help="Which to hold against each other: native, unpacked, container; without it native, "
+        "or what stands for it, and container.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="K", help="Of the order; without it a new one.")
+]
+File = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE.jsonl", help="Where the samples go."),
+]
+NativeFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--native",
+        metavar="FOLDER",
+        help="The native side, a Python prefix; without it the recipe's native twin.",
+    ),
+]
+ShownAs = Annotated[
+    NativeAs | None,
+    typer.Option(
+        "--native-as",
+        help="import: the native tree where it is (tree), copied to this node first, or in one "
+        "SquashFS; without it tree.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", metavar="T", min=1, help="Threads on both sides; without it all cores."
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="S", min=1.0, help="A launch that takes longer is ended."),
+]
+
+Module = Annotated[
+    str | None,
+    typer.Option("--module", metavar="NAME", help="import: what; without it the recipe's first."),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        "--steps",
+        metavar="K",
+        min=1,
+        help="train: steps of a launch; without it as many as fill 10 s.",
+    ),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    typer.Option("--device", help="train: where; auto: a GPU if seen."),
+]
+
+RecipeOf = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe", metavar="RECIPE", help="The recipe's name or file; without it the image's own."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """What was typed, as it was typed; None is what was not asked for."""
+
+    probe: Probe
+    question: Question
+    site: str
+    image: Path
+    arms: str | None
+    pairs: int | None
+    looks: str | None
+    controls: str | None
+    seed: int | None
+    target: Path | None
+    resume: Path | None
+    native: Path | None
+    native_as: NativeAs | None
+    module: str | None
+    steps: int | None
+    device: str
+    threads: int | None
+    timeout: float
+    recipe: str | None
+    settings: list[str] | None
+    ranked: Ranked
+
+    def check(self) -> None:
+        """Refuse what contradicts itself; raises UsageError."""
+        if self.pairs is not None and self.pairs < 1:
+            raise UsageError(
+                f"--pairs {self.pairs}: at least 1", next_step="a verdict takes 8: --pairs 8"
+            )
+        if self.steps is not None and self.probe == "import":
+            raise UsageError(
+                "--steps: an import has none", next_step="leave it out, or: bench train"
+            )
+        if self.native_as is not None and self.probe != "import":
+            raise UsageError(
+                "--native-as: how an import is shown the native tree",
+                next_step="leave it out, or: bench import",
+            )
+        if self.resume is not None and self.target is not None:
+            raise UsageError("--resume and -o: a resumed session goes on in its own file")
+        self._check_native()
+
+    def _check_native(self) -> None:
+        names = arms(self.arms)
+        if names and "native" not in names and self.native_as is not None:
+            raise UsageError(
+                f"--native-as {self.native_as}: there is no native arm in --arms {self.arms}",
+                next_step="leave one of them out",
+            )
+        if names and "native" not in names and self.native is not None:
+            raise UsageError(
+                f"--native {self.native}: there is no native arm in --arms {self.arms}",
+                next_step="leave one of them out",
+            )
+        if self.native is None:
+            if self.question == "deployment":
+                raise UsageError(
+                    "--question deployment: the site's own stack is not given",
+                    next_step="name the folder that holds its bin/python: --native FOLDER",
+                )
+        elif not (self.native / "bin/python").is_file():
+            raise UsageError(
+                f"--native {self.native}: there is no bin/python in it",
+                next_step="give the folder of a virtual environment or a Python installation",
+            )
+
+
+def arms(text: str | None) -> tuple[ArmName, ...]:
+    """Read the arms, in their own order; empty where none were given. Raises UsageError."""
+    if text is None:
+        return ()
+    words = {word.strip() for word in text.split(",")}
+    found = tuple(name for name in get_args(ArmName) if name in words)
+    if len(found) < len(words) or len(words) < len(text.split(",")) or len(words) < 2:
+        raise UsageError(
+            f"--arms {text}: two or three different ones of {', '.join(get_args(ArmName))}",
+            next_step="e.g. --arms native,unpacked,container",
+        )
+    return found
+
+
+def controls(text: str | None) -> tuple[int | None, int]:
+    """Read the controls of reference (None: not given) and candidate. Raises UsageError."""
+    if text is None:
+        return None, 0
+    words = [word.strip() for word in text.split(",")]
+    if len(words) > 2 or not all(word.isdecimal() and len(word) < 7 for word in words):
+        raise UsageError(
+            f"--controls {text}: one or two numbers, 0 or more",
+            next_step="native against native, then container against container: --controls 8,8",
+        )
+    counts = [int(word) for word in words]
+    return counts[0], counts[1] if len(counts) > 1 else 0

@@ -1,0 +1,122 @@
+"""`dlcontainer bench slowfs`: a folder seen through a slow, counting file system."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.slowfs.server import StandIn
+
+Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="The folder that is shown.")]
+Point = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where; an empty folder.")]
+ProfileName = Annotated[
+    Literal["lustre", "nfs", "gpfs"],
+    typer.Option("--profile", help="What clients keep, and for how long."),
+]
+Latency = Annotated[
+    float, typer.Option("--latency-ms", metavar="MS", min=0.0, help="Of a metadata operation.")
+]
+ReadLatency = Annotated[
+    float, typer.Option("--read-latency-ms", metavar="MS", min=0.0, help="Of a read.")
+]
+Rate = Annotated[
+    float,
+    typer.Option(
+        "--rate", metavar="OPS/S", min=0.0, help="Metadata operations the server does; 0: no limit."
+    ),
+]
+Bandwidth = Annotated[
+    float,
+    typer.Option("--bandwidth", metavar="MB/S", min=0.0, help="Of all reads; 0: no limit."),
+]
+Service = Annotated[
+    Literal["constant", "exponential"],
+    typer.Option("--service", help="How the time of one operation at the server varies."),
+]
+Server = Annotated[
+    Path | None,
+    typer.Option(
+        "--server", metavar="FILE", help="Mounts that name the same file share one server."
+    ),
+]
+Stats = Annotated[
+    Path | None,
+    typer.Option(
+        "--stats", metavar="FILE.json", help="Where the counts go: at the end, and on SIGUSR1."
+    ),
+]
+
+
+def slowfs(
+    source: Source,
+    point: Point,
+    profile: ProfileName = "lustre",
+    latency_ms: Latency = 0.0,
+    read_latency_ms: ReadLatency = 0.0,
+    rate: Rate = 0.0,
+    bandwidth: Bandwidth = 0.0,
+    service: Service = "exponential",
+    server: Server = None,
+    stats: Stats = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show a folder as a slow file system would, read-only, until Ctrl-C; count what reaches it."""
+    import contextlib
+    import signal
+
+    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
+    from dlcontainer.bench.slowfs.passthrough import Delay
+    from dlcontainer.bench.slowfs.server import StandIn
+    from dlcontainer.bench.slowfs.server_queue import Speed
+    from dlcontainer.cli.context import here
+    from dlcontainer.errors import InterruptedByUserError
+
+    console = output.Console(verbose=verbose, quiet=as_json)
+    shown = StandIn(
+        source=source,
+        profile=PROFILES[profile],
+        delay=Delay(operation_s=latency_ms / 1000, read_s=read_latency_ms / 1000),
+        speed=Speed(rate=rate, bandwidth=bandwidth * 1e6, service=service),
+        server=server,
+    )
+    if stats is not None:
+        _check_writable(stats)
+        signal.signal(signal.SIGUSR1, lambda *_: _write_now(shown, stats, console))
+    # Being told to stop is how this command ends.
+    with (
+        contextlib.suppress(InterruptedByUserError, KeyboardInterrupt),
+        shown.mounted(point, console.runner(here().environ)) as mount,
+    ):
+        console.step(f"{source} is at {point}; Ctrl-C ends it")
+        mount.ended.wait()
+    if stats is not None:
+        _write_now(shown, stats, console)
+    counts = shown.counters.snapshot()
+    if as_json:
+        output.emit("slowfs", {"setting": shown.setting(), **counts})
+        return
+    console.step(
+        f"ended: {counts['metadata']} metadata operations, {counts['reads']} reads, "
+        f"{counts['bytes']} bytes"
+    )
+
+
+def _write_now(shown: "StandIn", stats: Path, console: output.Console) -> None:
+    try:
+        shown.write(stats)
+    except OSError as error:  # a full disk is no reason to take the mount from its users
+        console.note(f"can't write {stats}: {error.strerror}")
+
+
+def _check_writable(stats: Path) -> None:
+    import os
+
+    from dlcontainer.errors import UsageError
+
+    folder = stats.absolute().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise UsageError(f"--stats {stats}: its folder can't be written")

@@ -1,0 +1,258 @@
+"""`dlcontainer bench storm`: will this image, or this tree, storm the file system?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.storm.alternatives import Case, Row
+    from dlcontainer.bench.storm.measure import Bench, Measured
+    from dlcontainer.bench.storm.model import Job
+    from dlcontainer.bench.storm.parameters import Facts
+    from dlcontainer.cli.context import World
+
+Subject = Annotated[
+    Path | None,
+    typer.Argument(metavar="[IMAGE|PREFIX]", help="An image (.sif), or a Python's folder."),
+]
+Nodes = Annotated[
+    int, typer.Option("--nodes", metavar="N", min=1, help="Nodes that start at once.")
+]
+RanksPerNode = Annotated[
+    int, typer.Option("--ranks-per-node", metavar="R", min=1, help="Ranks on each node.")
+]
+FactsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--fs", metavar="FACTS.yaml", help="The file system's speed: `bench probe-fs -o`."
+    ),
+]
+PathOf = Annotated[
+    str | None,
+    typer.Option("--path", metavar="PATH", help="Which of the site's file systems."),
+]
+Module = Annotated[
+    str | None,
+    typer.Option(
+        "--module", metavar="NAME", help="What ranks import; an image's first without it."
+    ),
+]
+Cores = Annotated[
+    int | None, typer.Option("--cores", metavar="C", min=1, help="Of a node; else the site's.")
+]
+Loads = Annotated[
+    Path | None,
+    typer.Option("--loads", metavar="FILE.json", help="Predict from what --keep kept."),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="FILE.json", help="Keep what was measured on this machine."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="STORM.json", help="Write it, for `report`."),
+]
+ProfileName = Annotated[
+    Literal["lustre", "nfs", "gpfs"],
+    typer.Option("--profile", help="What the file system's clients keep."),
+]
+
+
+def storm(
+    site: options.Site,
+    nodes: Nodes,
+    ranks: RanksPerNode,
+    subject: Subject = None,
+    facts_file: FactsFile = None,
+    path: PathOf = None,
+    module: Module = None,
+    cores: Cores = None,
+    loads: Loads = None,
+    keep: Keep = None,
+    profile: ProfileName = "lustre",
+    target: Output = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Predict the time until the last rank has imported: from a tree, an image, or staged."""
+    import os
+
+    from dlcontainer.bench.storm import measure, parameters
+    from dlcontainer.bench.storm.alternatives import Case, rows
+    from dlcontainer.bench.storm.model import Job
+    from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.system import atomic_files
+
+    if (subject is None) == (loads is None):
+        raise UsageError("give either an image or a folder to measure, or --loads FILE.json")
+    if subject is not None and not os.access(subject, os.R_OK):
+        raise UsageError(f"{subject}: no such image or folder, or you may not read it")
+    if subject is not None and subject.is_dir() and module is None:
+        raise UsageError("--module: a folder does not say what ranks import")
+    if target is not None:
+        atomic_files.require(target)
+    world = here()
+    settled = world.site(site).value
+    found = parameters.gather(facts_file, settled, path)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    if loads is not None:
+        measured = measure.read(loads)
+    else:
+        assert subject is not None  # noqa: S101 - one of the two is there, see above
+        measured = _measured(subject, module, profile, (world, console))
+    if keep is not None:
+        measure.write(measured, keep)
+    staging = None if measured.image_mb is None else found.staging(measured.image_mb)
+    case = Case(loads=measured.loads, staging=staging, system=found.system())
+    of_node = cores or (settled.cpu.cores if settled.cpu else None) or world.host.cores
+    job = Job(nodes=nodes, ranks=ranks, cores=of_node)
+    predicted = rows(case, job)
+    body = _body(case, job, predicted, (found, measured))
+    if target is not None:
+        atomic_files.write(f"{output.document('storm', body)}\n", target)
+    if as_json:
+        output.emit("storm", body)
+        return
+    _print(case, job, predicted, (found, measured))
+    if target is not None:
+        output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
+
+
+def _measured(
+    subject: Path, module: str | None, profile: str, around: "tuple[World, output.Console]"
+) -> "Measured":
+    import tempfile
+
+    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
+    from dlcontainer.bench.storm import measure
+    from dlcontainer.system.workspace import workspace
+
+    world, console = around
+    runner = console.runner(world.environ)
+    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
+        bench = measure.Bench(work=work, runner=runner, profile=PROFILES[profile], say=console.step)
+        if subject.is_file():
+            return _of_image(subject, module, bench, around)
+        assert module is not None  # noqa: S101 - asked for above
+        tree = measure.of_prefix(subject, module, world.environ)
+        image = measure.packed(tree, work, runner)
+        if image is None:
+            console.note("no mksquashfs or squashfuse here: nothing is said of images")
+        return measure.measure(bench, tree, image, f"{subject.name}: import {module}")
+
+
+def _of_image(
+    image: Path, module: str | None, bench: "Bench", around: "tuple[World, output.Console]"
+) -> "Measured":
+    from dlcontainer.bench.measure import arms
+    from dlcontainer.bench.measure import bench_image as subjects
+    from dlcontainer.bench.measure.context import Lab
+    from dlcontainer.bench.storm import measure
+    from dlcontainer.engines import apptainer, capabilities
+
+    world, console = around
+    subject = subjects.read(image.resolve(), world.host.arch)
+    engine = apptainer.find(world.environ)
+    lab = Lab(
+        engine=engine,
+        trial=capabilities.require(world.cache, engine, world.host, bench.runner),
+        host=world.host,
+        runner=bench.runner,
+        cache=world.cache,
+        templates=(),
+        progress=console,
+        work=bench.work,
+    )
+    name = module or subject.modules[0]
+    work = arms.Workload(
+        flags=(), arguments=("import", "--module", name), environment=subject.environment
+    )
+    folder, file = arms.unpacked(lab, subject), arms.container(lab, subject)
+    launches = folder.launch(work), file.launch(work)
+    tree, run = (
+        measure.Runnable(argv=launch.argv, environ=launch.environment, under=under)
+        for launch, under in zip(launches, (folder.image, file.image.parent), strict=True)
+    )
+    packed = measure.Packed(run=run, file=file.image)
+    return measure.measure(bench, tree, packed, f"{image.name}: import {name}")
+
+
+def _body(
+    case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
+) -> dict[str, object]:
+    import math
+    from dataclasses import asdict
+
+    from dlcontainer.bench.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
+
+    found, measured = known
+    # JSON has no infinity: null is a server that never fills.
+    full = [row.saturates_at if math.isfinite(row.saturates_at) else None for row in predicted]
+    return {
+        "job": asdict(job),
+        "measured": asdict(measured),
+        "facts": [asdict(fact) for fact in found.facts],
+        "rows": [
+            {**asdict(row), "seconds": row.seconds, "saturates_at": nodes}
+            for row, nodes in zip(predicted, full, strict=True)
+        ],
+        "launches_until_staging_pays": launches_to_pay(predicted),
+        "nodes_until_it_pays": {way: nodes_to_pay(case, job, way) for way in WAYS if way != "tree"},
+        "curve": curve(case, job),
+    }
+
+
+def _print(
+    case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
+) -> None:
+    from dlcontainer.bench.storm.alternatives import launches_to_pay, nodes_to_pay
+
+    found, measured = known
+    output.say(
+        f"{measured.subject}; {job.nodes} nodes, {job.ranks} ranks each, clients like "
+        f"{measured.profile}'s"
+    )
+    head = (
+        "from",
+        "last rank ready",
+        "processor",
+        "metadata",
+        "reads",
+        "staging",
+        "server",
+        "full at",
+    )
+    output.say(output.table([_line(row) for row in predicted], head=head))
+    for way in ("image per node", "staged"):
+        nodes = nodes_to_pay(case, job, way)
+        if nodes is not None:
+            output.say(f"{way}: quicker than the tree from {nodes} nodes on")
+    launches = launches_to_pay(predicted)
+    if launches is not None:
+        output.say(f"staging has paid after {launches} launches of this size")
+    output.say("the file system:")
+    output.say(
+        output.table([[f"  {fact.key}", f"{fact.value:g}", fact.source] for fact in found.facts])
+    )
+    if found.assumed:
+        output.say(f"{len(found.assumed)} of these are assumed: this is a sketch, not a promise")
+
+
+def _line(row: "Row") -> list[str]:
+    import math
+
+    met, staged = row.prediction, row.staging
+    return [
+        row.way,
+        f"{row.seconds:.3g} s",
+        f"{met.processor_s:.3g} s",
+        f"{met.metadata_s:.3g} s",
+        f"{met.read_s:.3g} s",
+        f"{staged[1]:.3g} s ({staged[0]})" if staged else "-",
+        f"{met.busy:.0%} busy",
+        f"{row.saturates_at:.0f} nodes" if math.isfinite(row.saturates_at) else "never",
+    ]

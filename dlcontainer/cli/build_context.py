@@ -1,0 +1,92 @@
+"""The workshop of `dlcontainer build`: which engine, to which end, with what."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlcontainer.cli import fetch, output
+from dlcontainer.engines.base import EngineKind, Outcome
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.build.context import Workshop
+    from dlcontainer.cli.context import World
+    from dlcontainer.planning.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What was asked of the workshop on the command line, or of the site."""
+
+    engine: EngineKind
+    outcome: Outcome
+    registry: str | None
+    locked: Path | None
+    offline: Path | None
+    level: int
+    order_from: Path | None
+    dry_run: bool
+
+
+def ready(world: "World", settled: "Plan", wanted: Wanted, console: output.Console) -> "Workshop":
+    """Make a workshop ready; raises UsageError for what the engine can't, EngineError."""
+    from dlcontainer.build.backends.oci_export import Route
+    from dlcontainer.build.context import Workshop
+    from dlcontainer.engines import apptainer, capabilities, oci_socket
+    from dlcontainer.image import open_trace
+
+    _check(wanted)
+    runner = console.runner(world.environ)
+    given = (wanted.locked, wanted.offline)
+    bundle = fetch.bundle_of(world, settled, given, console, dry_run=wanted.dry_run)
+    program = apptainer.find(world.environ)
+    kind = wanted.engine
+    return Workshop(
+        engine=program,
+        trial=capabilities.require(world.cache, program, world.host, runner),
+        host=world.host,
+        runner=runner,
+        cache=world.cache,
+        templates=tuple(world.resources.template_folders()),
+        progress=console,
+        bundle=bundle,
+        level=wanted.level,
+        order=open_trace.read(wanted.order_from) if wanted.order_from else None,
+        oci=None
+        if kind == "apptainer"
+        else oci_socket.connect(kind, world.environ, world.host.uid),
+        delivery=Route(
+            outcome=wanted.outcome,
+            registry=wanted.registry,
+            plain_http=_is_loopback(wanted.registry),
+        ),
+    )
+
+
+def _check(wanted: Wanted) -> None:
+    if wanted.engine == "apptainer" and wanted.outcome != "sif":
+        raise UsageError(
+            f"--to {wanted.outcome}: Apptainer makes SIFs, and nothing else",
+            next_step="--engine docker, or --engine podman",
+        )
+    if wanted.engine == "apptainer" and wanted.registry:
+        raise UsageError(
+            "--registry is for images that Docker or Podman builds",
+            next_step="--engine docker, or --engine podman",
+        )
+    if wanted.engine != "apptainer" and wanted.order_from:
+        raise UsageError(
+            "--order-from is for images that Apptainer packs from a tree",
+            why=f"what {wanted.engine} builds has no tree that lies open",
+            next_step="--engine apptainer",
+        )
+    if wanted.engine != "apptainer" and wanted.dry_run:
+        raise UsageError(
+            f"--dry-run shows commands, and {wanted.engine} is asked over its socket",
+            next_step="--explain says what would be built",
+        )
+
+
+def _is_loopback(registry: str | None) -> bool:
+    host = (registry or "").partition("/")[0].rpartition(":")[0]
+    return host in {"127.0.0.1", "localhost", "[::1]"}

@@ -1,0 +1,87 @@
+"""What `dlcontainer build` says in the end: the image, the reasons, the commands of a dry run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlcontainer.cli import output
+
+if TYPE_CHECKING:
+    from dlcontainer.build.build import Image
+    from dlcontainer.build.context import Workshop
+    from dlcontainer.planning.plan import Plan
+
+
+def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
+    """Say what was built, or that it was there."""
+    there = image.places
+    if as_json:
+        output.emit(
+            "build",
+            {
+                "image": str(there.image) if there.image else None,
+                "name": image.name,
+                "pushed": image.pushed,
+                "record": str(there.record),
+                "log": str(there.log),
+                "sbom": str(there.sbom),
+                "sha256": image.sha256,
+                "size": image.size,
+                "seconds": round(image.seconds, 1),
+                "digest": settled.digest,
+                "found": image.found,
+            },
+        )
+        return
+    if image.found:
+        console.step("nothing changed: the image is there already (--no-cache makes it anew)")
+    else:
+        console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
+    output.say(str(there.image or image.name))
+    if image.pushed:
+        output.say(image.pushed)
+
+
+def show_reasons(
+    settled: "Plan", workshop: "Workshop", tmpdir: Path | None, *, as_json: bool
+) -> None:
+    """Say which steps the next build takes from the cache, and why another is run."""
+    from dlcontainer.build import build as building
+    from dlcontainer.build import preflight
+
+    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
+    reasons = building.explain(settled, workshop, scratch)
+    if as_json:
+        body = [
+            {"step": one.step.name, "key": one.step.key, "cached": one.cached, "why": one.why}
+            for one in reasons
+        ]
+        output.emit("explain", {"digest": settled.digest, "steps": body})
+        return
+    rows = [(one.step.name, "cache" if one.cached else "run", one.why) for one in reasons]
+    output.say(output.table(rows, head=("step", "from", "why")))
+
+
+def show_dry_run(
+    settled: "Plan", workshop: "Workshop", places: tuple[Path, Path | None], *, as_json: bool
+) -> None:
+    """Say which commands a build would run."""
+    from dlcontainer.build import dry_run, preflight
+    from dlcontainer.system.process import quote
+
+    target, tmpdir = places
+    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
+    commands = dry_run.planned_commands(settled, workshop, target, scratch)
+    if as_json:
+        output.emit(
+            "dry-run",
+            {
+                "image": str(target / f"{settled.name}.sif"),
+                "tmpdir": str(scratch),
+                "digest": settled.digest,
+                "commands": commands,
+            },
+        )
+        return
+    output.say(f"image   {target / f'{settled.name}.sif'}\ntmpdir  {scratch}")
+    for command in commands:
+        output.say(f"$ {quote(command)}")

@@ -1,0 +1,212 @@
+"""What the commands work with: this host, the folders, the loaded site, recipe and plan."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dlcontainer import config
+from dlcontainer.config import Document, Sourced, resources
+from dlcontainer.config.resources import Kind, Resources
+from dlcontainer.engines import apptainer, capabilities
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
+from dlcontainer.planning import matrix
+from dlcontainer.planning import plan as planning
+from dlcontainer.planning.matrix import Combination
+from dlcontainer.planning.plan import Plan, Setting
+from dlcontainer.recipes import recipe as recipes
+from dlcontainer.sites import loading
+from dlcontainer.sites.site import USUAL, Site, Target, read_target
+from dlcontainer.system.machine import Host, read_host
+
+# What overrides.yaml may hold: site or recipe -> its overrides.
+OVERRIDES = ("sites", "recipes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """This run's surroundings; the environment is read here and nowhere below."""
+
+    environ: dict[str, str]
+
+    @cached_property
+    def host(self) -> Host:
+        """This machine."""
+        return read_host(self.environ)
+
+    def _folder(self, variable: str, default: str) -> Path:
+        given = self.environ.get(variable, "")
+        # A relative path in these is to be ignored (XDG Base Directory Specification).
+        base = Path(given) if given.startswith("/") else self.host.home / default
+        return base / "dlcontainer"
+
+    @cached_property
+    def user_folder(self) -> Path:
+        """The user's own recipes, site configs, templates and overrides.yaml."""
+        return self._folder("XDG_CONFIG_HOME", ".config")
+
+    @cached_property
+    def cache(self) -> Path:
+        """What can be made again: bases, the engine's trial."""
+        return self._folder("XDG_CACHE_HOME", ".cache")
+
+    @property
+    def scratch(self) -> Path:
+        """Where small private folders are made."""
+        return Path(self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  private ones in it
+
+    @cached_property
+    def resources(self) -> Resources:
+        """The folders of recipes, templates and site configs."""
+        return resources.locate(self.user_folder)
+
+    @cached_property
+    def overrides(self) -> Document | None:
+        """The user's overrides.yaml, if there is one."""
+        path = self.user_folder / "overrides.yaml"
+        if not path.exists():
+            return None
+        found = config.load(path, layer="user", display=str(path))
+        for key in found.data:
+            if key not in OVERRIDES:
+                raise ConfigError(
+                    f"{key}: unknown key{config.suggest(key, OVERRIDES)}",
+                    where=found.origin((key,)).where,
+                    next_step="overrides stand below sites.NAME or recipes.NAME",
+                )
+        return found
+
+    def override(self, kind: str, name: str) -> Document | None:
+        """Give the user's overrides of one site or recipe."""
+        return config.subtree(self.overrides, (kind, name)) if self.overrides else None
+
+    def locate(self, kind: Kind, name: str) -> Path:
+        """Find a site or recipe by name, or take it as a path."""
+        path = Path(name)
+        if "/" in name or name.endswith((".yaml", ".yml")):
+            return path / "recipe.yaml" if kind == "recipes" and path.is_dir() else path
+        return self.resources.find(kind, name)
+
+    def site(
+        self, name: str, target: Target = USUAL, changes: Document | None = None
+    ) -> Sourced[Site]:
+        """Load a site: SITE[@EPOCH][:NODE_TYPE] or a path; overrides and --set site.* over it."""
+        bare, meant = read_target(name)
+        meant = Target(
+            node_type=target.node_type or meant.node_type, epoch=target.epoch or meant.epoch
+        )
+        path = self.locate("site-configs", bare)
+        layers = [
+            layer for layer in (self.override("sites", path.stem), changes) if layer is not None
+        ]
+        return loading.load(
+            path,
+            display=self.resources.display,
+            find=lambda other: self.locate("site-configs", other),
+            overrides=config.merge(*layers) if layers else None,
+            host=self.host,
+            target=meant,
+        )
+
+    def recipe(self, name: str) -> Document:
+        """Read a recipe as written, by name or path."""
+        path = self.locate("recipes", name)
+        return recipes.read(path, display=self.resources.display(path))
+
+    def recalled_trial(self) -> Trial | None:
+        """Recall what was found out about the engine; starts no process."""
+        try:
+            engine = apptainer.find(self.environ)
+        except EngineError:
+            return None
+        return capabilities.recall(self.cache, engine, self.host)
+
+    def plan(
+        self,
+        recipe: str | None,
+        site_name: str,
+        settings: list[str] | None = None,
+        target: Target = USUAL,
+        variant: str | None = None,
+    ) -> Plan:
+        """Settle a recipe for a site; starts no process."""
+        given = config.from_settings(settings or [])
+        if "site" in given.data and not isinstance(given.data["site"], dict):
+            raise UsageError(
+                "--set site=…: a site is no single value",
+                next_step="name it with --site; change one value with --set site.KEY=VALUE",
+            )
+        site = self.site(site_name, target, config.subtree(given, ("site",)))
+        name = recipe or site.value.default_recipe
+        written, rest = self.recipe(name), config.without(given, "site")
+        try:
+            return self._settle(site, name, written, rest, variant)
+        except MisfitError as error:
+            over = config.subtree(given, ("site",))
+            sources = matrix.Sources(
+                site=lambda _, other: self.site(site_name, other, over),
+                recipe=lambda _: written,
+                settle=lambda of, _, kind: self._settle(of, name, written, rest, kind),
+            )
+            # Found out only here, by trying: where many are settled, nobody asks.
+            ways = [error.next_step, *matrix.that_go(site, name, variant, sources)]
+            error.next_step = "; or ".join(filter(None, ways)) or None
+            raise
+
+    def _settle(
+        self,
+        site: Sourced[Site],
+        name: str,
+        written: Document,
+        given: Document,
+        variant: str | None,
+    ) -> Plan:
+        changes = [self.override("recipes", str(written.data.get("name"))), given]
+        return planning.resolve(
+            site=site,
+            recipe=written,
+            folder=self.locate("recipes", name).parent,
+            changes=[change for change in changes if change is not None],
+            setting=self.setting,
+            asked=variant,
+        )
+
+    @cached_property
+    def setting(self) -> Setting:
+        """What surrounds every plan of this run."""
+        return Setting(
+            host=self.host,
+            trial=self.recalled_trial(),
+            templates=self.template_digests(),
+            probe=resources.probe_files(),
+        )
+
+    def matrix(self, recipe: str | None, site: str | None) -> Iterator[Combination]:
+        """Settle every recipe for every site that is no archive; or for the one that is named."""
+        written = {name: self.recipe(name) for name in self.resources.names("recipes")}
+        if recipe is not None:
+            written = {recipe: self.recipe(recipe)}
+        nothing = config.from_data({}, layer="--set")
+        sources = matrix.Sources(
+            site=self.site,
+            recipe=written.__getitem__,
+            settle=lambda of, name, kind: self._settle(of, name, written[name], nothing, kind),
+        )
+        names = [site] if site else self.resources.names("site-configs")
+        return matrix.combinations(names, list(written), sources, archived=site is not None)
+
+    def template_digests(self) -> dict[str, str]:
+        """Give the SHA-256 of each image template in use: a changed one is another plan."""
+        digests: dict[str, str] = {}
+        for folder in reversed(self.resources.template_folders()):
+            for path in sorted((folder / "image").glob("*.j2")):
+                digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return digests
+
+
+def here() -> World:
+    """Give the world of this process."""
+    return World(environ=dict(os.environ))

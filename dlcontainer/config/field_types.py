@@ -1,0 +1,166 @@
+"""Field types shared by the models of sites and recipes: what a value in YAML may look like."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from dlcontainer.config.image_names import is_digest, is_registry
+
+Arch = Literal["x86_64", "ppc64le", "aarch64"]
+ARCHES: tuple[Arch, ...] = get_args(Arch)
+
+# What Debian and OCI call the same machines.
+DEBIAN_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64el", "aarch64": "arm64"}
+OCI_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64le", "aarch64": "arm64"}
+
+
+class Strict(BaseModel):
+    """A model that takes nothing it does not know and never changes."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+def _checked(holds: Callable[[str], object], what: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not holds(value):
+            raise ValueError(f"not {what}: {value!r}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _matching(pattern: str, what: str) -> AfterValidator:
+    return _checked(re.compile(pattern).fullmatch, what)
+
+
+def _one_line(value: str) -> str:
+    # One line and printable: it may become a label, an ENV line, a comment or a directive, none of
+    # which can hold a line break, whatever is quoted.
+    if not value.strip():
+        raise ValueError("empty text")
+    if not value.isprintable():
+        raise ValueError(f"must be one printable line: {value!r}")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/") or ".." in value.split("/") or not value.isprintable():
+        raise ValueError(f"must be an absolute path without '..': {value!r}")
+    return value if value == "/" else value.rstrip("/")
+
+
+# Folders that hold far more than an index, which a build has no business with.
+_WIDE = {"/", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", "/var"}  # noqa: S108
+
+
+def _index_folder(value: str) -> str:
+    folder = _absolute(value)
+    if folder in _WIDE or (folder.startswith("/home/") and folder.count("/") == 2):
+        raise ValueError(f"too wide for an index, all in it would show in the build: {value!r}")
+    return folder
+
+
+def _host_text(value: str) -> str:
+    if re.sub(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})", "", value).count("$"):
+        raise ValueError(f"'$' stands only before a variable's name here: {value!r}")
+    return _one_line(value)
+
+
+# What no address of a proxy holds: all that a shell, a configuration file or apt reads otherwise.
+_PROXY = re.compile(
+    r"https?://(?:[^\s'\"\\<>;{}$`/@]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+    r"(?:/[^\s'\"\\<>;{}$`]*)?"
+)
+
+
+def is_proxy(value: str) -> bool:
+    """Tell whether this is the address of a proxy: http://[USER:PASSWORD@]HOST[:PORT]."""
+    return bool(_PROXY.fullmatch(value)) and value.isprintable()
+
+
+def _proxy(value: str) -> str:
+    if value not in ("auto", "none") and not is_proxy(value):
+        # The value is not repeated: a password may stand in it.
+        raise ValueError(
+            "none of 'auto', 'none' and http://[USER:PASSWORD@]HOST[:PORT] (or https://; other "
+            "characters as %XX)"
+        )
+    return value
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+# Text whose $NAME and ${NAME} the host's shell fills in, in a job; all else in it is literal.
+HostText = Annotated[str, AfterValidator(_host_text)]
+Name = Annotated[
+    str, _matching(r"[a-z0-9][a-z0-9._-]{0,62}", "a name of a-z, 0-9, '.', '_' and '-'")
+]
+Version = Annotated[str, _matching(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}", "a version")]
+EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable's name")]
+EnvPattern = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z_][A-Za-z0-9_]{0,254}|[A-Za-z_][A-Za-z0-9_]{1,253}\*",
+        "a variable's name, or the beginning of names and '*'",
+    ),
+]
+GroupName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a group's name")]
+Identifier = Annotated[str, _matching(r"[a-z_][a-z0-9_]{0,62}", "an identifier")]
+Command = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", "a command's name")]
+OsPackage = Annotated[
+    str,
+    _matching(
+        # A '-' or '+' as the last character is apt's mark to remove a package, or to install it.
+        # Two are none (g++); a name that ends in one (ncbi-blast+) can be had with its version.
+        r"[a-z0-9][a-z0-9+.-]+(?:(?<![+-])|(?<=\+\+)|(?=[:=]))(:[a-z0-9]+)?"
+        r"(=[0-9A-Za-z.+:~-]*[0-9A-Za-z.~])?",
+        "an OS package (NAME or NAME=VERSION)",
+    ),
+]
+PythonPackage = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[0-9A-Za-z.+!_-]+",
+        "a pinned Python package (NAME==VERSION)",
+    ),
+]
+CondaPackage = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9_][a-z0-9._-]*=[0-9A-Za-z.+!_]+(=[0-9A-Za-z._*]+)?",
+        "a pinned conda package (NAME=VERSION or NAME=VERSION=BUILD)",
+    ),
+]
+Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "a SHA-256 (64 hex digits)")]
+Url = Annotated[str, _matching(r"https://[^\s'\"\\<>^`{|}$]+", "an https:// address")]
+# One type, not a union with a Literal: a union's error would repeat the value.
+Proxy = Annotated[str, AfterValidator(_proxy)]
+Digest = Annotated[str, _checked(is_digest, "a digest (sha256: and 64 hex digits)")]
+RegistryHost = Annotated[str, _checked(is_registry, "a registry (HOST or HOST:PORT)")]
+AptLine = Annotated[
+    str,
+    _matching(
+        r"deb (\[signed-by=/[A-Za-z0-9._/+-]+\] )?(https?|file)://[^\s'\"\\<>^`{|}$]+"
+        r"( [a-z0-9][A-Za-z0-9./_-]*)+ [a-z][a-z0-9-]*",
+        "a source of apt (deb [signed-by=/FILE] URL SUITE COMPONENT…)",
+    ),
+]
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+IndexFolder = Annotated[str, AfterValidator(_index_folder)]
+# Sources and targets of files stand in %files and COPY lines, whose quoting differs by engine and
+# version: names that need none are the only ones that work everywhere.
+RelativePath = Annotated[
+    str,
+    _matching(
+        r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._+@-]*(/[A-Za-z0-9_][A-Za-z0-9._+@-]*)*",
+        "a path inside the recipe's folder (letters, digits and . _ + @ -)",
+    ),
+]
+ImagePath = Annotated[
+    str,
+    _matching(
+        r"(?!.*\.\.)(/[A-Za-z0-9._+@-]+)+",
+        "an absolute path in the image (letters, digits and . _ + @ -)",
+    ),
+]

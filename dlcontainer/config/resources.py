@@ -1,0 +1,130 @@
+"""Where recipes/, templates/ and site-configs/ are: the user's, the checkout's or the wheel's."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from dlcontainer.config.suggestions import suggest
+from dlcontainer.errors import ConfigError
+
+Kind = Literal["recipes", "templates", "site-configs"]
+RootOrigin = Literal["user", "checkout", "wheel"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NOUNS: dict[Kind, str] = {
+    "recipes": "recipe",
+    "templates": "template folder",
+    "site-configs": "site config",
+}
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+PROJECT_NAME = re.compile(r"""^name\s*=\s*["']dlcontainer["']\s*$""", re.MULTILINE)
+PACKAGE = Path(__file__).resolve().parent.parent
+PROBE = PACKAGE / "probe"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Root:
+    """A folder that holds some of the three."""
+
+    origin: RootOrigin
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resources:
+    """The folders that are searched, the first wins."""
+
+    roots: tuple[Root, ...]
+
+    def names(self, kind: Kind) -> list[str]:
+        """List what can be found: recipe folders, site configs, folders of templates."""
+        found: set[str] = set()
+        for root in self.roots:
+            try:
+                found.update(_names(root.path, kind))
+            except OSError as error:
+                raise _unreadable(root.path / kind, error) from error
+        return sorted(found)
+
+    def find(self, kind: Kind, name: str) -> Path:
+        """Return the recipe.yaml, the site config or the template folder of this name."""
+        if NAME.fullmatch(name):
+            for root in self.roots:
+                path = _path(root.path, kind, name)
+                try:
+                    if _is_there(path, kind):
+                        return path
+                except OSError as error:
+                    raise _unreadable(path, error) from error
+        searched = ", ".join(str(root.path / kind) for root in self.roots)
+        raise ConfigError(
+            f"no {NOUNS[kind]} is called '{name}'{suggest(name, self.names(kind))}",
+            why=f"searched: {searched}",
+        )
+
+    def template_folders(self) -> list[Path]:
+        """List the template folders that exist, the first to be searched first."""
+        folders = [root.path / "templates" for root in self.roots]
+        return [folder for folder in folders if folder.is_dir()]
+
+    def display(self, path: Path) -> str:
+        """Name a path for messages: what is shipped relative to its root, all else as given."""
+        for root in self.roots:
+            if root.origin != "user" and path.is_relative_to(root.path):
+                return path.relative_to(root.path).as_posix()
+        return str(path)
+
+
+def locate(user_folder: Path | None, *, package: Path = PACKAGE) -> Resources:
+    """Say where to search: the user's folder, then what came with this package."""
+    user = () if user_folder is None else (Root(origin="user", path=user_folder),)
+    return Resources(roots=(*user, _shipped(package)))
+
+
+def probe_files(folder: Path = PROBE) -> tuple[Path, ...]:
+    """List the files of the probe; byte code and the like are none of it."""
+    return tuple(sorted(folder.glob("*.py")))
+
+
+def _shipped(package: Path) -> Root:
+    above = package.parent
+    try:
+        is_checkout = all((above / kind).is_dir() for kind in KINDS) and bool(
+            PROJECT_NAME.search((above / "pyproject.toml").read_text(encoding="utf-8"))
+        )
+    except (OSError, UnicodeDecodeError):
+        is_checkout = False
+    if is_checkout:
+        return Root(origin="checkout", path=above)
+    return Root(origin="wheel", path=package / "_data")
+
+
+def _names(root: Path, kind: Kind) -> Iterator[str]:
+    folder = root / kind
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        if kind == "site-configs":
+            if entry.suffix != ".yaml":
+                continue
+            name = entry.stem
+        else:
+            name = entry.name
+        if NAME.fullmatch(name) and _is_there(_path(root, kind, name), kind):
+            yield name
+
+
+def _path(root: Path, kind: Kind, name: str) -> Path:
+    if kind == "recipes":
+        return root / kind / name / "recipe.yaml"
+    return root / kind / (f"{name}.yaml" if kind == "site-configs" else name)
+
+
+def _is_there(path: Path, kind: Kind) -> bool:
+    return path.is_dir() if kind == "templates" else path.is_file()
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"cannot be read: {error.strerror}", where=str(path))

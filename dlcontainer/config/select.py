@@ -1,0 +1,89 @@
+"""Documents from data, and parts of documents, with the origins kept."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dlcontainer.config.document import Document, KeyPath, Origin, walk
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sourced(Generic[T]):
+    """A validated value beside the document that it was made from."""
+
+    value: T
+    document: Document
+
+
+def from_data(data: Mapping[str, object], *, layer: str) -> Document:
+    """Make a document of plain data that stands in no file."""
+    origin = Origin(layer=layer, mark=None)
+    copied = dict(data)
+    return Document(data=copied, origins={path: origin for path, _ in walk(copied)})
+
+
+def subtree(document: Document, path: KeyPath) -> Document | None:
+    """Give the mapping at a path as a document of its own; None where there is none."""
+    value: object = document.data
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return Document(
+        data=value,
+        origins={
+            key[len(path) :]: origin
+            for key, origin in document.origins.items()
+            if key[: len(path)] == path
+        },
+    )
+
+
+def nest(document: Document, key: str) -> Document:
+    """Put a document under a key of a new one."""
+    origins: dict[KeyPath, Origin] = {
+        (key, *path): origin for path, origin in document.origins.items()
+    }
+    origins[()] = document.origin(())
+    return Document(data={key: document.data}, origins=origins)
+
+
+def without(document: Document, key: str) -> Document:
+    """Leave a key of the top level out."""
+    return Document(
+        data={name: value for name, value in document.data.items() if name != key},
+        origins={path: origin for path, origin in document.origins.items() if path[:1] != (key,)},
+    )
+
+
+def replaced(document: Document, path: KeyPath, part: Document) -> Document:
+    """Put a document in the place of the mapping at a path."""
+
+    def put(value: object, rest: KeyPath) -> object:
+        if not rest:
+            return part.data
+        mapping = dict(value) if isinstance(value, dict) else {}
+        return {**mapping, str(rest[0]): put(mapping.get(rest[0]), rest[1:])}
+
+    kept = {key: origin for key, origin in document.origins.items() if key[: len(path)] != path}
+    moved = {(*path, *key): origin for key, origin in part.origins.items()}
+    data = put(document.data, path)
+    return Document(data=data if isinstance(data, dict) else {}, origins={**kept, **moved})
+
+
+def map_text(document: Document, change: Callable[[KeyPath, str, Origin], str]) -> Document:
+    """Replace each text of a document by what `change` makes of it."""
+
+    def mapped(value: object, path: KeyPath) -> object:
+        if isinstance(value, dict):
+            return {key: mapped(inner, (*path, key)) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [mapped(inner, (*path, index)) for index, inner in enumerate(value)]
+        return change(path, value, document.origin(path)) if isinstance(value, str) else value
+
+    return Document(
+        data={key: mapped(value, (key,)) for key, value in document.data.items()},
+        origins=document.origins,
+    )

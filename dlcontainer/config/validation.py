@@ -1,0 +1,119 @@
+"""A document against a model: every error at once, each with its place."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from dlcontainer.config.document import Document, KeyPath, dotted
+from dlcontainer.config.messages import LONGEST_KEY, LONGEST_SAYING, Saying, discriminator, say
+from dlcontainer.config.schema_paths import Shape
+from dlcontainer.config.suggestions import cut
+from dlcontainer.errors import ConfigError, Mark
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
+
+    M = TypeVar("M", bound=BaseModel)
+else:
+    M = TypeVar("M")
+
+
+MOST_SHOWN = 50
+
+
+class Finding(NamedTuple):
+    """One error: the path it is about, which may be of a missing key, and the words."""
+
+    path: KeyPath
+    saying: Saying
+
+
+def validate(document: Document, model: type[M]) -> M:
+    """Return the model that a document fills, or raise one ConfigError with a line an error."""
+    import json
+
+    from pydantic import ValidationError
+
+    try:
+        # As JSON, because strict models take lists for tuples and text for enums only from there.
+        return model.model_validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        typed = _as_typed(document, details)
+        if typed is not None:
+            return validate(typed, model)
+        found = [_finding(document, model, detail) for detail in details]
+        raise ConfigError("\n".join(_lines(document, _telling(found)))) from error
+
+
+def _as_typed(document: Document, details: "list[ErrorDetails]") -> Document | None:
+    # On a command line quotes are the shell's: `--set environment.A=4` gives a number where a text
+    # is wanted, and means the text that was typed. None where nothing is to be changed so.
+    texts: dict[KeyPath, str] = {}
+    for detail in details:
+        origin = document.origins.get(detail["loc"])
+        if detail["type"] == "string_type" and origin and origin.setting and origin.written:
+            texts[detail["loc"]] = origin.written
+    if not texts:
+        return None
+    return Document(data=_replaced(document.data, texts), origins=document.origins)
+
+
+def _replaced(value: Any, texts: dict[KeyPath, str], path: KeyPath = ()) -> Any:
+    if path in texts:
+        return texts[path]
+    if isinstance(value, dict):
+        return {key: _replaced(inner, texts, (*path, key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_replaced(inner, texts, (*path, at)) for at, inner in enumerate(value)]
+    return value
+
+
+def _finding(document: Document, model: type[M], detail: "ErrorDetails") -> Finding:
+    shape = Shape.of(model, document.data)
+    parent = shape
+    for part in detail["loc"]:
+        step = shape.step(part)
+        parent = shape if step.path != shape.path else parent
+        shape = step
+    key = discriminator(detail)
+    written = document.origins[shape.path].written if shape.path in document.origins else None
+    return Finding(
+        path=shape.path if key is None else (*shape.path, key),
+        saying=say(detail, shape, parent, written),
+    )
+
+
+def _telling(found: list[Finding]) -> list[Finding]:
+    """Make one finding of what a union's members say of the same value.
+
+    Where one member understood the value and complains of something in it, the others, which
+    wanted another kind of value altogether, are left out.
+    """
+    understood = {finding.path[:end] for finding in found for end in range(len(finding.path))}
+    wanted: dict[KeyPath, list[str]] = {}
+    telling: dict[tuple[KeyPath, str | None], Finding] = {}
+    for finding in found:
+        path, wants = finding.path, finding.saying.wanted
+        if wants is None:
+            telling.setdefault((path, finding.saying.text), finding)
+        elif path not in understood:
+            wanted.setdefault(path, []).append(wants)
+            saying = finding.saying.with_wanted(wanted[path])
+            telling[path, None] = Finding(path=path, saying=saying)
+    return list(telling.values())
+
+
+def _lines(document: Document, found: list[Finding]) -> list[str]:
+    lines: list[tuple[tuple[str, int, int], str]] = []
+    for finding in found:
+        where = document.origin(finding.path).where
+        path = tuple(
+            cut(part, LONGEST_KEY) if isinstance(part, str) else part for part in finding.path
+        )
+        name = f"{dotted(path)}: " if path else ""
+        text = " ".join(f"{where}: {name}{cut(str(finding.saying), LONGEST_SAYING)}".split())
+        order = (where.file, where.line, where.column) if isinstance(where, Mark) else ("~", 0, 0)
+        lines.append((order, text))
+    texts = [text for _, text in sorted(lines, key=lambda line: line[0])]
+    more = [f"… and {len(texts) - MOST_SHOWN} more"] if len(texts) > MOST_SHOWN else []
+    return texts[:MOST_SHOWN] + more

@@ -1,0 +1,1 @@
+"""What this user may build and run with here, why, and what to type to fix it."""

@@ -1,0 +1,118 @@
+"""What Docker and Podman lack here; neither is needed where a site builds with Apptainer."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dlcontainer.doctor.finding import Finding
+from dlcontainer.engines import oci_socket
+from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
+from dlcontainer.errors import EngineError
+from dlcontainer.system import machine
+from dlcontainer.system.machine import Host, find_program
+
+_SLOW_DRIVER = "vfs"
+_TUN = Path("/dev/net/tun")
+# Source: docs.podman.io/en/latest/markdown/podman.1.html, "Note: Unsupported file systems in
+# rootless mode" (NFS, parallel file systems); containers-storage.conf(5).
+_STORAGE = '[storage] driver = "overlay", graphroot = "/tmp/USER/containers" (a local disk)'
+
+
+def examine(host: Host) -> list[Finding]:
+    """Look at both engines: is one here, does it answer, where and how does it keep images."""
+    return [finding for kind in OCI_KINDS for finding in _engine(kind, host)]
+
+
+def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
+    try:
+        client = oci_socket.connect(kind, host.environ, host.uid)
+    except EngineError as error:
+        if find_program(kind, host.environ) is None:
+            detail = f"not here; only builds with --engine {kind} need it"
+            yield Finding(name=kind, state="ok", detail=detail)
+        else:
+            detail = f"{error.what}: {error.why}" if error.why else error.what
+            yield Finding(name=kind, state="poor", detail=detail, mend=error.next_step)
+            if kind == "docker" and host.uid != 0:
+                yield from _tun(host)
+            if kind == "podman":
+                yield from _id_maps(host)
+                yield from _storage(kind, _home_storage(host), "unknown")
+        return
+    daemon = client.daemon
+    client.close()
+    rights = "without root" if daemon.rootless else f"as {daemon.owner}"
+    detail = f"{daemon.version} at {daemon.socket}, {rights}; images in {daemon.storage} "
+    yield Finding(name=kind, state="ok", detail=f"{detail}({daemon.storage_driver})")
+    yield from _rootless(daemon, host)
+    yield from _storage(kind, daemon.storage, daemon.storage_driver)
+
+
+def _id_maps(host: Host) -> Iterator[Finding]:
+    """Without root Podman takes its ids through two setuid programs; it says so late."""
+    if host.uid != 0 and find_program("newuidmap", host.environ) is None:
+        yield Finding(
+            name="podman ids",
+            state="poor",
+            detail="no newuidmap: images have files of one owner only",
+            mend="an administrator types: apt-get install uidmap (Fedora: shadow-utils)",
+        )
+    elif machine.without_subordinate_ids(host):
+        yield _no_ids("podman", host)
+
+
+def _tun(host: Host) -> Iterator[Finding]:
+    """Docker of an ordinary user has a network of its own, through slirp4netns; its own mode for
+    the host's network starts no container (tried with Docker 20.10).
+    """
+    if not os.access(_TUN, os.R_OK | os.W_OK):
+        yield Finding(
+            name="docker network",
+            state="poor",
+            detail=f"{host.user} can't open {_TUN}, which Docker without root needs (slirp4netns)",
+            mend=f"an administrator types: chmod 0666 {_TUN}",
+        )
+
+
+def _rootless(daemon: Daemon, host: Host) -> Iterator[Finding]:
+    if daemon.rootless and machine.without_subordinate_ids(host):
+        yield _no_ids(daemon.kind, host)
+
+
+def _no_ids(kind: OciKind, host: Host) -> Finding:
+    again = "podman system migrate" if kind == "podman" else "systemctl --user restart docker"
+    return Finding(
+        name=f"{kind} ids",
+        state="poor",
+        detail=f"{host.user} has no subordinate ids: images have files of one owner only",
+        mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
+        f"100000-165535 {host.user}; then you: {again}",
+    )
+
+
+def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:
+    mount = machine.mount_of(folder)
+    place = "~/.config/containers/storage.conf" if kind == "podman" else "daemon.json: data-root"
+    if mount.is_network:
+        yield Finding(
+            name=f"{kind} storage",
+            state="poor",
+            detail=f"{folder} lies on {mount.kind}, which keeps no files of other ids",
+            mend=f"in {place}: {_STORAGE}" if kind == "podman" else f"{place} on a local disk",
+        )
+    elif driver == _SLOW_DRIVER:
+        yield Finding(
+            name=f"{kind} storage",
+            state="poor",
+            detail=f"driver {driver}: every step copies the whole tree",
+            mend=f'install fuse-overlayfs, and in {place}: [storage] driver = "overlay"'
+            if kind == "podman"
+            else "have the administrator set the storage driver overlay2",
+        )
+
+
+def _home_storage(host: Host) -> Path:
+    if host.uid == 0:
+        return Path("/var/lib/containers/storage")
+    data = host.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else host.home / ".local/share") / "containers/storage"

@@ -1,0 +1,205 @@
+"""Which mode of the engine works here: try once with a tiny image, remember, explain."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
+from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.errors import EngineError
+from dlcontainer.system import foreign_files, guarded_files, machine
+from dlcontainer.system.machine import Host
+
+if TYPE_CHECKING:
+    from dlcontainer.system.process import Runner
+
+# Folders of a root tree that are links into /usr on merged systems and folders on others.
+_TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+# For one answer of the engine: the tiny image takes it a second or two.
+TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """What was found out about the engine on this host by this user."""
+
+    key: str
+    program: str
+    version: str
+    build_mode: str | None
+    run_mode: str | None
+    takes_squash: bool
+    # mode -> what the engine said, for the modes that failed
+    failures: Mapping[str, str]
+
+
+def key_of(engine: Apptainer, host: Host) -> str:
+    """Name what a trial depends on: program, user, kernel, and which ids the user can map."""
+    stat = engine.program.stat()
+    lacking = [*machine.without_subordinate_ids(host), *machine.without_id_maps(host)]
+    parts = (engine.program, stat.st_mtime_ns, stat.st_size, host.uid, host.kernel, *lacking)
+    return "|".join(map(str, parts))
+
+
+def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:
+    """Recall the remembered trial; None where there is none that still holds."""
+    try:
+        data = foreign_files.loads(guarded_files.read_own(_file(folder, host)))
+        trial = Trial(**data)
+    except (OSError, ValueError, TypeError):
+        return None
+    return trial if trial.key == key_of(engine, host) else None
+
+
+def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
+    """Give a trial with working modes: the remembered one, or a new one.
+
+    Raises EngineError that says what each mode answered.
+    """
+    trial = recall(folder, engine, host)
+    if trial is None or not (trial.build_mode and trial.run_mode):
+        # A failure is not believed for long: what it lacked may have been mended.
+        trial = perform(folder, engine, host, runner)
+    if not trial.build_mode or not trial.run_mode:
+        said = "; ".join(f"{mode}: {what}" for mode, what in trial.failures.items())
+        raise EngineError(
+            f"{trial.program} works in no mode here",
+            why=said,
+            next_step="`dlcontainer doctor` names what is missing and the line to type",
+        )
+    return trial
+
+
+def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
+    """Build and run a tiny image in each mode until one works; remember the outcome.
+
+    Raises EngineError where the program itself does not start.
+    """
+    import tempfile
+
+    version, help_text = _introduce(engine, host, runner)
+    failures: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
+        work = Path(name)
+        env = apptainer.environment(host.environ, tmpdir=work)
+        binds = _tiny_tree(work / "tree")
+        (work / "tiny.def").write_text("Bootstrap: localimage\nFrom: tree\n%post\n    true\n")
+        image = work / "tiny.sif"
+        build_mode = _first(
+            "build",
+            list(BUILD_MODES),
+            lambda mode: engine.build_argv(
+                BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
+            ),
+            (runner, env, work, failures),
+        )
+        run_mode = build_mode and _first(
+            "run",
+            list(RUN_MODES),
+            lambda mode: engine.run_argv(
+                RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
+            ),
+            (runner, env, work, failures),
+        )
+    trial = Trial(
+        key=key_of(engine, host),
+        program=str(engine.program),
+        version=version,
+        build_mode=build_mode,
+        run_mode=run_mode,
+        takes_squash="--mksquashfs-args" in help_text,
+        failures=failures,
+    )
+    _remember(folder, host, trial)
+    return trial
+
+
+def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, str]:
+    """Ask the program for its version and for what `build` takes."""
+    from dlcontainer.system.process import (
+        CommandFailedError,
+        CommandNotFoundError,
+        CommandTimeoutError,
+    )
+
+    env = apptainer.environment(host.environ)
+    try:
+        version = runner([str(engine.program), "--version"], env=env, timeout=TIMEOUT_S).stdout
+        help_text = runner(
+            [str(engine.program), "build", "--help"], env=env, timeout=TIMEOUT_S
+        ).stdout
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
+        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        raise EngineError(
+            f"{engine.program} does not start",
+            why=f"{error}: {said}" if said else str(error),
+            next_step="install it again, or take it off PATH and type `make setup`",
+        ) from None
+    return version.strip(), help_text
+
+
+def _first(
+    what: str,
+    modes: list[str],
+    argv_of: Callable[[str], list[str]],
+    world: tuple["Runner", Mapping[str, str], Path, dict[str, str]],
+) -> str | None:
+    from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
+
+    runner, env, work, failures = world
+    for mode in modes:
+        try:
+            runner(argv_of(mode), env=env, cwd=work, timeout=TIMEOUT_S)
+        except CommandFailedError as error:
+            failures[f"{what} {mode}"] = _reason(error.completed.stderr)
+        except CommandTimeoutError:
+            failures[f"{what} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
+        else:
+            return mode
+    return None
+
+
+def _reason(text: str) -> str:
+    """Pick the line that says what went wrong from an engine's complaints."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    said = [line for line in lines if "while permitted capability" in line or "ERROR" in line]
+    fatal = [line for line in lines if line.startswith("FATAL")]
+    chosen = (said or fatal or lines or ["it said nothing"])[-1]
+    return " ".join(chosen.split())
+
+
+def _tiny_tree(tree: Path) -> tuple[tuple[Path, str], ...]:
+    """Make a root tree of empty folders over which the host's programs are bound: no download."""
+    binds = []
+    for name in ("usr", "etc", "dev", "proc", "sys", "tmp", "var", "root", "mnt"):
+        (tree / name).mkdir(parents=True)
+    binds.append((Path("/usr"), "/usr"))
+    for name in _TOP:
+        top = Path("/") / name
+        if top.is_symlink():
+            (tree / name).symlink_to(os.readlink(top))  # noqa: PTH115  the link as written
+        elif top.is_dir():
+            (tree / name).mkdir()
+            binds.append((top, str(top)))
+    return tuple(binds)
+
+
+def _file(folder: Path, host: Host) -> Path:
+    # Homes are shared by machines that differ: one file a host and user.
+    return folder / f"trial-{os.uname().nodename}-{host.uid}.json"
+
+
+def _remember(folder: Path, host: Host, trial: Trial) -> None:
+    path = _file(folder, host)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        guarded_files.write(path, json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n")
+    except OSError:
+        # A home that can't be written costs a second trial next time, nothing else.
+        return

@@ -1,0 +1,60 @@
+"""What an Apptainer image says of itself: the files of /.singularity.d, and `inspect`'s JSON.
+
+The engine writes these at the end of a build from a definition file; an image that grew step by
+step gets the same. Layout: apptainer.org/docs/user/main/environment_and_metadata.html.
+"""
+
+import json
+import re
+
+from dlcontainer.formats import labels
+from dlcontainer.planning.plan import Plan
+
+FOLDER = "/.singularity.d"
+_SECTION = re.compile(r"^%(\w+)\n", re.MULTILINE)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Split a definition file into its sections, by name."""
+    parts = _SECTION.split(text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def files(plan: Plan, text: str, version: str) -> dict[str, str]:
+    """Give the files of /.singularity.d by name: of a plan and its definition file's text.
+
+    `version` is the engine's. No date: the same plan gives the same bytes.
+    """
+    found = sections(text)
+    return {
+        "Singularity": text,
+        "labels.json": json.dumps(_labels(plan, version), indent="\t", sort_keys=True),
+        "env/90-environment.sh": f"#!/bin/sh\n\n{found['environment']}",
+        "runscript": f"#!/bin/sh\n\n{found['runscript']}",
+        "runscript.help": found["help"],
+        "test": f"#!/bin/sh\n\n{found['test']}",
+    }
+
+
+def inspection(plan: Plan, text: str, version: str) -> str:
+    """Give what `apptainer inspect` reads without running the image."""
+    written = files(plan, text, version)
+    environment = "env/90-environment.sh"
+    attributes: dict[str, object] = {
+        "environment": {f"{FOLDER}/{environment}": written[environment]},
+        "labels": _labels(plan, version),
+        "runscript": written["runscript"],
+        "test": written["test"],
+        "helpfile": written["runscript.help"],
+        "deffile": text,
+    }
+    return json.dumps({"data": {"attributes": attributes}, "type": "container"}, sort_keys=True)
+
+
+def _labels(plan: Plan, version: str) -> dict[str, str]:
+    return {
+        "org.label-schema.schema-version": "1.0",
+        "org.label-schema.usage": f"{FOLDER}/runscript.help",
+        "org.label-schema.usage.apptainer.version": version,
+        **labels.labels(plan),
+    }

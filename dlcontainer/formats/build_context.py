@@ -1,0 +1,80 @@
+"""The folder that a text is built in: the files that it names, beside it."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import labels
+from dlcontainer.formats.texts import FILE_NAMES, Format
+from dlcontainer.planning.plan import Plan
+
+# Some schedulers (Cobalt) start only what is executable.
+_SCRIPTS: tuple[Format, ...] = ("job", "route")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def stage(plan: Plan, folder: Path) -> None:
+    """Write the files that a rendered text takes into the image, under `folder`/files."""
+    files = folder / "files"
+    files.mkdir(parents=True, exist_ok=True)
+    (files / "manifest.json").write_text(labels.manifest(plan))
+    for name, entry in zip(labels.staged_names(plan), plan.files, strict=True):
+        shutil.copyfile(entry.source, files / name)
+        (files / name).chmod(0o644)
+    for entry in plan.probe:
+        (files / labels.PROBE).mkdir(exist_ok=True)
+        shutil.copyfile(entry.source, files / labels.PROBE / entry.name)
+        (files / labels.PROBE / entry.name).chmod(0o644)
+
+
+def write(
+    plan: Plan, form: Format, text: str, output: str, beside: Mapping[str, str] = _NOTHING
+) -> Path:
+    """Write a text to a file, or to a folder with the files that it names; give the text's path.
+
+    A folder is what is one already, or ends in '/' (which a Path would not keep). `beside` are the
+    further texts (file's name -> text): a job script's lie beside it in any case, a build's only
+    in a folder.
+
+    Raises ConfigError where it can't be written; what was there stays then.
+    """
+    target = Path(output)
+    try:
+        if not (target.is_dir() or output.endswith("/")):
+            if form == "job":
+                _write_all(target.parent, beside)
+            return _write_whole(target, text, executable=form in _SCRIPTS)
+        target.mkdir(parents=True, exist_ok=True)
+        if form == "native":
+            script = plan.recipe.verify.script
+            (target / script).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(plan.files[0].source, target / script)
+        elif form != "job":
+            stage(plan, target)
+        _write_all(target, beside)
+        return _write_whole(target / FILE_NAMES[form], text, executable=form in _SCRIPTS)
+    except OSError as error:
+        raise ConfigError(
+            f"can't write {target}: {error.strerror}", next_step="give another path: -o"
+        ) from None
+
+
+def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        _write_whole(folder / name, text)
+
+
+def _write_whole(path: Path, text: str, *, executable: bool = False) -> Path:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text)
+        if executable:
+            mode = aside.stat().st_mode
+            aside.chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may run it
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,162 @@
+"""Steps as shell commands, quoted once, for all formats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlcontainer.config.templating import Text, quote
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import conda_commands, package_managers, slim_commands
+from dlcontainer.formats.upstream_variables import settings_in, upstream_setting, upstream_variable
+from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes.distributions import MANAGERS, Manager
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.recipes.steps import PythonPackages, Step
+
+# A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The
+# folder exists in every FHS root tree and is empty in the finished image; without the file the
+# commands use the distribution's and pip's defaults.
+ROUTING_FOLDER = "/mnt"
+ROUTING_SCRIPT = f"{ROUTING_FOLDER}/routing.sh"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """The commands of one step: each entry stands alone under `set -e`."""
+
+    name: str
+    number: int
+    total: int
+    commands: tuple[Text, ...]
+    # A snippet may span lines, hold comments and here-documents: it can't be chained with `&&`.
+    is_script: bool
+
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def search_path(plan: Plan) -> Text:
+    """Give the image's PATH: the recipe's programs first, then the base's.
+
+    An image that serves as a base may have its own (/usr/local/cuda/bin …), which stays.
+    """
+    rest = '"$PATH"' if plan.recipe.base.image else SYSTEM_PATH
+    return Text(f"{quote(f'{plan.recipe.prefix}/bin')}:{rest}")
+
+
+def image_blocks(plan: Plan) -> list[Block]:
+    """Give the work of all steps inside the image, with the cleaning up as the last block."""
+    prefix = Text(quote(plan.recipe.prefix))
+    work = [
+        (step.name, _image_commands(plan.recipe, step, prefix), step.shell is not None)
+        for step in plan.recipe.steps
+        if step.os_packages or step.python_packages or step.conda_packages or step.shell
+    ]
+    work += _slim(plan.recipe, prefix, Text(slim_commands.REPORT))
+    if plan.recipe.mount_points:
+        points = " ".join(quote(point) for point in plan.recipe.mount_points)
+        work.append(("mount-points", [Text(f"mkdir -p {points}")], False))
+    work.append(("clean", package_managers.cleaning(plan.recipe.base.manager), False))
+    return _numbered(work)
+
+
+def native_blocks(plan: Plan) -> list[Block]:
+    """Give the work of the native twin: the same wheels; OS packages are checked, not installed."""
+    prefix = Text('"$prefix"')
+    work = []
+    for step in plan.recipe.steps:
+        if step.python_packages or step.conda_packages or (step.shell and step.native):
+            commands = _step_commands(plan.recipe, step, prefix)
+            work.append((step.name, commands, step.shell is not None))
+    work += _slim(plan.recipe, prefix, Text(f'"$prefix/{slim_commands.REPORT_NAME}"'))
+    return _numbered(work)
+
+
+def _slim(recipe: Recipe, prefix: Text, report: Text) -> list[tuple[str, list[Text], bool]]:
+    if not recipe.slim:
+        return []
+    return [(slim_commands.STEP, slim_commands.commands(recipe.slim, prefix, report), True)]
+
+
+def native_left_out(plan: Plan) -> list[str]:
+    """Name the steps that the native twin does not run."""
+    return [step.name for step in plan.recipe.steps if step.shell and not step.native]
+
+
+def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
+    return [
+        Block(name=name, number=i, total=len(work), commands=tuple(commands), is_script=is_script)
+        for i, (name, commands, is_script) in enumerate(work, start=1)
+    ]
+
+
+def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
+    """Give a step's commands inside the image: what it needs to build comes and goes with it."""
+    commands = _step_commands(recipe, step, prefix)
+    if step.shell:
+        commands = [Text(f"prefix={prefix}"), *commands]  # the native script has it already
+    if not step.build_packages:
+        return commands
+    if _manager(recipe, step) != "apt":
+        raise ConfigError(
+            f"step {step.name!r}: build_packages come and go with apt alone",
+            next_step="name them in os_packages, on a base that keeps them",
+        )
+    listed = "dpkg-query -W -f '${binary:Package}\\n'"
+    return [
+        # By name, not with --auto-remove: the base's own packages are none of this step's business.
+        Text(f"dlc_before=$({listed})"),
+        *package_managers.install("apt", step.build_packages),
+        # A shell of its own, so that the snippet can't change what is removed.
+        Text("("),
+        *commands,
+        Text(")"),
+        Text(f'{listed} | grep -vxF "$dlc_before" | xargs apt-get purge --yes'),
+    ]
+
+
+def _step_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
+    if step.os_packages:
+        return package_managers.install(_manager(recipe, step), step.os_packages)
+    if step.python_packages:
+        return _pip_commands(recipe, step.python_packages, prefix)
+    if step.conda_packages:
+        return conda_commands.commands(recipe, step.conda_packages, prefix)
+    snippet = (step.shell or "").rstrip("\n")
+    return [*settings_in(recipe, snippet), Text(snippet)]
+
+
+def _manager(recipe: Recipe, step: Step) -> Manager:
+    manager = recipe.base.manager
+    if manager is None:
+        raise ConfigError(
+            f"step {step.name!r}: whose OS packages these are is not known",
+            why=f"nobody said which distribution is in {recipe.base.title}",
+            next_step=f"give base.system.distribution: {', '.join(sorted(MANAGERS))}",
+        )
+    return manager
+
+
+def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Text]:
+    python = Text(f"{prefix}/bin/python")
+    lines = [Text(f"[ -x {python} ] || {quote(recipe.interpreter)} -m venv {prefix}")]
+    extra = ""
+    if step.upstream:
+        variable = upstream_variable(step.upstream)
+        lines.append(upstream_setting(recipe, step.upstream))
+        extra = f' ${{{variable}:+--extra-index-url "${variable}"}}'
+    pinned = " ".join(quote(package) for package in step.packages)
+    lines += [
+        Text(
+            f"{python} -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all:"
+            f"{extra} {pinned}"
+        ),
+        Text(f"{python} -m pip check"),
+        # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
+        # -f: what the environment's own pip came with has the other kind, which counts as fresh.
+        # Packages ship files for other Pythons too, which pip leaves as source; so does this.
+        Text(
+            f"{python} -m compileall -q -f -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
+            " || echo 'left as source: files that are not for this Python (named above)'"
+        ),
+    ]
+    return lines

@@ -1,0 +1,1 @@
+"""A finished image: its file format, its record and bill of materials, its contents."""

@@ -1,0 +1,61 @@
+"""A tree that lies unpacked in a folder: an image in the making."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.image.contents.model import Entry, is_plain
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unpacked:
+    """The tree in a folder.
+
+    No link is followed: an absolute one would lead to this host's files. Folders that this user
+    may not enter (of a subordinate user, mode 0700) are passed over; no package database is one.
+    """
+
+    folder: Path
+
+    def entries(self) -> Sequence[Entry]:
+        """List all entries that can be seen."""
+        found: list[Entry] = []
+        # Names are put together here: tens of thousands of paths would take longer than the disk.
+        waiting = [""]
+        while waiting:
+            parent = waiting.pop()
+            try:
+                with os.scandir(f"{self.folder}{parent}") as names:
+                    inside = list(names)
+            except PermissionError:
+                continue
+            for one in inside:
+                entry = _entry(one, f"{parent}/{one.name}")
+                found.append(entry)
+                if entry.kind == "d":
+                    waiting.append(entry.path)
+        return sorted(found, key=lambda entry: entry.path)
+
+    def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
+        """Give the files where they lie."""
+        found, root = {}, self.folder.resolve()
+        for path in paths:
+            there = self.folder / path.lstrip("/")
+            if os.access(there, os.R_OK) and is_plain(there, root):
+                found[path] = there
+        return found
+
+
+def _entry(one: "os.DirEntry[str]", path: str) -> Entry:
+    info = one.stat(follow_symlinks=False)
+    mode = stat.filemode(info.st_mode)
+    return Entry(
+        path=path,
+        kind=mode[0],
+        size=info.st_size if mode[0] == "-" else 0,
+        mode=mode[1:],
+        owner=f"{info.st_uid}/{info.st_gid}",
+        target=str(Path(one.path).readlink()) if mode[0] == "l" else "",
+    )

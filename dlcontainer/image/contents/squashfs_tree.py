@@ -1,0 +1,105 @@
+"""A tree that lies packed in an image file: read by unsquashfs, only what is asked for."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer.errors import ChecksFailedError, EngineError
+from dlcontainer.image import sif
+from dlcontainer.image.contents.model import Entry, is_plain
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import CommandFailedError, Runner
+
+# A line of `unsquashfs -lln`: mode, owner by number, size (or a device's numbers), time, path.
+_ROOT = "squashfs-root"
+_LINE = re.compile(rf"(\S)(\S{{9}}) (\d+/\d+) +(\d+|\d+, *\d+) [\d-]+ [\d:]+ {_ROOT}(/.*)?")
+# unsquashfs ends with 2 where all was read but an attribute could not be set: device nodes and
+# owners, which an ordinary user can't make.
+_MINOR = 2
+
+
+@dataclass(kw_only=True, slots=True)
+class Packed:
+    """The tree of an image file (SIF)."""
+
+    image: Path
+    program: Path
+    runner: Runner
+    environ: Mapping[str, str]
+    _entries: list[Entry] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, image: Path, environ: Mapping[str, str], runner: Runner) -> "Packed":
+        """Find what reads it; raises EngineError where there is none."""
+        program = find_program("unsquashfs", environ)
+        if program is None:
+            raise EngineError(
+                "no unsquashfs on PATH",
+                why="it reads the files of an image without running it",
+                next_step="type `make setup` in dlcontainer's checkout, or: sudo apt-get install "
+                "squashfs-tools",
+            )
+        return cls(image=image, program=program, runner=runner, environ=environ)
+
+    def entries(self) -> Sequence[Entry]:
+        """List all entries; raises ChecksFailedError for a damaged image."""
+        if not self._entries:
+            part = sif.tree(self.image)
+            said = self._run(["-lln", "-o", str(part.offset), str(self.image)])
+            self._entries = sorted(_listed(said), key=lambda entry: entry.path)
+        return self._entries
+
+    def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
+        """Unpack the files asked for into a folder; raises ChecksFailedError."""
+        wanted = sorted(path for path in paths if "\n" not in path)
+        if not wanted:
+            return {}
+        listed = folder / "wanted"
+        # The names are no patterns: each character that could be one is escaped.
+        lines = [re.sub(r"([\\*?\[\]])", r"\\\1", path.lstrip("/")) for path in wanted]
+        listed.write_text("\n".join(lines) + "\n", errors="surrogateescape")
+        target = folder / "tree"
+        self.unpack(target, ["-ef", str(listed)])
+        found = {path: target / path.lstrip("/") for path in wanted}
+        root = target.resolve()
+        return {path: there for path, there in found.items() if is_plain(there, root)}
+
+    def unpack(self, target: Path, options: Sequence[str] = ()) -> None:
+        """Unpack the tree, or what options restrict it to, into a new folder."""
+        part = sif.tree(self.image)
+        argv = ["-no-progress", "-no-xattrs", "-quiet", "-o", str(part.offset)]
+        self._run([*argv, "-d", str(target), *options, str(self.image)])
+
+    def _run(self, argv: Sequence[str]) -> str:
+        # One language, so that the listing is what is expected.
+        env = {"PATH": self.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+        done = self.runner([str(self.program), *argv], env=env, check=False)
+        if done.returncode not in (0, _MINOR):
+            raise ChecksFailedError(
+                f"{self.image}: its tree can't be read",
+                why=(done.stderr or done.stdout).strip()[-400:],
+                next_step="copy or build the image again; unsquashfs must be 4.4 or later, and "
+                "know the image's compression",
+            ) from CommandFailedError(done)
+        return done.stdout
+
+
+def _listed(text: str) -> Iterable[Entry]:
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None or not match[5]:
+            continue
+        kind, mode, owner, size, path = match.groups()
+        target = ""
+        if kind == "l":
+            path, _, target = path.partition(" -> ")
+        yield Entry(
+            path=path,
+            kind=kind,
+            mode=mode,
+            owner=owner,
+            size=int(size) if kind == "-" else 0,
+            target=target,
+        )

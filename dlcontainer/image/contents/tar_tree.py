@@ -1,0 +1,52 @@
+"""A tree in a tar: an image in the making, in an engine's store."""
+
+import shutil
+import stat
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.image.contents.model import Entry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Archived:
+    """The tree in a tar."""
+
+    path: Path
+
+    def entries(self) -> Sequence[Entry]:
+        """List all entries."""
+        with tarfile.open(self.path) as tar:
+            return sorted(map(_entry, tar), key=lambda entry: entry.path)
+
+    def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
+        """Lay regular files out in a private folder, by number: no name of the tar is used."""
+        wanted, found = set(paths), {}
+        with tarfile.open(self.path) as tar:
+            for number, member in enumerate(tar):
+                path = _path(member)
+                source = tar.extractfile(member) if path in wanted and member.isreg() else None
+                if source is not None:
+                    found[path] = folder / f"file-{number}"
+                    with source, found[path].open("wb") as target:
+                        shutil.copyfileobj(source, target)
+        return found
+
+
+def _path(member: tarfile.TarInfo) -> str:
+    return "/" + member.name.removeprefix("./").strip("/")
+
+
+def _entry(member: tarfile.TarInfo) -> Entry:
+    kinds = ((member.isreg, "-"), (member.isdir, "d"), (member.issym, "l"), (member.islnk, "-"))
+    kind = next((letter for is_it, letter in kinds if is_it()), "c")
+    return Entry(
+        path=_path(member),
+        kind=kind,
+        size=member.size if member.isreg() else 0,
+        mode=stat.filemode(member.mode)[1:],
+        owner=f"{member.uid}/{member.gid}",
+        target=member.linkname if member.issym() else "",
+    )

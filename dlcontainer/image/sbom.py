@@ -1,0 +1,166 @@
+"""Packages -> a software bill of materials: CycloneDX JSON. The same packages, the same bytes.
+
+Formats: cyclonedx.org/docs/1.6/json; package URLs: github.com/package-url/purl-spec,
+PURL-SPECIFICATION.rst and PURL-TYPES.rst. Written here rather than by cyclonedx-python-lib, which
+brings six packages to every login node; the tests hold the result against the official schema.
+"""
+
+import datetime
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from dlcontainer import __version__
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image.contents import Contents, Package
+from dlcontainer.system import foreign_files
+
+SUFFIX = ".cdx.json"
+_PROPERTY = "org.dlcontainer"
+# Namespaces that the purl types document; another distribution's ID stands for itself.
+_RPM_NAMESPACES = {"rhel": "redhat", "opensuse-leap": "opensuse", "sles": "suse"}
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """The image that a bill is about; `moment` is SOURCE_DATE_EPOCH, s since 1970."""
+
+    name: str
+    version: str
+    digest: str
+    arch: str
+    moment: int | None = None
+
+
+def render(subject: Subject, contents: Contents) -> str:
+    """Write the bill of an image's contents."""
+    root = f"image:{subject.name}@{subject.version}"
+    components = [_component(package, contents) for package in contents.packages]
+    components.sort(key=lambda one: str(one["bom-ref"]))
+    refs = [component["bom-ref"] for component in components]
+    metadata: dict[str, Any] = {
+        "tools": {
+            "components": [{"type": "application", "name": "dlcontainer", "version": __version__}]
+        },
+        "component": {
+            "bom-ref": root,
+            "type": "container",
+            "name": subject.name,
+            "version": subject.version,
+            "properties": _properties(
+                {
+                    "digest": f"sha256:{subject.digest}",
+                    "arch": subject.arch,
+                    "distribution": f"{contents.distribution} {contents.release}".strip(),
+                }
+            ),
+        },
+    }
+    if subject.moment is not None:
+        moment = datetime.datetime.fromtimestamp(subject.moment, datetime.UTC)
+        metadata["timestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    body: dict[str, Any] = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": metadata,
+        "components": components,
+        "dependencies": [{"ref": root, "dependsOn": refs}],
+        # What steps put in by hand is in no database.
+        "compositions": [{"aggregate": "incomplete", "assemblies": [root]}],
+    }
+    content = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    number = uuid.uuid5(uuid.NAMESPACE_URL, f"sha256:{subject.digest}:{content}")
+    body["serialNumber"] = f"urn:uuid:{number}"
+    return json.dumps(body, indent=1, sort_keys=True) + "\n"
+
+
+def with_hashes(contents: Contents, wheels: Iterable[Mapping[str, str]]) -> Contents:
+    """Add the SHA-256 of the wheels that a build took: name, version, sha256."""
+    known = {(_pypi_name(one["name"]), one["version"]): one["sha256"] for one in wheels}
+    packages = [
+        replace(one, sha256=known.get((_pypi_name(one.name), one.version), ""))
+        if one.kind == "pypi"
+        else one
+        for one in contents.packages
+    ]
+    return replace(contents, packages=tuple(packages))
+
+
+def purl(package: Package, distribution: str, release: str) -> str:
+    """Give the package URL of a package of a distribution."""
+    name, version = package.name, package.version
+    details = dict(package.details)
+    distro = "-".join(filter(None, (distribution, release)))
+    match package.kind:
+        case "deb":
+            path = f"deb/{_quoted(distribution or 'debian')}/{_quoted(name.lower())}"
+            qualifiers = {"arch": package.arch, "distro": distro}
+        case "rpm":
+            space = _RPM_NAMESPACES.get(distribution, distribution) or "rpm"
+            path = f"rpm/{_quoted(space)}/{_quoted(name)}"
+            epoch = details.get("epoch", "")
+            qualifiers = {"arch": package.arch, "epoch": epoch, "distro": distro}
+        case "pypi":
+            path, qualifiers = f"pypi/{_quoted(_pypi_name(name))}", {}
+        case "conda":
+            path, qualifiers = f"conda/{_quoted(name)}", details
+    given = [f"{key}={_quoted(value)}" for key, value in sorted(qualifiers.items()) if value]
+    return f"pkg:{path}@{_quoted(version)}" + (f"?{'&'.join(given)}" if given else "")
+
+
+def count(text: str | bytes) -> int:
+    """Count the packages that a bill lists; raises ChecksFailedError for what is none."""
+    try:
+        body = foreign_files.loads(text)
+        if body["bomFormat"] != "CycloneDX":
+            raise ValueError("its bomFormat is not CycloneDX")
+        return len(body["components"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ChecksFailedError(
+            f"the bill of materials can't be read: {error}", next_step="build the image again"
+        ) from None
+
+
+def _component(package: Package, contents: Contents) -> dict[str, Any]:
+    reference = purl(package, contents.distribution, contents.release)
+    size = "" if package.size is None else str(package.size)
+    component: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": reference,
+        "name": package.name,
+        "version": package.version,
+        "purl": reference,
+    }
+    properties = _properties({"installed-bytes": size, **dict(package.details)})
+    if properties:
+        component["properties"] = properties
+    if _SHA256.fullmatch(package.sha256):
+        component["hashes"] = [{"alg": "SHA-256", "content": package.sha256}]
+    if package.places:
+        places: Sequence[Mapping[str, str]] = [{"location": place} for place in package.places]
+        component["evidence"] = {"occurrences": places}
+    return component
+
+
+def _properties(given: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {"name": f"{_PROPERTY}.{name}", "value": value}
+        for name, value in sorted(given.items())
+        if value
+    ]
+
+
+def _pypi_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=":~.-_")

@@ -1,0 +1,1 @@
+"""What is in an image, and how two images differ; nothing of an image runs."""

@@ -1,0 +1,123 @@
+"""Compare two images bit by bit: which parts differ, and which files of the tree, and in what."""
+
+import filecmp
+import tempfile
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.image import sif
+from dlcontainer.image.contents import Entry, Packed
+from dlcontainer.image.sif import Part
+from dlcontainer.system.process import Runner
+
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A part of the image file, or a file of the tree, that is not the same in both."""
+
+    path: str
+    # "only in the first", "content", "time", "mode" …
+    how: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bits:
+    """What differs between two image files; nothing where they are the same, bit by bit."""
+
+    same: bool
+    parts: tuple[Difference, ...] = ()
+    files: tuple[Difference, ...] = ()
+
+
+def compare(one: Path, other: Path, environ: Mapping[str, str], runner: Runner) -> Bits:
+    """Compare two image files; both trees are unpacked below TMPDIR where theirs differ.
+
+    Raises ChecksFailedError for what is no image or is cut, EngineError without unsquashfs.
+    """
+    trees = [Packed.of(image, environ, runner) for image in (one, other)]
+    parts = _parts(one, other)
+    if filecmp.cmp(one, other, shallow=False):
+        return Bits(same=True)
+    if _same(one, sif.tree(one), other, sif.tree(other)):
+        # The file system of both is the same: only the image's head, or other parts, differ.
+        return Bits(same=False, parts=parts)
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-", dir=environ.get("TMPDIR")) as name:
+        folders = [Path(name, "one"), Path(name, "other")]
+        for tree, folder in zip(trees, folders, strict=True):
+            tree.unpack(folder)
+        files = _files([_by_path(tree) for tree in trees], folders)
+    return Bits(same=False, parts=parts, files=tuple(files))
+
+
+def _parts(one: Path, other: Path) -> tuple[Difference, ...]:
+    sides = [{part.name or part.kind: part for part in sif.parts(image)} for image in (one, other)]
+    found = []
+    for name in sorted({*sides[0], *sides[1]}):
+        how = _only(name, sides[0], sides[1])
+        if not how and not _same(one, sides[0][name], other, sides[1][name]):
+            how = ["content"]
+        if how:
+            found.append(Difference(path=name, how=tuple(how)))
+    if sif.head(one) != sif.head(other):
+        found.append(Difference(path="the head", how=("id, times or places of the parts",)))
+    return tuple(found)
+
+
+def _same(one: Path, part: Part, other: Path, its: Part) -> bool:
+    if part.size != its.size:
+        return False
+    with one.open("rb") as file, other.open("rb") as second:
+        file.seek(part.offset)
+        second.seek(its.offset)
+        left = part.size
+        while left > 0:
+            step = min(left, _CHUNK)
+            if file.read(step) != second.read(step):
+                return False
+            left -= step
+    return True
+
+
+def _files(sides: list[dict[str, Entry]], folders: list[Path]) -> list[Difference]:
+    found = []
+    for path in sorted({*sides[0], *sides[1]}):
+        how = _only(path, sides[0], sides[1])
+        if not how:
+            entries = (sides[0][path], sides[1][path])
+            there = (folders[0] / path.lstrip("/"), folders[1] / path.lstrip("/"))
+            how = _entry_differs(entries, there)
+        if how:
+            found.append(Difference(path=path, how=tuple(how)))
+    return found
+
+
+def _entry_differs(entries: tuple[Entry, Entry], there: tuple[Path, Path]) -> list[str]:
+    one, other = entries
+    values = {
+        "kind": (one.kind, other.kind),
+        "mode": (one.mode, other.mode),
+        "owner": (one.owner, other.owner),
+        "target": (one.target, other.target),
+    }
+    how = [name for name, (before, after) in values.items() if before != after]
+    try:
+        if one.kind == other.kind == "-" and not filecmp.cmp(*there, shallow=False):
+            how.append("content")
+        if there[0].lstat().st_mtime_ns != there[1].lstat().st_mtime_ns:
+            how.append("time")
+    except OSError:
+        how.append("can't be read")  # a device, or a folder that only its owner may enter
+    return how
+
+
+def _only(name: str, one: Container[str], other: Container[str]) -> list[str]:
+    if name not in one:
+        return ["only in the second"]
+    return [] if name in other else ["only in the first"]
+
+
+def _by_path(tree: Packed) -> dict[str, Entry]:
+    return {entry.path: entry for entry in tree.entries()}

@@ -1,0 +1,175 @@
+"""Inspect: what an image says of itself, and what its files say. Nothing of the image runs."""
+
+import contextlib
+import re
+import shlex
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.build import description, provenance
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.formats import apptainer_metadata, labels
+from dlcontainer.image import contents, record, sbom, sif
+from dlcontainer.image.contents import Contents, Library, Packed
+from dlcontainer.image.contents.model import MOST_BYTES
+from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.image.sif import Part
+from dlcontainer.system import foreign_files
+from dlcontainer.system.process import Runner
+
+# Where engines write what users set: a definition file's, and what came with an OCI image.
+_ENVIRONMENT = tuple(
+    f"{apptainer_metadata.FOLDER}/env/{name}"
+    for name in ("10-docker2singularity.sh", "90-environment.sh")
+)
+_LABELS = f"{apptainer_metadata.FOLDER}/labels.json"
+_EXPORT = re.compile(r"\s*export\s+([A-Za-z_]\w*)=(.*)")
+# What came with an OCI image yields to a variable that is set already: the image's own is meant.
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(.*)\}", re.DOTALL)
+_OWN = (labels.MANIFEST, provenance.PATH, description.SBOM, description.LIBRARIES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inspection:
+    """What was found in and beside an image; None where an image has no such thing."""
+
+    image: Path
+    size: int
+    arch: str
+    parts: tuple[Part, ...]
+    labels: Mapping[str, str]
+    environment: Mapping[str, str]
+    contents: Contents
+    manifest: Mapping[str, Any] | None
+    provenance: Mapping[str, Any] | None
+    libraries: tuple[Library, ...] | None
+    # the bill of materials inside, as text
+    sbom: str | None
+    record: Mapping[str, Any] | None
+    notes: tuple[str, ...]
+
+
+def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspection:
+    """Look at an image file.
+
+    Raises ChecksFailedError for what is no image or is cut, EngineError without unsquashfs.
+    """
+    parts = sif.parts(image)
+    tree = Packed.of(image, environ, runner)
+    entries = tree.entries()
+    found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
+    notes = list(found.notes)
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
+        there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= MOST_BYTES}
+        wanted = there & {*_OWN, *_ENVIRONMENT, _LABELS}
+        files = tree.fetch(wanted, Path(name))
+        said = {path: file.read_text(errors="replace") for path, file in files.items()}
+    if labels.MANIFEST not in said:
+        notes.append(f"no {labels.MANIFEST} inside: not an image of dlcontainer")
+    elif description.SBOM not in said:
+        notes.append("no bill of materials inside: made by an earlier dlcontainer, or by hand")
+    bill = said.get(description.SBOM)
+    with _noting(notes, "the bill of materials"):
+        notes += _differences(bill, image, parts, len(found.packages))
+    return Inspection(
+        image=image,
+        size=image.stat().st_size,
+        arch=sif.arch(image),
+        parts=parts,
+        labels=_object(said, _LABELS, notes) or {},
+        environment=_environment(said),
+        contents=found,
+        manifest=_object(said, labels.MANIFEST, notes),
+        provenance=_object(said, provenance.PATH, notes),
+        libraries=_libraries(said, notes),
+        sbom=bill,
+        record=_record(image, notes),
+        notes=tuple(notes),
+    )
+
+
+def require_sbom(seen: Inspection) -> str:
+    """Give the bill inside an image; raises ChecksFailedError where there is none."""
+    if seen.sbom is None:
+        raise ChecksFailedError(
+            f"{seen.image} holds no bill of materials",
+            why=f"there is no {description.SBOM} inside",
+            next_step="build the image with `dlcontainer build`",
+        )
+    sbom.count(seen.sbom)
+    return seen.sbom
+
+
+def _differences(
+    bill: str | None, image: Path, parts: tuple[Part, ...], packages: int
+) -> list[str]:
+    if bill is None:
+        return []
+    notes = []
+    listed = sbom.count(bill)
+    if listed != packages:
+        notes.append(f"the bill of materials lists {listed} packages, the databases {packages}")
+    beside = [part for part in parts if part.kind == "sbom"]
+    if beside and sif.read(image, beside[0]) != bill.encode():
+        notes.append("the image's part with the bill of materials is not the bill inside")
+    return notes
+
+
+def _object(said: Mapping[str, str], path: str, notes: list[str]) -> Mapping[str, Any] | None:
+    if path not in said:
+        return None
+    with _noting(notes, path):
+        body = foreign_files.loads(said[path])
+        if isinstance(body, dict):
+            return body
+        raise ValueError("no JSON object")
+    return None
+
+
+def _libraries(said: Mapping[str, str], notes: list[str]) -> tuple[Library, ...] | None:
+    if description.LIBRARIES not in said:
+        return None
+    with _noting(notes, description.LIBRARIES):
+        return description.read_libraries(said[description.LIBRARIES])
+    return None
+
+
+def _record(image: Path, notes: list[str]) -> Mapping[str, Any] | None:
+    path = record.beside(image)
+    with _noting(notes, path.name):
+        there = record.opened(path)
+        return there.body if there else None
+    return None
+
+
+class _noting(contextlib.AbstractContextManager[None]):  # noqa: N801 - used as a statement
+    """Note what can't be read, and go on."""
+
+    def __init__(self, notes: list[str], what: str) -> None:
+        self.notes, self.what = notes, what
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if not isinstance(error, (ValueError, KeyError, TypeError, ChecksFailedError)):
+            return False
+        said = error.what if isinstance(error, ChecksFailedError) else f"can't be read: {error}"
+        self.notes.append(f"{self.what}: {said}")
+        return True
+
+
+def _environment(said: Mapping[str, str]) -> dict[str, str]:
+    """Read what scripts of the image export, without running them: values as they are written."""
+    found: dict[str, str] = {}
+    for path in _ENVIRONMENT:
+        for line in said.get(path, "").splitlines():
+            match = _EXPORT.fullmatch(line)
+            if match:
+                try:
+                    value = "".join(shlex.split(match[2])[:1])
+                except ValueError:
+                    value = match[2]  # a quote that a later line closes
+                default = _DEFAULT.fullmatch(value)
+                found[match[1]] = default[2] if default and default[1] == match[1] else value
+    return found

@@ -1,0 +1,1 @@
+"""Where OS and Python packages come from: mirrors, indexes, locks, bundles."""

@@ -1,0 +1,1 @@
+"""How apt is told where packages come from, and what it answers."""

@@ -1,0 +1,242 @@
+"""Fetching: lock -> bundle, a folder with all that a build needs. The lock comes into it last."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.errors import BuildError, ConfigError
+from dlcontainer.packages import bundle as bundles
+from dlcontainer.packages import download, lock_resolver
+from dlcontainer.packages import lockfile as locks
+from dlcontainer.packages.apt.apt_resolver import Apt
+from dlcontainer.packages.bundle import Bundle
+from dlcontainer.packages.lockfile import Lock, OsPin
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system import machine
+from dlcontainer.system.machine import Host
+from dlcontainer.system.process import Runner
+from dlcontainer.system.progress import Progress
+from dlcontainer.system.workspace import settle, settling, workspace
+
+_PART = ".part"
+_PLACES = (bundles.DEBS, bundles.WHEELS, bundles.SOURCES)
+_OWN = {bundles.LOCK_FILE, *_PLACES, *bundles.LISTS, _PART}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetcher:
+    """Who fetches: this user, here; `others` are folders of bundles whose files may be shared."""
+
+    host: Host
+    runner: Runner
+    scratch: Path
+    progress: Progress
+    others: tuple[Path, ...] = ()
+
+
+def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
+    """Give the bundle of a lock from the cache, fetching what it lacks; raises as `fetch` does."""
+    folder = cache / "locked" / lock.digest[:24]
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    others = tuple(path for path in folder.parent.iterdir() if path != folder)
+    sharing = Fetcher(
+        host=fetcher.host,
+        runner=fetcher.runner,
+        scratch=fetcher.scratch,
+        progress=fetcher.progress,
+        others=others,
+    )
+    return _collect(plan, lock, sharing, folder)
+
+
+def fetch(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
+    """Fetch all that a lock names into a folder, and check it; what is there and right stays.
+
+    The lock comes last into the folder: without it the folder is no bundle. Raises ConfigError
+    for what can't be carried or a folder of something else, BuildError for what can't be had, is
+    not what the lock says, or does not fit on the disk.
+    """
+    if lock.base.image:
+        raise ConfigError(
+            f"the base of {lock.name} is an image, which a bundle can't carry",
+            next_step="build with --locked where the registry is reached: a digest pins the image",
+        )
+    return _collect(plan, lock, fetcher, folder)
+
+
+def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
+    _make_folder(folder)
+    with _disk(folder), settling(folder), _parted(folder) as part:
+        (folder / bundles.LOCK_FILE).unlink(missing_ok=True)
+        for name in _PLACES:
+            (folder / name).mkdir(exist_ok=True)
+        _share(lock, fetcher.others, folder)
+        missing = [name for name, sha in bundles.named_files(lock) if not _right(folder, name, sha)]
+        if missing:
+            _fetch_missing(plan, lock, fetcher, folder, missing)
+        _remove_strays(lock, folder)
+        debs = folder / bundles.DEBS
+        bundles.write_lists(lock, lock.os_pins, debs, part, fetcher.runner)
+        for name in bundles.LISTS:
+            settle(part / name, folder / name)
+        locks.write(part / bundles.LOCK_FILE, lock)
+        settle(part / bundles.LOCK_FILE, folder / bundles.LOCK_FILE)
+    return Bundle(folder=folder, lock=lock)
+
+
+def _fetch_missing(
+    plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, missing: Sequence[str]
+) -> None:
+    part = folder / _PART
+    with workspace(fetcher.scratch, fetcher.runner, fetcher.progress.note) as work:
+        resolver = lock_resolver.resolver_of(
+            plan, fetcher.host, fetcher.runner, work, fetcher.progress
+        )
+        debs = [pin for pin in _unique(lock.os_pins) if f"{bundles.DEBS}/{pin.file}" in missing]
+        if debs:
+            size = sum(pin.size for pin in debs) / 1e6
+            _require_room(folder, size)
+            fetcher.progress.step(f"OS packages: {len(debs)} to fetch, {size:.1f} MB")
+            resolver.apt.update()
+            _refuse_moved(debs, resolver.apt)
+            try:
+                resolver.apt.download(debs, part)
+            except BuildError:
+                _keep_whole(debs, part, folder / bundles.DEBS)
+                raise
+            for pin in debs:
+                _take(part / pin.file, folder / bundles.DEBS / pin.file, pin.sha256)
+        for source in lock.sources:
+            if f"{bundles.SOURCES}/{source.name}" in missing:
+                fetcher.progress.step(f"source archive {source.name}")
+                url = str(plan.recipe.upstreams[source.name].url)
+                download.download(url, part / source.name, resolver.way)
+                target = folder / bundles.SOURCES / source.name
+                _take(part / source.name, target, source.sha256)
+        wheels = [pin for pin in lock.wheels if f"{bundles.WHEELS}/{pin.file}" in missing]
+        if wheels and resolver.pip is not None:
+            fetcher.progress.step(f"Python packages: {len(wheels)} to fetch")
+            # Different versions of one package can be in two steps: one call each step.
+            for step in lock.steps:
+                chosen = [pin for pin in step.python_packages if pin in wheels]
+                if chosen:
+                    resolver.pip.download(chosen, tuple(resolver.way.upstreams.values()), part)
+                for wheel in chosen:
+                    target = folder / bundles.WHEELS / wheel.file
+                    _take(part / wheel.file, target, wheel.sha256)
+
+
+def _require_room(folder: Path, size_mb: float) -> None:
+    free = machine.free_mb(folder)
+    if free < size_mb:
+        raise BuildError(
+            f"{folder} has {free} MB free, the OS packages alone need {size_mb:.0f} MB",
+            next_step="make room, or give another folder: -o",
+        )
+
+
+def _keep_whole(pins: Iterable[OsPin], part: Path, target: Path) -> None:
+    """Keep what came before a failure: the next fetch goes on from there."""
+    for pin in pins:
+        if bundles.sha256_of(part / pin.file) == pin.sha256:
+            settle(part / pin.file, target / pin.file)
+
+
+def _refuse_moved(pins: Sequence[OsPin], apt: Apt) -> None:
+    """Refuse packages that the mirrors have no more, or have with other bytes."""
+    there = {(pin.name, pin.arch, pin.version): pin for pin in apt.offered(p.name for p in pins)}
+    moved = []
+    for pin in pins:
+        now = there.get((pin.name, pin.arch, pin.version))
+        versions = sorted(v for name, arch, v in there if (name, arch) == (pin.name, pin.arch))
+        if now is None:
+            has = f"it has {', '.join(versions)}" if versions else "it has none"
+            moved.append(f"{pin.name} {pin.version} is gone from the mirror: {has}")
+        elif now.sha256 != pin.sha256:
+            moved.append(
+                f"{pin.name} {pin.version} has another checksum there: {now.sha256[:12]}…, "
+                f"locked is {pin.sha256[:12]}…"
+            )
+    if moved:
+        raise BuildError(
+            "the mirror has moved on from the lock",
+            why="\n    ".join(["", *moved[:10]]),
+            next_step="`dlcontainer lock` locks what there is now; a snapshot's mirror keeps what "
+            "was; a folder of `dlcontainer fetch` too",
+        )
+
+
+def _take(source: Path, target: Path, sha256: str) -> None:
+    there = bundles.sha256_of(source)
+    if there != sha256:
+        raise BuildError(
+            f"wrong checksum: {target.name} is not what the lock says",
+            why=f"fetched {there[:12]}…, locked {sha256[:12]}…" if there else "it did not come",
+            next_step="find out which is right, the mirror or the lock; don't use it before",
+        )
+    settle(source, target)
+
+
+def _right(folder: Path, name: str, sha256: str) -> bool:
+    return bundles.sha256_of(folder / name) == sha256
+
+
+def _share(lock: Lock, others: Iterable[Path], folder: Path) -> None:
+    for name, _ in bundles.named_files(lock):
+        for other in others:
+            if (other / name).is_file() and not (folder / name).exists():
+                with contextlib.suppress(OSError):
+                    os.link(other / name, folder / name)
+
+
+def _remove_strays(lock: Lock, folder: Path) -> None:
+    named = {name for name, _ in bundles.named_files(lock)}
+    for place in _PLACES:
+        for path in (folder / place).iterdir():
+            if f"{place}/{path.name}" not in named:
+                path.unlink()
+
+
+def _unique(pins: Iterable[OsPin]) -> list[OsPin]:
+    return list({pin.file: pin for pin in pins}.values())
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = sorted({path.name for path in folder.iterdir()} - _OWN)
+    except OSError as error:
+        raise BuildError(
+            f"can't make {folder}: {error.strerror}", next_step="give another folder: -o"
+        ) from None
+    if foreign:
+        raise ConfigError(
+            f"{folder} holds something else: {', '.join(foreign[:3])}",
+            next_step="give a folder of its own: -o",
+        )
+
+
+@contextlib.contextmanager
+def _parted(folder: Path) -> Iterator[Path]:
+    """Give a folder for what is on its way; a killed fetch's goes first."""
+    part = folder / _PART
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _disk(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(
+            f"can't write in {folder}: {error.strerror}",
+            next_step="make room, or give another folder: -o; what came already stays",
+        ) from None

@@ -1,0 +1,56 @@
+"""The way to the outside for programs of the host that work for an image: apt and pip."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlcontainer.packages import routing
+from dlcontainer.packages.apt import apt_config, apt_syntax
+from dlcontainer.packages.apt.apt_config import AptSource
+from dlcontainer.packages.pip import pip_config
+from dlcontainer.packages.proxies import proxies_of
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.machine import Host
+from dlcontainer.system.process import Runner
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outside:
+    """Where packages come from, as a build's steps would see it, for programs of this host."""
+
+    environment: Mapping[str, str]
+    apt_sources: tuple[AptSource, ...]
+    apt_settings: tuple[str, ...]
+    pip_arguments: tuple[str, ...]
+    # name of a recipe's upstream -> address; empty: not to be had
+    upstreams: Mapping[str, str]
+    notes: tuple[str, ...]
+    # an upstream's address -> the mirror that the site names for it
+    places: Mapping[str, str]
+
+
+def find(plan: Plan, host: Host, runner: Runner) -> Outside:
+    """Find the way out of a plan's site on this host.
+
+    Raises ConfigError for a wheel folder or a CA that isn't there.
+    """
+    given = plan.site.routing
+    proxies = proxies_of(given, host)
+    environment = proxies | {name.upper(): value for name, value in proxies.items()}
+    ca = routing.ca_of(given, host)
+    sources, settings = apt_config.read(plan, host, runner, proxies)
+    if ca is not None:
+        environment |= dict.fromkeys(routing.CA_VARIABLES, str(ca))
+        settings = (*settings, apt_syntax.setting("Acquire::https::CAInfo", str(ca)))
+    upstreams, notes = {}, []
+    for name, upstream in plan.recipe.upstreams.items():
+        upstreams[name], note = routing.upstream_of(given, str(upstream.url), proxies, ca)
+        notes += [note] if note else []
+    return Outside(
+        environment=environment,
+        apt_sources=sources,
+        apt_settings=settings,
+        pip_arguments=tuple(pip_config.arguments(routing.pip_of(given, host))),
+        upstreams=upstreams,
+        notes=tuple(notes),
+        places={str(u): str(p) for u, p in given.upstreams.items() if p not in {"auto", "none"}},
+    )

@@ -1,0 +1,1 @@
+"""How pip is told where wheels come from, and what it answers."""

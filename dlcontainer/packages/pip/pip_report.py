@@ -1,0 +1,59 @@
+"""What pip says that it installed in a step; it writes that into the routing's folder."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from dlcontainer.errors import BuildError
+from dlcontainer.packages.routing import PIP_REPORT, Routed
+from dlcontainer.system import foreign_files
+
+_MOST_BYTES = 64_000_000
+
+
+def installed(routed: Routed) -> tuple[dict[str, str], ...]:
+    """List the wheels that pip took in the build: name, version, sha256; no address.
+
+    Raises BuildError for a report that can't be pip's: a step's own script can write there.
+    """
+    path = routed.folder / PIP_REPORT
+    try:
+        report = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
+        found = [
+            {
+                "name": str(item["metadata"]["name"]),
+                "version": str(item["metadata"]["version"]),
+                "sha256": _wheel_sha256(item["download_info"], routed),
+            }
+            for item in report["install"]
+        ]
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BuildError(
+            "what pip reported of this step can't be read",
+            why=repr(error)[:200],
+            next_step="does the step's script write into the routing's folder? it must not",
+        ) from None
+    return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
+
+
+def take_installed(routed: Routed) -> tuple[dict[str, str], ...]:
+    """List the wheels that the step before took, and forget them: the next step has its own."""
+    found = installed(routed)
+    (routed.folder / PIP_REPORT).unlink(missing_ok=True)
+    return found
+
+
+def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
+    """Give a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
+    given = info.get("archive_info", {}).get("hashes", {}).get("sha256")
+    if given:
+        return str(given)
+    path = unquote(urlsplit(info["url"]).path)
+    for folder, target in routed.binds:
+        wheel = folder / path.removeprefix(f"{target}/")
+        if path.startswith(f"{target}/") and ".." not in wheel.parts and wheel.is_file():
+            with foreign_files.opened(wheel) as file:
+                return foreign_files.digest(file)
+    return ""

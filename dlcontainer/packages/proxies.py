@@ -1,0 +1,54 @@
+"""The proxies that lead out of a build: a site's, or those of the host's environment."""
+
+import re
+
+from dlcontainer.config.field_types import is_proxy
+from dlcontainer.errors import ConfigError
+from dlcontainer.sites.facts import Routing
+from dlcontainer.system.machine import Host
+
+_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
+# Names, addresses and networks with ports: curl and Python part them at commas, some at blanks.
+_NO_PROXY = re.compile(r"[A-Za-z0-9.*_:/\[\], -]*")
+_SOCKS = re.compile(r"socks[45][ah]?://")
+
+
+def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
+    """Give the proxies of a site, or of the host: variable -> address.
+
+    Raises ConfigError for a variable of the host that holds something else.
+    """
+    if routing.proxy == "none":
+        return {}
+    if routing.proxy != "auto":
+        return {"http_proxy": routing.proxy, "https_proxy": routing.proxy}
+    found = {}
+    for name in _VARIABLES:
+        given = next((n for n in (name, name.upper()) if host.environ.get(n)), None)
+        if given is not None:
+            found[name] = host.environ[given]
+            _check(given, found[name])
+    return found
+
+
+def _check(variable: str, value: str) -> None:
+    where = f"environment variable {variable}"
+    if variable.lower() == "no_proxy":
+        if not _NO_PROXY.fullmatch(value):
+            raise ConfigError(
+                "not a list of host names",
+                where=where,
+                why="it holds names, addresses or networks, with commas between them",
+                next_step=f"export {variable}=localhost,.example.org",
+            )
+        return
+    # The proxy for all other protocols may be a SOCKS one, which no program here uses.
+    address = _SOCKS.sub("http://", value) if variable.lower() == "all_proxy" else value
+    if not is_proxy(address):
+        # The value is not repeated: a password may stand in it.
+        raise ConfigError(
+            "not the address of a proxy",
+            where=where,
+            why="it has the form http://[USER:PASSWORD@]HOST[:PORT], other characters as %XX",
+            next_step=f"correct or unset {variable}, or say it in the site: routing.proxy",
+        )

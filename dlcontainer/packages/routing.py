@@ -1,0 +1,269 @@
+"""The way to the outside during a build: mirrors, indexes, wheels, proxies, CA.
+
+None of it is content. It reaches the build as one folder, bound where the steps look for it, and
+leaves nothing in the text, the digest or the image.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlcontainer.config.templating import quote
+from dlcontainer.engines import emulation
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats.step_commands import ROUTING_FOLDER, ROUTING_SCRIPT
+from dlcontainer.formats.upstream_variables import upstream_variable
+from dlcontainer.packages import bundle as bundles
+from dlcontainer.packages.apt import apt_config
+from dlcontainer.packages.apt.apt_config import AptSource
+from dlcontainer.packages.bundle import Bundle
+from dlcontainer.packages.pip import pip_config
+from dlcontainer.packages.pip.pip_config import PipSettings
+from dlcontainer.packages.proxies import proxies_of
+from dlcontainer.planning.plan import Plan
+from dlcontainer.sites.facts import PipRouting, Routing
+from dlcontainer.system.machine import Host
+from dlcontainer.system.process import Runner
+
+CA_VARIABLES = (
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+)
+CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+PIP_REPORT = "pip-report.json"
+PIP_CONFIG = "pip.conf"
+SCRIPT = ROUTING_SCRIPT.removeprefix(f"{ROUTING_FOLDER}/")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Routed:
+    """The routing of one build, ready to be bound."""
+
+    folder: Path
+    binds: tuple[tuple[Path, str], ...]
+    apt_sources: tuple[AptSource, ...]
+    apt_settings: tuple[str, ...]
+    # Variables for programs that work on the host's side of the build (mmdebstrap, pulls).
+    environment: Mapping[str, str]
+    ca: Path | None
+    # What must be found nowhere in the finished image.
+    traces: tuple[str, ...]
+    notes: tuple[str, ...]
+    # Where all packages come from, and nowhere else; None: from mirrors and indexes.
+    bundle: Bundle | None = None
+    # name of a recipe's upstream -> address; empty: not to be had
+    upstreams: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def nothing(cls, folder: Path) -> "Routed":
+        """Give a routing that routes nothing: for showing what a build would do."""
+        return cls(
+            folder=folder,
+            binds=((folder, ROUTING_FOLDER),),
+            apt_sources=(),
+            apt_settings=(),
+            environment={},
+            ca=None,
+            traces=(),
+            notes=(),
+        )
+
+
+def prepare(
+    plan: Plan, host: Host, runner: Runner, folder: Path, bundle: Bundle | None = None
+) -> Routed:
+    """Write the folder that a build binds; with a bundle, packages come from there alone.
+
+    `folder` is private and empty. Raises ConfigError for a wheel folder or a CA that isn't there.
+    """
+    routing = plan.site.routing
+    lines: list[str] = [f"export PIP_REPORT={ROUTING_FOLDER}/{PIP_REPORT}"]
+    if plan.site.arch != host.arch:
+        emulated = emulation.environment(plan.site.arch)
+        lines += [f"export {name}={quote(value)}" for name, value in emulated.items()]
+    proxies = proxies_of(routing, host)
+    for name, value in proxies.items():
+        lines.append(f"export {name}={quote(value)} {name.upper()}={quote(value)}")
+    ca = ca_of(routing, host)
+    if ca is not None:
+        shutil.copyfile(ca, folder / "ca.crt")
+        lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
+    if bundle is not None:
+        return _from_bundle(plan, host, (folder, bundle, runner), lines, (proxies, ca))
+    sources, settings = apt_config.read(plan, host, runner, proxies)
+    if sources:
+        lines += apt_config.SETTING
+        apt_config.write(folder, sources, settings, has_ca=ca is not None)
+    else:
+        lines += apt_config.DEFAULT_SETTING
+        apt_config.write_default(folder)
+    pip = pip_of(routing, host)
+    binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
+    lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")
+    notes, upstreams = [], {}
+    for name, upstream in plan.recipe.upstreams.items():
+        url, note = upstream_of(routing, str(upstream.url), proxies, ca)
+        lines.append(f"export {upstream_variable(name)}={quote(url)}")
+        upstreams[name] = url
+        notes += [note] if note else []
+    (folder / SCRIPT).write_text("\n".join(lines) + "\n")
+    return Routed(
+        folder=folder,
+        binds=tuple(binds),
+        apt_sources=sources,
+        apt_settings=settings,
+        environment=proxies,
+        ca=ca,
+        traces=_traces(plan, host, sources, pip, proxies, folder),
+        notes=tuple(notes),
+        upstreams=upstreams,
+    )
+
+
+def _from_bundle(
+    plan: Plan,
+    host: Host,
+    places: tuple[Path, Bundle, Runner],
+    lines: list[str],
+    outside: tuple[Mapping[str, str], Path | None],
+) -> Routed:
+    folder, bundle, runner = places
+    proxies, ca = outside
+    binds, more = bundles.route(bundle, folder, runner)
+    # An index of wheels is empty: it is no place to look into either. Snippets have theirs.
+    indexes = {name for step in plan.recipe.steps for name in step.upstreams}
+    carried = {pin.name for pin in bundle.lock.sources}
+    notes = []
+    for name, upstream in plan.recipe.upstreams.items():
+        if name not in carried:
+            url, note = "", None
+            if name not in indexes:
+                url, note = upstream_of(plan.site.routing, str(upstream.url), proxies, ca)
+            more.append(f"export {upstream_variable(name)}={quote(url)}")
+            notes += [note] if note else []
+    (folder / SCRIPT).write_text("\n".join([*lines, *more]) + "\n")
+    traces = _traces(plan, host, (), PipSettings(), proxies, folder)
+    return Routed(
+        folder=folder,
+        binds=((folder, ROUTING_FOLDER), *binds),
+        apt_sources=(),
+        apt_settings=(),
+        environment=proxies,
+        ca=ca,
+        traces=tuple(sorted({*traces, str(bundle.folder)})),
+        notes=tuple(notes),
+        bundle=bundle,
+    )
+
+
+def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Give the variables, and notes, that route an installation on the host itself.
+
+    The same routing as a build's, so that the same wheels come; `folder` is private and empty.
+    """
+    routing = plan.site.routing
+    proxies = proxies_of(routing, host)
+    given = proxies | {name.upper(): value for name, value in proxies.items()}
+    ca = ca_of(routing, host)
+    if ca is not None:
+        given |= dict.fromkeys(CA_VARIABLES, str(ca))
+    text, links = pip_config.inside(pip_of(routing, host), str(folder))
+    for source, link in links:
+        Path(link).parent.mkdir(exist_ok=True)
+        Path(link).symlink_to(source)
+    (folder / "pip.conf").write_text(text)
+    given["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
+    notes = []
+    for name, upstream in plan.recipe.upstreams.items():
+        url, note = upstream_of(routing, str(upstream.url), proxies, ca)
+        given[upstream_variable(name)] = url
+        notes += [note] if note else []
+    return given, tuple(notes)
+
+
+def ca_of(routing: Routing, host: Host) -> Path | None:
+    """Give the file of trusted authorities; raises ConfigError for one that is not there."""
+    if routing.ca == "default":
+        return None
+    if routing.ca != "auto":
+        path = Path(routing.ca)
+        if not path.is_file():
+            raise ConfigError(f"routing.ca: no file {path}", next_step="give the CA bundle's path")
+        return path
+    named = [host.environ.get(name) for name in CA_VARIABLES]
+    candidates = [Path(name) for name in [*named, *CA_FILES] if name]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def pip_of(routing: Routing, host: Host) -> PipSettings:
+    """Give where pip looks; raises ConfigError for a folder of wheels that is not there."""
+    if isinstance(routing.pip, PipRouting):
+        settings = PipSettings(
+            index=routing.pip.index, extra_indexes=tuple(routing.pip.extra_indexes)
+        )
+    elif routing.pip == "auto":
+        settings = pip_config.read(host)
+    else:
+        settings = PipSettings()
+    wheels = tuple(str(path) for path in routing.wheels)
+    for path in wheels:
+        if not Path(path).is_dir():
+            raise ConfigError(
+                f"routing.wheels: no folder {path}", next_step="make it, or take it out of the site"
+            )
+    return pip_config.with_wheels(settings, wheels)
+
+
+def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
+    text, binds = pip_config.inside(pip, ROUTING_FOLDER)
+    (folder / PIP_CONFIG).write_text(text)
+    for _, target in binds:
+        (folder / target.removeprefix(f"{ROUTING_FOLDER}/")).mkdir(parents=True)
+    return binds
+
+
+def upstream_of(
+    routing: Routing, url: str, proxies: Mapping[str, str], ca: Path | None
+) -> tuple[str, str | None]:
+    """Give where an upstream is reached, empty where it is not, and a note that says so."""
+    choice = routing.upstreams.get(url, "auto")
+    if choice == "none":
+        return "", None
+    if choice != "auto":
+        return str(choice), None
+    import requests
+
+    try:
+        requests.head(
+            url,
+            timeout=5,
+            allow_redirects=True,
+            proxies={scheme: proxies.get(f"{scheme}_proxy", "") for scheme in ("http", "https")},
+            verify=str(ca) if ca else True,
+        )
+    except requests.RequestException as error:
+        reason = type(error).__name__
+        return "", f"{url} can't be reached from here ({reason}): left out, other sources serve"
+    return url, None
+
+
+def _traces(
+    plan: Plan,
+    host: Host,
+    sources: tuple[AptSource, ...],
+    pip: PipSettings,
+    proxies: Mapping[str, str],
+    folder: Path,
+) -> tuple[str, ...]:
+    traces = {source.uri for source in sources}
+    traces |= {value for name, value in proxies.items() if name != "no_proxy"}
+    traces |= set(pip.places)
+    traces |= set(plan.site.routing.upstreams.values()) - {"auto", "none"}
+    traces.add(str(folder.parent))
+    if str(host.home) not in {"/", "/root"}:
+        traces.add(str(host.home))
+    return tuple(sorted(trace for trace in traces if trace))

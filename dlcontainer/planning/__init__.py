@@ -1,0 +1,1 @@
+"""One recipe for one site, settled: variants, layers, contradictions. Pure."""

@@ -1,0 +1,156 @@
+"""What goes with what: driver and toolkit, processor and code. Tables with their sources, no rule.
+
+Marked (remembered): known, but the source was not read again when the line was written.
+"""
+
+from dataclasses import dataclass
+
+from dlcontainer.planning.versions import Numbers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Toolkit:
+    """A line of CUDA toolkits, the least driver that runs it, and the last release of the line."""
+
+    line: Numbers
+    driver: Numbers
+    last: Numbers
+
+
+# Within a major line from 11 on, every minor runs on one least driver ("minor version
+# compatibility"); before 11 each release has its own. The more exact line stands first.
+# Source: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html (11 to 13, the
+# note on 11.0 and 450.80.02); CUDA Toolkit Release Notes, table of driver versions (11.0 and
+# older). Last releases: docs.nvidia.com/cuda/archive.
+CUDA_SOURCE = "docs.nvidia.com/deploy/cuda-compatibility, CUDA Toolkit Release Notes"
+CUDA_DRIVERS = (
+    Toolkit(line=(13,), driver=(580,), last=(13,)),
+    Toolkit(line=(12,), driver=(525,), last=(12, 9)),
+    Toolkit(line=(11, 0), driver=(450, 36, 6), last=(11, 0)),
+    Toolkit(line=(11,), driver=(450, 80, 2), last=(11, 8)),
+    Toolkit(line=(10, 2), driver=(440, 33), last=(10, 2)),
+    Toolkit(line=(10, 1), driver=(418, 39), last=(10, 1)),
+    Toolkit(line=(10, 0), driver=(410, 48), last=(10, 0)),
+    Toolkit(line=(9, 2), driver=(396, 26), last=(9, 2)),
+    Toolkit(line=(9, 1), driver=(390, 46), last=(9, 1)),
+    Toolkit(line=(9, 0), driver=(384, 81), last=(9, 0)),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Last:
+    """The last release that serves something, and where that is said."""
+
+    release: Numbers
+    source: str
+
+
+# CUDA's last release for an architecture.
+LAST_CUDA_FOR_ARCH = {
+    "ppc64le": Last(
+        release=(12, 4), source="NVIDIA's container-images: 12.4 is the last that supports PowerPC"
+    )
+}
+# CUDA's last release for GPUs below a compute capability, in rising order.
+LAST_CUDA_BELOW = (
+    ((3, 5), Last(release=(10, 2), source="llvm-project 0f49116: CUDA 11.0 removed sm_30, sm_32")),
+    ((5, 0), Last(release=(11, 8), source="llvm-project 0f49116: CUDA 12.0 removed sm_35, sm_37")),
+    (
+        (7, 5),
+        Last(
+            release=(12, 9),
+            source="CUDA 13.0 Release Notes: no compilation or libraries below 7.5 (Volta too)",
+        ),
+    ),
+)
+
+# Compute capabilities of NVIDIA's embedded parts: their code and that of other GPUs never mix.
+# Source: CUDA C++ Programming Guide, Binary Compatibility (remembered).
+TEGRA = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
+SASS_SOURCE = (
+    "CUDA Programming Guide, Binary Compatibility: code runs on GPUs of its own major and the "
+    "same or a higher minor"
+)
+PTX_SOURCE = (
+    "CUDA Runtime API, cudaErrorUnsupportedPtxVersion: a driver compiles no PTX of newer toolkits"
+)
+GFX_SOURCE = "AMD's code objects are made for one processor (LLVM, User Guide for AMDGPU)"
+
+# The last compilers that make code for Xeon Phi (knl, knm).
+# Sources: Intel, "Next-gen performance with GCC 15": support was removed in GCC 15;
+# llvm-project PR 92883: -mavx512er, -mavx512pf and the two processors removed in 19.
+PHI = frozenset({"knl", "knm"})
+LAST_GCC_FOR_PHI = Last(release=(14,), source="Intel on GCC 15: Xeon Phi was removed")
+LAST_LLVM_FOR_PHI = Last(release=(18,), source="llvm-project PR 92883: removed in LLVM 19")
+
+# Sources: mpich.org/abi; docs.open-mpi.org (4.x programs run under 5.0.x); IBM Spectrum MPI.
+MPI_FAMILIES = {
+    "openmpi": "Open MPI (libmpi.so.40)",
+    "mpich": "MPICH, Intel MPI, MVAPICH2 or Cray MPICH (libmpi.so.12)",
+    "spectrum": "IBM Spectrum MPI (libmpi_ibm.so.3)",
+}
+MPI_SOURCE = (
+    "mpich.org/abi, docs.open-mpi.org: only libraries of one family take each other's place"
+)
+
+# What an MPI needs to drive a network. Sources: docs.openucx.org; ofiwg.github.io/libfabric
+# (providers psm2, cxi, gni); remembered.
+FABRIC_DRIVERS = {
+    "infiniband": "UCX or verbs",
+    "omni-path": "PSM2",
+    "slingshot": "libfabric's cxi provider",
+    "aries": "uGNI",
+}
+
+# What programs for an x86 processor may use, in groups; a processor runs what needs a subset.
+# `v2`, `v3`: psABI levels; `adx`: Broadwell's ADX and RDSEED; `xsavec`: XSAVEC and CLFLUSHOPT;
+# `f`: AVX-512 F and CD; `bdv`: AVX-512 BW, DQ and VL; `phi`: AVX-512 ER and PF, on Xeon Phi only;
+# `icl`: VBMI, VBMI2, IFMA, BITALG, VPOPCNTDQ, GFNI, VAES. Groups stand for what compilers emit.
+# Source: GCC manual, x86 Options; x86-64 psABI, Micro-Architecture Levels.
+_V3 = frozenset({"x86", "v2", "aes", "avx", "f16c", "v3"})
+_BDW = _V3 | {"adx"}
+_SKL = _BDW | {"xsavec"}
+_V4 = _V3 | {"f", "bdv"}
+_SKX = _SKL | _V4 | {"clwb"}
+_ICX = _SKX | {"vnni", "icl", "vaes", "sha"}
+_ZEN = _SKL | {"sha", "sse4a"}
+_KNL = _BDW | {"f", "phi"}
+# Power: each runs the code of those before it. Source: Power ISA, and GCC manual, RS/6000 options.
+# Arm: Neoverse V2 is Armv9.0-A, which holds V1's Armv8.4-A and SVE. Source: GCC manual, AArch64.
+_P8 = frozenset({"power", "power8"})
+_A64 = frozenset({"aarch64"})
+CPU_FEATURES: dict[str, frozenset[str]] = {
+    "x86-64": frozenset({"x86"}),
+    "x86-64-v2": frozenset({"x86", "v2"}),
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V4,
+    "nehalem": frozenset({"x86", "v2"}),
+    "westmere": frozenset({"x86", "v2", "aes"}),
+    "sandybridge": frozenset({"x86", "v2", "aes", "avx"}),
+    "ivybridge": frozenset({"x86", "v2", "aes", "avx", "f16c"}),
+    "haswell": _V3,
+    "core-avx2": _V3,
+    "broadwell": _BDW,
+    "skylake": _SKL,
+    "skylake-avx512": _SKX,
+    "cascadelake": _SKX | {"vnni"},
+    "icelake-server": _ICX,
+    "sapphirerapids": _ICX | {"bf16", "fp16", "amx", "avxvnni"},
+    "knl": _KNL,
+    "knm": _KNL | {"knm"},
+    "znver1": _ZEN,
+    "znver2": _ZEN | {"clwb", "zen2"},
+    "znver3": _ZEN | {"clwb", "zen2", "vaes"},
+    "znver4": _ZEN | _ICX | {"zen2", "bf16"},
+    "znver5": _ZEN | _ICX | {"zen2", "bf16", "avxvnni"},
+    "power8": _P8,
+    "power9": _P8 | {"power9"},
+    "power10": _P8 | {"power9", "power10"},
+    "armv8-a": _A64,
+    "neoverse-n1": _A64 | {"armv8.2"},
+    "neoverse-v1": _A64 | {"armv8.2", "armv8.4", "sve"},
+    "neoverse-v2": _A64 | {"armv8.2", "armv8.4", "sve", "armv9"},
+}
+CPU_SOURCE = "GCC manual, x86, RS/6000 and AArch64 options"
+# The general targets, the richest first: what to compile for instead.
+GENERAL_CPUS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "power8", "armv8-a")

@@ -1,0 +1,39 @@
+"""What of a recipe contradicts the facts of a site: found before anything is built. Pure."""
+
+from collections.abc import Iterator
+
+from dlcontainer.planning.conflicts import compilers, glibc, isa, mpi, toolkits
+from dlcontainer.planning.conflicts.messages import refusal
+from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, Rule
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.site import Site
+
+__all__ = ["Contradiction", "Doubt", "doubts", "find", "refusal"]
+
+_RULES: tuple[Rule, ...] = (
+    toolkits.other_vendor,
+    toolkits.newer_than_site,
+    toolkits.newer_than_arch,
+    toolkits.newer_than_gpu,
+    isa.gpu_code,
+    isa.cpu_code,
+    compilers.without_phi,
+    mpi.other_family,
+    mpi.other_fabric,
+    glibc.older_than_host,
+)
+
+
+def find(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
+    """Find what of a settled recipe contradicts a site's facts."""
+    yield from (one for one in _findings(site, recipe) if isinstance(one, Contradiction))
+
+
+def doubts(site: Site, recipe: Recipe) -> Iterator[str]:
+    """Say what can't be promised of a settled recipe, since a fact is missing or not exact."""
+    yield from (one.text for one in _findings(site, recipe) if isinstance(one, Doubt))
+
+
+def _findings(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    # Each once: two packages may bring the same compiler.
+    yield from dict.fromkeys(one for rule in _RULES for one in rule(site, recipe))

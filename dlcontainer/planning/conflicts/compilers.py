@@ -1,0 +1,88 @@
+"""Compilers that no longer know the site's processor."""
+
+import re
+from collections.abc import Iterator
+
+from dlcontainer.config import KeyPath
+from dlcontainer.planning.compatibility import LAST_GCC_FOR_PHI, LAST_LLVM_FOR_PHI, PHI, Last
+from dlcontainer.planning.conflicts.model import (
+    Contradiction,
+    Doubt,
+    Finding,
+    base_path,
+    distribution_of,
+)
+from dlcontainer.planning.versions import compare, numbers, written
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.site import Site
+
+# g++-14 and g++=4:14.2.0-1 say which; g++ and build-essential mean the distribution's own.
+_GCC = re.compile(r"(?:gcc|g\+\+|gfortran)(?:-([0-9]+))?(?::[a-z0-9]+)?(?:=(?:[0-9]+:)?(.+))?")
+_CLANG = re.compile(r"(?:clang|flang|llvm)(?:-([0-9]+))?(?::[a-z0-9]+)?(?:=(?:[0-9]+:)?(.+))?")
+
+
+def without_phi(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse GCC 15 and LLVM 19, which make no code for Xeon Phi, where the site is one.
+
+    An image that is compiled for another target (`stack.cpu_target: x86-64-v3`) is free to use
+    them: its code runs on Phi all the same, or `cpu_code` refuses it.
+    """
+    target = site.cpu.target if site.cpu else None
+    if target not in PHI or recipe.stack.cpu_target not in (None, *PHI):
+        return
+    stack = recipe.stack
+    if stack.gcc is not None:
+        yield from _judge("GCC", stack.gcc, LAST_GCC_FOR_PHI, ("stack", "gcc"))
+    else:
+        yield from _installed(recipe)
+    if stack.llvm is not None:
+        yield from _judge("LLVM", stack.llvm, LAST_LLVM_FOR_PHI, ("stack", "llvm"))
+
+
+def _installed(recipe: Recipe) -> Iterator[Finding]:
+    known = distribution_of(recipe.base)
+    packages = [
+        (("steps", index, key), package)
+        for index, step in enumerate(recipe.steps)
+        for key in ("os_packages", "build_packages")
+        for package in getattr(step, key)
+    ]
+    for where, package in packages:
+        gcc, clang = _GCC.fullmatch(package), _CLANG.fullmatch(package)
+        said = gcc or clang
+        version = said[1] or said[2] if said else None
+        if gcc and version:
+            yield from _judge("GCC", version, LAST_GCC_FOR_PHI, where)
+        elif gcc or package.partition("=")[0] == "build-essential":
+            if known is None:
+                yield Doubt(
+                    text=f"which GCC {package} of the base is, is unknown: 15 or newer "
+                    "makes no code for Xeon Phi"
+                )
+            else:
+                yield from _judge("GCC", known.gcc, LAST_GCC_FOR_PHI, base_path(recipe.base))
+        elif clang and version:
+            yield from _judge("LLVM", version, LAST_LLVM_FOR_PHI, where)
+        elif clang:
+            yield Doubt(
+                text=f"which LLVM {package} of the base is, is unknown: 19 or newer "
+                "makes no code for Xeon Phi"
+            )
+
+
+def _judge(name: str, text: str, last: Last, in_recipe: KeyPath) -> Iterator[Finding]:
+    version = numbers(text)
+    if version is None:
+        yield Doubt(text=f"{name} {text!r} is no version that can be compared: not checked")
+    elif compare(version, last.release) == 1:
+        from_base = in_recipe[0] == "base"
+        yield Contradiction(
+            what=f"{name} {text} makes no code for Xeon Phi, {written(last.release)} is the last "
+            "that does",
+            why=last.source,
+            in_site=("cpu", "target"),
+            in_recipe=in_recipe,
+            pin=None if from_base else written(last.release),
+            way_out="a variant that is compiled for x86-64-v3 (stack.cpu_target), which Phi runs "
+            "too" + (", or an older base" if from_base else ""),
+        )

@@ -1,0 +1,98 @@
+"""Host libraries in an image: they need a C library as new as the one they were built on."""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from dlcontainer.planning.conflicts.model import (
+    Contradiction,
+    Doubt,
+    Finding,
+    base_path,
+    distribution_of,
+    glibc_of,
+)
+from dlcontainer.planning.versions import compare, numbers
+from dlcontainer.recipes.distributions import DISTRIBUTIONS
+from dlcontainer.recipes.recipe import Base, Recipe
+from dlcontainer.sites.site import Site
+
+
+def older_than_host(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a base whose glibc is older than the host's, where host libraries enter the image.
+
+    Some of the host's libraries need less than the host's glibc, but only looking into each tells:
+    the safe rule is a container's glibc as new as the host's.
+    """
+    entering = list(_entering(site, recipe))
+    if not entering:
+        return
+    what = " and ".join(entering)
+    host, inside = site.os.glibc if site.os else None, glibc_of(recipe.base)
+    if host is None:
+        yield Doubt(text=f"the site's glibc is unknown: no promise that the image can load {what}")
+    elif inside is None:
+        yield Doubt(text=f"the base's glibc is unknown: {what} may need the host's {host}")
+    else:
+        yield from _judge(recipe.base, inside, host, what)
+
+
+def _judge(base: Base, inside: str, host: str, what: str) -> Iterator[Finding]:
+    mine, theirs = numbers(inside), numbers(host)
+    order = compare(mine, theirs) if mine and theirs else None
+    if order is None:
+        yield Doubt(text=f"glibc {inside} against the host's {host}: can't be compared")
+    elif order == -1:
+        yield Contradiction(
+            what=f"glibc {inside} of the base is older than the host's {host}, and the image loads "
+            f"{what}",
+            why="a library finds no 'version GLIBC_…' that it was linked to, and the program does "
+            "not start (glibc manual, symbol versions; safe rule: container >= host)",
+            in_site=("os", "glibc"),
+            in_recipe=base_path(base),
+            way_out=_newer_base(base, host),
+        )
+
+
+def _newer_base(base: Base, host: str) -> str:
+    wanted = numbers(host) or ()
+    newer = [
+        one for one in DISTRIBUTIONS.values() if compare(numbers(one.glibc) or (), wanted) in (0, 1)
+    ]
+    newer.sort(key=lambda one: numbers(one.glibc) or ())
+    own = distribution_of(base)
+    ways = [
+        f"--set base.release={one.release}"
+        if own and one.name == own.name
+        else f"--set base.distribution={one.name} --set base.release={one.release}"
+        for one in newer
+    ]
+    if base.image or not ways:
+        return f"take a base with glibc {host} or newer"
+    return f"{' or '.join(ways)} (with the packages of that release)"
+
+
+def _entering(site: Site, recipe: Recipe) -> Iterator[str]:
+    """Name the host libraries that the image's programs load.
+
+    An image without MPI or GPU code opens none of them, wherever they are put.
+    Not those of `--nv`: NVIDIA builds its driver's libraries for old systems, glibc 2.17 on
+    aarch64 (README of driver 550.54.14, minimum requirements), older on x86_64 (remembered), and
+    none of the bases here is as old.
+    """
+    mpi, stack = site.mpi, recipe.stack
+    if mpi is not None and stack.mpi is not None:
+        bound = mpi.libraries or mpi.preload or any(map(_holds_libraries, mpi.binds))
+        if mpi.mode != "container" or bound:
+            yield f"the libraries of the host's {mpi.name}"
+    # AMD's are the host's own packages: etc/rocmliblist.conf of Apptainer names what enters.
+    rocm = stack.rocm or any(code.startswith("gfx") for code in stack.gpu_targets)
+    if "--rocm" in site.jobs.flags and rocm:
+        yield "the host's ROCm libraries (--rocm)"
+    for bind in site.jobs.binds if rocm or stack.mpi or stack.cuda or stack.oneapi else ():
+        if _holds_libraries(bind):
+            yield f"the host's {bind.partition(':')[0]}"
+
+
+def _holds_libraries(bind: str) -> bool:
+    path = PurePosixPath(bind.partition(":")[0])
+    return ".so" in path.suffixes or not {"lib", "lib64"}.isdisjoint(path.parts)

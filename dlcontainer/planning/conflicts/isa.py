@@ -1,0 +1,110 @@
+"""Code against processors: what a framework's build holds, and what a site's parts run."""
+
+from collections.abc import Iterator
+
+from dlcontainer.planning.compatibility import (
+    CPU_FEATURES,
+    CPU_SOURCE,
+    GENERAL_CPUS,
+    GFX_SOURCE,
+    PTX_SOURCE,
+    SASS_SOURCE,
+)
+from dlcontainer.planning.conflicts.gpu_code import capability
+from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.versions import compare, numbers
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.facts import Accelerator
+from dlcontainer.sites.site import Site
+
+
+def gpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a build without code for the site's GPUs."""
+    codes = recipe.stack.gpu_targets
+    if site.accelerator is None or not codes:
+        return
+    target = site.accelerator.target
+    if target is None:
+        yield Doubt(
+            text="the site's GPU target is unknown: no promise that the build "
+            f"({', '.join(codes)}) has code for it"
+        )
+        return
+    gpu = capability(target)
+    read = [one for one in map(capability, codes) if one]
+    if gpu is None:
+        if not any(_base_name(code) == _base_name(target) or _open(code) for code in codes):
+            yield _no_code(target, codes, GFX_SOURCE)
+    elif any(one.runs_as_machine_code_on(gpu) for one in read):
+        return
+    elif any(one.compiles_for(gpu) for one in read):
+        yield from _by_ptx(site.accelerator, recipe.stack.cuda, target)
+    else:
+        yield _no_code(target, codes, SASS_SOURCE)
+
+
+def _base_name(code: str) -> str:
+    # gfx90a:xnack- is gfx90a in one of its two modes.
+    return code.partition(":")[0]
+
+
+def _open(code: str) -> bool:
+    # SPIR-V and AMD's generic code serve several GPUs, which is not said here.
+    return code.startswith("spir") or "generic" in code
+
+
+def _no_code(target: str, codes: tuple[str, ...], source: str) -> Contradiction:
+    return Contradiction(
+        what=f"the build has code for {', '.join(codes)}, not for {target}",
+        why=f"the first kernel fails with 'no kernel image' or its like ({source})",
+        in_site=("accelerator", "target"),
+        in_recipe=("stack", "gpu_targets"),
+        way_out=f"a variant whose framework is built for {target}",
+    )
+
+
+def _by_ptx(accelerator: Accelerator, cuda: str | None, target: str) -> Iterator[Finding]:
+    wanted, known = numbers(cuda or ""), numbers(accelerator.toolkit or "")
+    order = compare(wanted, known[:2]) if wanted and known else None
+    if order == 1:
+        yield Contradiction(
+            what=f"for {target} the build has only PTX of CUDA {cuda}, the site knows "
+            f"{accelerator.toolkit}",
+            why=PTX_SOURCE,
+            in_site=("accelerator", "toolkit"),
+            in_recipe=("stack", "gpu_targets"),
+            way_out=f"a variant whose framework is built for {target}",
+        )
+    elif order is None:
+        yield Doubt(
+            text=f"for {target} the build has only PTX, which a driver older than its toolkit "
+            "can't compile: no promise that it starts"
+        )
+
+
+def cpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse an image for a processor that can do more than the site's."""
+    wanted = recipe.stack.cpu_target
+    if wanted is None:
+        return
+    there = site.cpu.target if site.cpu else None
+    if wanted == there:
+        return
+    needs, has = CPU_FEATURES.get(wanted), CPU_FEATURES.get(there or "")
+    if needs is None or has is None:
+        unknown = there or "not known" if needs else wanted
+        yield Doubt(
+            text=f"the image is for {wanted}, the site's processor is {there or 'not known'}: "
+            f"nothing is known of {unknown!r}, so no promise that it runs"
+        )
+    elif not needs <= has:
+        general = [name for name in GENERAL_CPUS if CPU_FEATURES[name] <= has]
+        yield Contradiction(
+            what=f"the image is for {wanted}, the site's processor is {there}",
+            why=f"programs die of an illegal instruction (SIGILL): {there} lacks instructions of "
+            f"{wanted} ({CPU_SOURCE})",
+            in_site=("cpu", "target"),
+            in_recipe=("stack", "cpu_target"),
+            way_out=f"a variant for {' or '.join([str(there), *general[:1]])}, or another node "
+            "type",
+        )

@@ -1,0 +1,186 @@
+"""Toolkits for accelerators: whose they are, and which releases a site's parts can use."""
+
+from collections.abc import Iterator
+
+from dlcontainer.planning.compatibility import (
+    CUDA_DRIVERS,
+    CUDA_SOURCE,
+    LAST_CUDA_BELOW,
+    LAST_CUDA_FOR_ARCH,
+    Last,
+    Toolkit,
+)
+from dlcontainer.planning.conflicts.gpu_code import capability
+from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.versions import Numbers, compare, numbers, written
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.facts import Accelerator
+from dlcontainer.sites.site import Site
+
+# key in the stack -> vendor, and how the toolkit is called
+_TOOLKITS = {"cuda": ("nvidia", "CUDA"), "rocm": ("amd", "ROCm"), "oneapi": ("intel", "oneAPI")}
+
+
+def other_vendor(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse an image for one vendor's GPUs at a site with another's."""
+    # oneAPI also serves processors, so it contradicts no GPU.
+    for key in ("cuda", "rocm"):
+        vendor, name = _TOOLKITS[key]
+        if getattr(recipe.stack, key) and site.accelerator and site.accelerator.vendor != vendor:
+            yield Contradiction(
+                what=f"the image is built with {name}, the site's accelerators are "
+                f"{site.accelerator.vendor}'s",
+                why=f"{name} drives {vendor}'s GPUs only",
+                in_site=("accelerator", "vendor"),
+                in_recipe=("stack", key),
+                way_out=f"take a variant for {site.accelerator.vendor}, or one for processors only",
+            )
+
+
+def newer_than_site(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a toolkit newer than the site's driver permits or, where unknown, its own newest."""
+    accelerator = site.accelerator
+    for key, (vendor, name) in _TOOLKITS.items():
+        text = getattr(recipe.stack, key)
+        if text is None or accelerator is None or accelerator.vendor != vendor:
+            continue
+        wanted = numbers(text)
+        if wanted is None:
+            yield Doubt(text=f"{name} {text!r} is no version that can be compared: not checked")
+        elif key == "cuda" and accelerator.driver is not None:
+            yield from _against_driver(site, accelerator.driver, wanted)
+        else:
+            yield from _against_toolkit(site, accelerator, key, wanted)
+
+
+def newer_than_arch(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a CUDA newer than the last for the architecture."""
+    last = LAST_CUDA_FOR_ARCH.get(site.arch)
+    if last is not None:
+        yield from _past_the_last(site, recipe, last, site.arch, ("arch",))
+
+
+def newer_than_gpu(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a CUDA newer than the last for the site's generation of GPUs."""
+    last = _last_for_gpu(site)
+    if last is not None and site.accelerator:
+        what = f"{site.accelerator.target} ({site.accelerator.model})"
+        yield from _past_the_last(site, recipe, last, what, ("accelerator", "target"))
+
+
+def _past_the_last(
+    site: Site, recipe: Recipe, last: Last, what: str, in_site: tuple[str, ...]
+) -> Iterator[Finding]:
+    wanted = numbers(recipe.stack.cuda or "")
+    if wanted is None:
+        return
+    order = compare(wanted, last.release)
+    if order == 1:
+        yield Contradiction(
+            what=f"CUDA {recipe.stack.cuda} has no support for {what}, the last that has is "
+            f"{written(last.release)}",
+            why=last.source,
+            in_site=in_site,
+            in_recipe=("stack", "cuda"),
+            pin=newest_cuda(site),
+            way_out="take an older build of the framework",
+        )
+    elif order is None:
+        yield Doubt(
+            text=f"CUDA {recipe.stack.cuda} leaves open whether it is newer than "
+            f"{written(last.release)}, the last for {what}"
+        )
+
+
+def _last_for_gpu(site: Site) -> Last | None:
+    accelerator = site.accelerator
+    if accelerator is None or accelerator.vendor != "nvidia" or accelerator.target is None:
+        return None
+    gpu = capability(accelerator.target)
+    return next((last for below, last in LAST_CUDA_BELOW if gpu and gpu.number < below), None)
+
+
+def line_of(cuda: Numbers) -> Toolkit | None:
+    """Give the line of toolkits that a CUDA release belongs to; None for one not in the table."""
+    return next((one for one in CUDA_DRIVERS if compare(cuda, one.line) == 0), None)
+
+
+def _against_driver(site: Site, text: str, wanted: Numbers) -> Iterator[Finding]:
+    line, driver = line_of(wanted), numbers(text)
+    if line is None or driver is None:
+        yield Doubt(
+            text=f"CUDA {written(wanted)} against driver {text}: no figures to compare, so no "
+            "promise that it starts"
+        )
+        return
+    order = compare(driver, line.driver)
+    if order is None:
+        yield Doubt(
+            text=f"driver {text} is not exact: CUDA {written(wanted)} needs {written(line.driver)}"
+        )
+    elif order == -1:
+        yield Contradiction(
+            what=f"CUDA {written(wanted)} needs driver {written(line.driver)} or newer, the site's "
+            f"is {text}",
+            why=f"below that the program finds no usable GPU ({CUDA_SOURCE})",
+            in_site=("accelerator", "driver"),
+            in_recipe=("stack", "cuda"),
+            pin=newest_cuda(site),
+            way_out="take an older build of the framework",
+        )
+
+
+def _against_toolkit(
+    site: Site, accelerator: Accelerator, key: str, wanted: Numbers
+) -> Iterator[Finding]:
+    name = _TOOLKITS[key][1]
+    text = accelerator.toolkit
+    newest = numbers(text) if text else None
+    driver = " and the driver" if key == "cuda" else ""
+    if newest is None:
+        yield Doubt(
+            text=f"the site's newest {name}{driver} are unknown: no promise that {name} "
+            f"{written(wanted)} starts there"
+        )
+        return
+    # A patch release changes nothing here: major and minor decide.
+    order = compare(wanted, newest[:2])
+    if order is None:
+        yield Doubt(text=f"{name} {written(wanted)} leaves open whether it is newer than {text}")
+    elif order in (-1, 0) and key == "cuda":
+        yield Doubt(
+            text=f"the driver is unknown: that CUDA {written(wanted)} starts rests on the site's "
+            f"newest, {text}"
+        )
+    elif order == 1:
+        unknown = "the driver is unknown, so " if key == "cuda" else ""
+        yield Contradiction(
+            what=f"{name} {written(wanted)} is newer than the site's newest, {text}",
+            why=f"{unknown}the newest {name} that the site supports decides",
+            in_site=("accelerator", "toolkit"),
+            in_recipe=("stack", key),
+            pin=newest_cuda(site) if key == "cuda" else text,
+            way_out="take an older build of the framework"
+            + (
+                ", or --set site.accelerator.driver=VERSION, where you know it"
+                if key == "cuda"
+                else ""
+            ),
+        )
+
+
+def newest_cuda(site: Site) -> str | None:
+    """Give the newest CUDA that all the site's facts allow; None where no fact limits it."""
+    limits = [
+        last.release for last in (LAST_CUDA_FOR_ARCH.get(site.arch), _last_for_gpu(site)) if last
+    ]
+    gpu = site.accelerator if site.accelerator and site.accelerator.vendor == "nvidia" else None
+    driver = numbers(gpu.driver) if gpu and gpu.driver else None
+    toolkit = numbers(gpu.toolkit) if gpu and gpu.toolkit else None
+    if driver is not None:
+        runs = [one.last for one in CUDA_DRIVERS if compare(driver, one.driver) in (0, 1)]
+        # (13,) is no release, and no limit: it is the newest line.
+        limits += [max(runs)] if runs and len(max(runs)) > 1 else []
+    elif toolkit is not None:
+        limits.append(toolkit)
+    return written(min(limits)) if limits else None

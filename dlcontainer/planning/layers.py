@@ -1,0 +1,134 @@
+"""The layers of a recipe, one over the other; its templates and conditions. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from dlcontainer import config
+from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
+from dlcontainer.errors import ConfigError
+from dlcontainer.planning import variants
+from dlcontainer.planning.variants import Choice
+from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
+from dlcontainer.sites.site import Site
+
+# The lowest of the layers: default < recipe < variant < site < user's overrides < --set.
+DEFAULTS: Mapping[str, object] = {"environment": {"LANG": "C.UTF-8"}}
+
+# What templates are made of, and what no template may change.
+NOT_EXPANDED = ("versions", "base", "prefix", "name", "variant")
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def layers(
+    site: Sourced[Site], recipe: Document, changes: Sequence[Document], asked: str | None
+) -> tuple[Document, Choice | None]:
+    """Lay all layers of a recipe over each other: default < recipe < variant < site < changes.
+
+    `asked` is a variant, or a kind of them, from the command line. Raises ConfigError.
+    """
+    name = recipe.data.get("name")
+    of_site = config.subtree(site.document, ("recipes", str(name)))
+    over = [of_site, *changes] if of_site else list(changes)
+    for change in over:
+        _only_overridable(change)
+    choice = variants.choose(recipe, site, _asked(over, asked))
+    lower = variants.apply(recipe, choice)
+    layers = [config.from_data(DEFAULTS, layer="default"), lower]
+    for key in ("base", "environment"):
+        part = config.subtree(site.document, (key,))
+        if key == "base" and "image" in _mapping(lower.data.get("base")):
+            continue  # the site's is for what starts from a distribution
+        if part is not None:
+            layers.append(config.nest(part, key))
+    layers += [config.without(change, "variant") for change in over]
+    return _one_base(layers), choice
+
+
+def _asked(over: Sequence[Document], asked: str | None) -> tuple[str, Origin] | None:
+    if asked is not None:
+        return asked, Origin(layer="--variant", mark=None)
+    for change in reversed(over):
+        name = change.data.get("variant")
+        if isinstance(name, str):
+            return name, change.origin(("variant",))
+    return None
+
+
+def _only_overridable(change: Document) -> None:
+    for key in change.data:
+        if key not in OVERRIDABLE:
+            raise ConfigError(
+                f"{key}: can't be overridden here{config.suggest(key, OVERRIDABLE)}",
+                where=change.origin((key,)).where,
+                why=f"only {', '.join(OVERRIDABLE)} of a recipe may be overridden",
+                next_step="copy the recipe to your own folder and change it there",
+            )
+
+
+def _one_base(layers: Sequence[Document]) -> Document:
+    # A base is one choice: an image replaces a distribution and the other way round. What a layer
+    # below says of its image (digest, source, system) is not said of another.
+    merged = config.merge()
+    for layer in layers:
+        new, old = layer.data.get("base"), merged.data.get("base")
+        if isinstance(new, dict) and isinstance(old, dict) and _replaces(new, old):
+            merged = config.without(merged, "base")
+        merged = config.merge(merged, layer)
+    return merged
+
+
+def _replaces(new: Mapping[str, object], old: Mapping[str, object]) -> bool:
+    return "image" in new or ("image" in old and "distribution" in new)
+
+
+def _values(data: Mapping[str, object], site: Site) -> dict[str, object]:
+    # A site's accelerator is always there to ask for: {{ site.accelerator }} is none without one.
+    return {
+        "site": site.model_dump(mode="json", exclude={"recipes", "routing"}),
+        "recipe": {"name": data.get("name")},
+        "base": data.get("base"),
+        "versions": data.get("versions", {}),
+        "variant": data.get("variant"),
+        "prefix": data.get("prefix"),
+    }
+
+
+def expand(merged: Document, site: Site) -> Document:
+    """Expand the templates in a recipe's texts; raises ConfigError with the place."""
+    values = _values(merged.data, site)
+
+    def one(path: KeyPath, text: str, origin: Origin) -> str:
+        # Of a step itself, not of its environment, whose variables may have any name.
+        of_step = path[2] if len(path) == 3 and path[0] == "steps" else None
+        if path[0] in NOT_EXPANDED or of_step == "when":
+            return text
+        return templating.expand(text, values, where=origin.where, shell=of_step == "shell")
+
+    return config.map_text(merged, one)
+
+
+def apply_conditions(
+    recipe: Recipe, site: Site, settled: Document
+) -> tuple[Recipe, dict[str, str]]:
+    """Keep the steps whose condition holds; give the environment of the image beside them."""
+    values = _values(recipe.model_dump(mode="json"), site)
+    steps = []
+    environment: dict[str, str] = {}
+    for index, step in enumerate(recipe.steps):
+        if step.when is not None:
+            where = settled.origin(("steps", index, "when")).where
+            if not templating.holds(step.when, values, where=where):
+                continue
+        # The condition is settled: what is left does not depend on it any more.
+        steps.append(step.model_copy(update={"when": None}))
+        environment |= step.environment
+    environment |= recipe.environment
+    if "PATH" in environment:
+        raise ConfigError(
+            "environment.PATH: PATH is set by dlcontainer",
+            why=f"{recipe.prefix}/bin stands before the system's folders",
+            next_step="link a program into that folder in a shell step",
+        )
+    return recipe.model_copy(update={"steps": tuple(steps)}), environment

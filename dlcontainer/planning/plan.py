@@ -1,0 +1,220 @@
+"""The plan: one recipe for one site, every value settled, with the origin of each. Pure."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import config
+from dlcontainer.config import Document, KeyPath, Origin, Sourced
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.errors import ConfigError
+from dlcontainer.planning import conflicts, layers
+from dlcontainer.planning.variants import Choice
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.site import Site
+from dlcontainer.system import machine
+from dlcontainer.system.machine import Host
+
+# Where the image carries its own description and its proof.
+IMAGE_FOLDER = "/opt/dlcontainer"
+PROBE_FOLDER = f"{IMAGE_FOLDER}/probe"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileEntry:
+    """A file that goes into the image, by content: of the recipe's folder, or of the probe."""
+
+    source: Path
+    name: str
+    target: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """One recipe settled for one site; the same inputs give the same plan and digest."""
+
+    recipe: Recipe
+    site: Site
+    choice: Choice | None
+    environment: Mapping[str, str]
+    files: tuple[FileEntry, ...]
+    # the probe's files: they go in as one folder, PROBE_FOLDER
+    probe: tuple[FileEntry, ...]
+    templates: Mapping[str, str]
+    origins: tuple[tuple[str, object, Origin], ...]
+    notes: tuple[str, ...]
+    trial: Trial | None
+
+    @property
+    def name(self) -> str:
+        """Name of the image's files, without a suffix; what is not the usual choice is in it."""
+        unusual = self.choice.name if self.choice and not self.choice.usual else None
+        parts = (self.recipe.name, self.recipe.version, self.site.target, unusual)
+        return "-".join(part for part in parts if part)
+
+    @property
+    def python(self) -> str:
+        """Path of the image's Python."""
+        return f"{self.recipe.prefix}/bin/python"
+
+    @property
+    def content(self) -> dict[str, object]:
+        """All that decides what is in the image, as plain data; no path or mirror of this host."""
+        recipe = self.recipe.model_dump(
+            mode="json", by_alias=True, exclude={"environment", "space_mb", "variants"}
+        )
+        if not self.recipe.slim:
+            del recipe["slim"]  # plans from before there was such a choice stay what they were
+        return {
+            "schema": 1,
+            "site": self.site.name,
+            "epoch": self.site.epoch,
+            "node_type": self.site.node_type,
+            "arch": self.site.arch,
+            "recipe": recipe,
+            "environment": dict(sorted(self.environment.items())),
+            "files": {entry.target: entry.sha256 for entry in (*self.files, *self.probe)},
+            "templates": dict(self.templates),
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, hexadecimal."""
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """What surrounds a plan: this host, what is remembered of its engine, the templates."""
+
+    host: Host
+    trial: Trial | None
+    # template -> its SHA-256
+    templates: Mapping[str, str]
+    # the files of the probe, which every image carries as one folder
+    probe: tuple[Path, ...] = ()
+
+
+def resolve(
+    *,
+    site: Sourced[Site],
+    recipe: Document,
+    folder: Path,
+    changes: Sequence[Document],
+    setting: Setting,
+    asked: str | None = None,
+) -> Plan:
+    """Settle a recipe for a site.
+
+    `folder` holds the recipe's files; `changes` are the user's overrides and --set, in this
+    order; `asked` is a variant or a kind of them. Raises ConfigError that names every place that
+    is wrong, MisfitError where the recipe and the site contradict each other.
+    """
+    merged, choice = layers.layers(site, recipe, changes, asked)
+    expanded = layers.expand(merged, site.value)
+    settled = config.validate(expanded, Recipe)
+    settled, environment = layers.apply_conditions(settled, site.value, expanded)
+    found = list(conflicts.find(site.value, settled))
+    if found:
+        raise conflicts.refusal(found, site=site.document, recipe=merged)
+    files = _files(settled, folder, expanded)
+    return Plan(
+        recipe=settled,
+        site=site.value,
+        choice=choice,
+        environment=environment,
+        files=files,
+        probe=tuple(map(_probe_entry, setting.probe)),
+        templates=dict(sorted(setting.templates.items())),
+        origins=tuple(config.flatten(expanded)),
+        notes=tuple(_notes(settled, site.value, setting.host, setting.trial)),
+        trial=setting.trial,
+    )
+
+
+def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, ...]:
+    wanted: list[tuple[str, str, KeyPath]] = [
+        (recipe.verify.script, f"{IMAGE_FOLDER}/verify.py", ("verify", "script"))
+    ]
+    for index, step in enumerate(recipe.steps):
+        wanted += [
+            (source, target, ("steps", index, "files"))
+            for source, target in sorted(step.files.items())
+        ]
+    entries = []
+    taken = {f"{IMAGE_FOLDER}/manifest.json"}
+    for name, target, key in wanted:
+        if target in taken:
+            raise ConfigError(
+                f"{target} is taken already, {name!r} can't go there too",
+                where=settled.origin(key).where,
+                next_step="give each file a path of its own in the image",
+            )
+        taken.add(target)
+        path = folder / name
+        if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"no file {name!r} in the recipe's folder",
+                where=settled.origin(key).where,
+                next_step=f"put it into {folder}",
+            )
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
+    return tuple(entries)
+
+
+def _probe_entry(path: Path) -> FileEntry:
+    return FileEntry(
+        source=path,
+        name=path.name,
+        target=f"{PROBE_FOLDER}/{path.name}",
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
+
+
+def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:
+    """Say why no native twin of this recipe can stand on this host; None where one can."""
+    base = recipe.base
+    if site.arch != host.arch:
+        return f"the image is for {site.arch}, this host is {host.arch}"
+    if base.image:
+        return "the base is an image, whose libraries this host does not have"
+    if (base.distribution, base.release) != (host.distribution, host.release):
+        there = f"{host.distribution} {host.release}"
+        return f"the base is {base.distribution} {base.release}, this host is {there}"
+    missing = machine.missing_packages(recipe.native_packages, host)
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        said = f"{', '.join(missing)} {verb} missing on this host"
+        return f"{said} (an administrator types: apt-get install {' '.join(missing)})"
+    return None
+
+
+def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[str]:
+    notes = []
+    if trial is None:
+        notes.append("engine: not tried on this host; `dlcontainer doctor` tries it")
+    reason = native_twin_reason(recipe, site, host)
+    if reason:
+        notes.append(f"no native twin: {reason}; the unpacked image is the native side of a bench")
+    image = recipe.base.reference
+    if image and image.digest is None:
+        notes.append(
+            f"base: {image} is not pinned, its tag may name another image tomorrow; "
+            "`dlcontainer build` refuses it, and says which digest it has"
+        )
+    notes += conflicts.doubts(site, recipe)
+    notes += [f"unknown at the site: {line}" for line in site.unknown]
+    if site.status == "decommissioned":
+        notes.append("the site is decommissioned: rendered for the record")
+    return notes
+
+
+def base_python(recipe: Recipe) -> str | None:
+    """Python of the base (MAJOR.MINOR) where it is known; None for an image that states none."""
+    facts = recipe.base.facts
+    return facts.python if facts else None

@@ -1,0 +1,1 @@
+"""An image becomes a module that users load."""

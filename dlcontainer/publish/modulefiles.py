@@ -1,0 +1,165 @@
+"""The texts of a module: the Lua and the Tcl modulefile, and a wrapper for each command.
+
+What they say comes from a recipe and a site config. Whatever stands there is text in the modulefile
+and never code: each value is quoted for the language that it goes into.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.config.templating import Text, render_template
+from dlcontainer.sites.site import Site
+
+# The engine's and the image's own folders, and those that the engine shows by itself: no site has
+# them bound a second time.
+_ALREADY = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # noqa: S108
+
+
+# Variables that name a folder for compiled code.
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Release:
+    """What is published, as its record says it."""
+
+    name: str
+    version: str
+    summary: str
+    homepage: str | None
+    license: str | None
+    commands: tuple[str, ...]
+    prefix: str
+    digest: str
+    sha256: str
+    # Where the image's SquashFS begins, bytes.
+    offset: int
+    # Those of CACHES that the image sets itself.
+    own_caches: frozenset[str] = frozenset()
+
+
+def lua(value: object) -> str:
+    """Quote a value as a Lua string."""
+    if isinstance(value, Text):
+        return value
+    out = []
+    for byte in str(value).encode():
+        if byte in b'"\\':
+            out.append("\\" + chr(byte))
+        elif 0x20 <= byte < 0x7F:
+            out.append(chr(byte))
+        else:
+            # Three digits, always: a digit that follows is not taken for one of the number's.
+            out.append(f"\\{byte:03}")
+    return '"' + "".join(out) + '"'
+
+
+def tcl(value: object) -> str:
+    """Quote a value as a Tcl word; braces too, since the word may stand in a body in braces."""
+    if isinstance(value, Text):
+        return value
+    out = []
+    # Lmod rewrites the words as Lua, between [===[ and ]===]: no text may end that.
+    for character in str(value).replace("]=", "] ="):
+        if character in '"\\$[]{};':
+            out.append("\\" + character)
+        elif " " <= character <= "~":
+            out.append(character)
+        elif ord(character) <= 0xFFFF:
+            # How Tcl reads other bytes depends on the user's locale.
+            out.append(f"\\u{ord(character):04x}")
+        else:
+            out.append("\\ufffd")  # Tcl 8.6 knows no more than 16 bits of a character
+    return '"' + "".join(out) + '"'
+
+
+def modulefiles(release: Release, folder: Path, checked: str, templates: list[Path]) -> list[str]:
+    """Render the Lua and the Tcl modulefile of a version whose files lie in `folder`."""
+    values = {
+        "name": release.name,
+        "bin": f"{folder}/bin",
+        "report": f"{folder}/report.html",
+        "facts": _whatis(release),
+        "help": _help(release, folder, checked),
+    }
+    return [
+        render_template(templates, "module/modulefile.lua.j2", values, finalize=lua),
+        render_template(templates, "module/modulefile.tcl.j2", values, finalize=tcl),
+    ]
+
+
+def _whatis(release: Release) -> list[str]:
+    facts = {
+        "Name": release.name,
+        "Version": release.version,
+        "Description": release.summary,
+        "URL": release.homepage,
+        "License": release.license,
+    }
+    return [f"{key}: {value}" for key, value in facts.items() if value is not None]
+
+
+def _help(release: Release, folder: Path, checked: str) -> list[str]:
+    return [
+        f"{release.name} {release.version}: {release.summary}",
+        "",
+        f"Commands, each run in the image: {', '.join(release.commands)}",
+        "  they see your home, the current folder and the site's file systems;",
+        "  DLCONTAINER_BIND=/a/folder shows a further one.",
+        "  DLCONTAINER_KEEP=600 lets a node's ranks and launches share one mount of the image.",
+        "",
+        "Evidence:",
+        f"  plan    sha256:{release.digest}",
+        f"  image   sha256:{release.sha256}",
+        f"  record  {folder}/record.json",
+        f"  checks  {folder}/checks.json, of {checked}",
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LastResort:
+    """Programs of who publishes, for users on whose PATH there are none."""
+
+    engine: Path
+    squashfuse: Path | None = None
+
+
+def wrappers(
+    release: Release, site: Site, resort: LastResort, templates: list[Path]
+) -> Mapping[str, str]:
+    """Render a wrapper for each command."""
+    filesystems = [entry.path for entry in site.filesystems if entry.purpose != "home"]
+    values = {
+        "name": release.name,
+        "version": release.version,
+        "prefix": release.prefix,
+        "bind_home": int(site.modules.bind_home),
+        "folders": "\n".join(path for path in filesystems if path not in _ALREADY),
+        "passed": _patterns(site.modules.pass_environment),
+        "gpu": site.accelerator.vendor if site.accelerator else "",
+        "engine": str(resort.engine),
+        "squashfuse": str(resort.squashfuse or ""),
+        "hint": _engine_hint(site),
+        "keep": site.modules.keep_mounted or "",
+        # Of one image: a mount is shared by all wrappers of its module, and no other's.
+        "key": f"{release.name}-{release.version}-{release.sha256[:12]}",
+        "offset": release.offset,
+        # Names alone: they need no quotes.
+        "caches": Text(" ".join(name for name in CACHES if name not in release.own_caches)),
+    }
+    return {
+        command: render_template(templates, "module/wrapper.sh.j2", {**values, "command": command})
+        for command in release.commands
+    }
+
+
+def _patterns(names: Sequence[str]) -> Text:
+    # Unquoted: they are patterns of a `case`; the site config takes letters, digits, _ and * alone.
+    return Text("".join(f" | {name}" for name in names))
+
+
+def _engine_hint(site: Site) -> str:
+    if site.engine.module:
+        return f"type: module load {site.engine.module}"
+    return "load the module of Apptainer or Singularity, or ask your site's support"

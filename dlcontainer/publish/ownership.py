@@ -1,0 +1,105 @@
+"""Group and modes of what is published, the same under any umask; by descriptor, never by name."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.errors import PublishError
+from dlcontainer.publish.open_folder import Folder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ownership:
+    """Group and modes of what is published."""
+
+    group: int
+    # A group that the site config names must be had; the root's own is a default.
+    required: bool
+    # Of folders that several publishers share, from the root: set-group-ID and group-writable.
+    shared: int
+    # the user whose root it is
+    user: int
+
+    def trusts(self, user: int) -> bool:
+        """Tell whether a file of this user may lie in the shared folders."""
+        return bool(self.shared & stat.S_IWGRP) or user in (0, os.geteuid(), self.user)
+
+    def give(self, number: int, mode: int, name: str) -> None:
+        """Set group and mode of an open file or folder; `name` is for messages."""
+        if os.fstat(number).st_gid != self.group:
+            try:
+                os.fchown(number, -1, self.group)
+            except PermissionError:
+                self._refuse(name)
+        os.fchmod(number, mode)
+
+    def give_link(self, name: str, folder: Folder) -> None:
+        """Set the group of a link itself."""
+        info = folder.info(name)
+        if info is not None and info.st_gid != self.group:
+            try:
+                os.chown(name, -1, self.group, dir_fd=folder.number, follow_symlinks=False)
+            except PermissionError:
+                self._refuse(name)
+
+    def _refuse(self, name: str) -> None:
+        if self.required:
+            raise PublishError(
+                f"can't give {name} to the group {group_name(self.group)}",
+                why="only its members and root may",
+                next_step="publish as one of them, or change modules.group of the site",
+            ) from None
+
+    def shared_folder(self, parent: Folder, name: str) -> Folder:
+        """Open a folder that versions share, making it if needed; one that is there stays as is."""
+        if parent.info(name) is not None:
+            return parent.sub(name)
+        try:
+            made = parent.make(name)
+        except FileExistsError:
+            return parent.sub(name)  # another publisher's
+        try:
+            self.give(made.number, 0o755 | self.shared, name)
+        except BaseException:
+            os.close(made.number)
+            raise
+        return made
+
+
+def of_root(root: Path, group: str | None) -> Ownership:
+    """Take group and shared bits from the root; raises PublishError for an unknown group."""
+    there = root.stat()
+    shared = there.st_mode & (stat.S_ISGID | stat.S_IWGRP)
+    if group is None:
+        return Ownership(group=there.st_gid, required=False, shared=shared, user=there.st_uid)
+    import grp
+
+    try:
+        number = grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise PublishError(
+            f"there is no group {group!r} on this host",
+            next_step="change modules.group of the site, or publish where the group is known",
+        ) from None
+    return Ownership(group=number, required=True, shared=shared, user=there.st_uid)
+
+
+def group_name(number: int) -> str:
+    """Name a group."""
+    import grp
+
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
+def user_name(number: int) -> str:
+    """Name a user."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

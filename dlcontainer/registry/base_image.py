@@ -1,0 +1,208 @@
+"""Whether a base image is there, is what was pinned, and is for the right machine."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dlcontainer.config.field_types import OCI_ARCH, Arch
+from dlcontainer.config.image_names import Reference, is_digest
+from dlcontainer.errors import BuildError, DlcontainerError
+from dlcontainer.registry.client import Answer, Client, Way
+from dlcontainer.system import foreign_files
+
+_OS = "linux"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseImage:
+    """A base image as its registry has it; digests as `sha256:…`."""
+
+    name: str
+    tag: str | None
+    digest: str
+    # of the image for the plan's machine: another one where `digest` is an index's
+    platform_digest: str
+    notes: tuple[str, ...] = ()
+
+
+def check(reference: Reference, arch: Arch, way: Way) -> BaseImage:
+    """Ask the registry for a pinned image; raises BuildError with what is wrong with it.
+
+    What a tag names by now is only noted: what is pinned is what is built.
+    """
+    digest = str(reference.digest)
+    with Client(reference=reference, way=way) as client:
+        answer = client.manifest(digest)
+        if answer is None:
+            raise _gone(client)
+        _same(client, answer, digest)
+        return BaseImage(
+            name=reference.name,
+            tag=reference.tag,
+            digest=digest,
+            platform_digest=_platform_digest(client, answer, arch),
+            notes=tuple(_moved(client)),
+        )
+
+
+def find_digest(reference: Reference, arch: Arch, way: Way) -> str:
+    """Ask the registry which digest a tag has now, for pinning it.
+
+    Raises BuildError where there is no such tag, or nothing for this machine.
+    """
+    with Client(reference=replace(reference, digest=None), way=way) as client:
+        answer = client.manifest(str(reference.tag))
+        if answer is None:
+            raise BuildError(
+                f"registry {reference.address} has no tag {reference.tag!r} "
+                f"of {reference.repository} (HTTP 404)",
+                where=str(reference),
+                next_step="read the image's name again",
+            )
+        digest = sha256(answer.body)
+        if answer.digest and answer.digest != digest:
+            _same(client, answer, answer.digest)
+        _platform_digest(client, answer, arch)
+        return digest
+
+
+def sha256(body: bytes) -> str:
+    """Give the digest of bytes, as registries write it."""
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+def _same(client: Client, answer: Answer, digest: str) -> None:
+    found = sha256(answer.body)
+    if found != digest:
+        raise BuildError(
+            f"registry {client.reference.address} gives something else than was asked for",
+            where=str(client.reference),
+            why=f"asked: {digest}\n       given: {found}",
+            next_step="do not build from it: a proxy or mirror on the way changes what it hands "
+            "on, or the registry is damaged",
+        )
+
+
+def _gone(client: Client) -> BuildError:
+    reference = client.reference
+    why = "its publisher removed it, or it never was there"
+    next_step = "choose another image, and pin it"
+    if reference.tag:
+        try:
+            now = _tag_digest(client)
+        except DlcontainerError as error:
+            why += f"; which digest the tag {reference.tag!r} has now can't be told: {error.what}"
+        else:
+            if now:
+                why += f"; the tag {reference.tag!r} is {now} now"
+                next_step = f"if that is what you want: --set base.digest={now}"
+    return BuildError(
+        f"registry {reference.address} has no such image any more (HTTP 404)",
+        where=str(reference),
+        why=why,
+        next_step=next_step,
+    )
+
+
+def _tag_digest(client: Client) -> str | None:
+    tag = str(client.reference.tag)
+    # HEAD is cheap, and public registries do not count it against their limits.
+    head = client.manifest(tag, head=True)
+    if head is None or head.digest:
+        return head.digest if head else None
+    answer = client.manifest(tag)
+    return sha256(answer.body) if answer else None
+
+
+def _moved(client: Client) -> list[str]:
+    reference = client.reference
+    if reference.tag is None:
+        return []
+    try:
+        now = _tag_digest(client)
+    except DlcontainerError as error:
+        return [f"base: what the tag {reference.tag!r} names now can't be told: {error.what}"]
+    if now == reference.digest:
+        return []
+    moved = f"is {now} by now" if now else "is gone"
+    return [f"base: the tag {reference.tag!r} {moved}; built is {reference.digest}, as pinned"]
+
+
+def _platform_digest(client: Client, answer: Answer, arch: Arch) -> str:
+    body = _json(client, answer.body)
+    if "manifests" not in body:
+        _check_config(client, body, arch)
+        return sha256(answer.body)
+    there = []
+    for entry in body["manifests"] if isinstance(body["manifests"], list) else []:
+        found = entry.get("platform") if isinstance(entry, dict) else None
+        platform = found if isinstance(found, dict) else {}
+        if (platform.get("os"), platform.get("architecture")) == (_OS, OCI_ARCH[arch]):
+            digest = _digest_of(client, entry)
+            image = client.manifest(digest)
+            if image is None:
+                raise _incomplete(client, f"the image for {_OS}/{OCI_ARCH[arch]}, {digest}")
+            _same(client, image, digest)
+            return digest
+        # Attestations stand in an index as images for unknown/unknown.
+        if platform.get("os") not in (None, "unknown"):
+            there.append(f"{platform.get('os')}/{platform.get('architecture')}")
+    raise _other_platform(client, arch, there)
+
+
+def _check_config(client: Client, manifest: dict[str, Any], arch: Arch) -> None:
+    digest = _digest_of(client, manifest.get("config"))
+    config = client.blob(digest)
+    if config is None:
+        raise _incomplete(client, f"its configuration, {digest}")
+    _same(client, config, digest)
+    body = _json(client, config.body)
+    if (body.get("os"), body.get("architecture")) != (_OS, OCI_ARCH[arch]):
+        raise _other_platform(client, arch, [f"{body.get('os')}/{body.get('architecture')}"])
+
+
+def _digest_of(client: Client, described: object) -> str:
+    digest = described.get("digest") if isinstance(described, dict) else None
+    # It becomes a part of an address.
+    if not isinstance(digest, str) or not is_digest(digest):
+        raise _no_manifest(client, "it names no parts by SHA-256; images of before 2016 do not")
+    return digest
+
+
+def _json(client: Client, body: bytes) -> dict[str, Any]:
+    try:
+        data = foreign_files.loads(body)
+    except ValueError as error:
+        raise _no_manifest(client, str(error)) from None
+    if not isinstance(data, dict):
+        raise _no_manifest(client, "no JSON object")
+    return data
+
+
+def _no_manifest(client: Client, why: str) -> BuildError:
+    return BuildError(
+        f"registry {client.reference.address} gives no manifest of an image",
+        where=str(client.reference),
+        why=why,
+        next_step="read the image's name again",
+    )
+
+
+def _incomplete(client: Client, what: str) -> BuildError:
+    return BuildError(
+        f"registry {client.reference.address} has the base only in part",
+        where=str(client.reference),
+        why=f"it lacks {what}",
+        next_step="ask its publisher, or pin another image",
+    )
+
+
+def _other_platform(client: Client, arch: Arch, there: list[str]) -> BuildError:
+    # What a registry says is shown as text, whatever it says.
+    names = ", ".join(sorted({ascii(name)[1:-1] for name in there})) or "none that is named"
+    return BuildError(
+        f"the base is not there for {_OS}/{OCI_ARCH[arch]}",
+        where=str(client.reference),
+        why=f"there is: {names}",
+        next_step=f"choose an image for {OCI_ARCH[arch]}, or a site of another architecture",
+    )

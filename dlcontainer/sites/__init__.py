@@ -1,0 +1,1 @@
+"""Sites: where an image runs."""

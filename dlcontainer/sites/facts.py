@@ -1,0 +1,284 @@
+"""The groups of facts that a site config is made of; each names its sources."""
+
+import re
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from dlcontainer.config.field_types import (
+    AbsolutePath,
+    AptLine,
+    EnvName,
+    EnvPattern,
+    GroupName,
+    HostText,
+    IndexFolder,
+    Line,
+    Name,
+    Proxy,
+    RegistryHost,
+    Strict,
+    Url,
+    Version,
+)
+from dlcontainer.engines.base import EngineKind
+
+SchedulerKind = Literal["none", "slurm", "lsf", "pbs", "cobalt"]
+Vendor = Literal["nvidia", "amd", "intel"]
+# What starts images in jobs.
+Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
+# Programs of one family run with another member's library; those of two families never do.
+# Spectrum MPI comes from Open MPI, but its library has another name.
+# Source: mpich.org/abi; IBM Spectrum MPI 10.4 documentation.
+MpiFamily = Literal["openmpi", "mpich", "spectrum"]
+MpiMode = Literal["container", "swap", "compile"]
+Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
+
+# What a launcher's words may ask for: filled in by the job script.
+LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
+
+
+class Facts(Strict):
+    """A group of facts: `sources` names where they stand, `remembered` the keys nobody checked."""
+
+    sources: tuple[Line, ...] = ()
+    remembered: tuple[Line, ...] = ()
+
+    @model_validator(mode="after")
+    def _remembered_are_keys(self) -> Self:
+        for key in self.remembered:
+            if key not in type(self).model_fields:
+                raise ValueError(f"'remembered' names {key!r}, which is no key here")
+        return self
+
+
+class Os(Facts):
+    """The operating system of the compute nodes."""
+
+    distribution: Name
+    release: Line = Field(description="codename or version: bookworm, 8.2")
+    glibc: Version | None = None
+    kernel: Line | None = None
+
+
+class Cpu(Facts):
+    """The processors of one node."""
+
+    model: Line
+    cores: int = Field(gt=0, description="cores a job can use, per node")
+    threads_per_core: int = Field(default=1, gt=0)
+    target: Name | None = Field(
+        default=None, description="GCC's name for it: power9, knl, znver3 …"
+    )
+
+
+class Memory(Facts):
+    """The memory of one node, GB."""
+
+    gb: int = Field(gt=0)
+    fast_gb: int | None = Field(default=None, gt=0, description="MCDRAM or HBM of the processor")
+    fast_mode: Literal["cache", "flat"] | None = Field(
+        default=None, description="cache: in front of the rest; flat: a NUMA node of its own"
+    )
+
+
+class Accelerator(Facts):
+    """The accelerators of one node; a site without the key has none."""
+
+    vendor: Vendor
+    model: Line
+    per_node: int = Field(gt=0, description="devices that ranks see: GCDs, tiles")
+    memory_gb: int | None = Field(default=None, gt=0, description="of one device")
+    target: Line | None = Field(default=None, description="sm_70, gfx90a …")
+    driver: Version | None = None
+    toolkit: Version | None = Field(
+        default=None, description="newest CUDA, ROCm or oneAPI that the site supports"
+    )
+
+
+class Network(Facts):
+    """What connects the nodes."""
+
+    kind: Fabric
+    model: Line
+
+
+class Mpi(Facts):
+    """The site's MPI, and how images come by one.
+
+    `container`: the image's own, which the host only wires up. `swap`: the host's takes the place
+    of the image's at run time. `compile`: the image is compiled against the host's, bound while
+    it is built.
+    """
+
+    family: MpiFamily
+    mode: MpiMode
+    name: Line
+    version: Version | None = None
+    soname: Line | None = Field(default=None, description="libmpi.so.12 …")
+    root: HostText | None = Field(
+        default=None, description="where it stands on the host: $MPI_ROOT"
+    )
+    modules: tuple[Line, ...] = Field(default=(), description="module commands: load NAME …")
+    environment: dict[EnvName, HostText] = Field(default_factory=dict, description="on the host")
+    inside: dict[EnvName, HostText] = Field(default_factory=dict, description="in the image")
+    binds: tuple[HostText, ...] = Field(default=(), description="HOST or HOST:IMAGE")
+    libraries: tuple[HostText, ...] = Field(
+        default=(), description="host libraries put into the image (CONTAINLIBS)"
+    )
+    preload: tuple[HostText, ...] = Field(default=(), description="LD_PRELOAD in the image")
+    library_path: tuple[HostText, ...] = Field(
+        default=(), description="LD_LIBRARY_PATH in the image, in this order"
+    )
+    flags: tuple[HostText, ...] = Field(
+        default=(), description="the runtime's: --mpi …; container-engine: annotations, NAME=VALUE"
+    )
+    scripts: tuple[HostText, ...] = Field(
+        default=(), description="files of the site that the job's shell reads, after the modules"
+    )
+
+
+class LaunchForm(Facts):
+    """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}."""
+
+    summary: Line
+    launcher: tuple[HostText, ...] = Field(min_length=1)
+    ranks_per_node: int = Field(gt=0)
+
+    @field_validator("launcher")
+    @classmethod
+    def _known_words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for word in value:
+            for name in re.findall(r"(?<!\$)\{([^}]*)\}", word):
+                if name not in LAUNCH_WORDS:
+                    raise ValueError(f"{{{name}}} is none of {', '.join(LAUNCH_WORDS)}")
+        return value
+
+
+class Scheduler(Facts):
+    """Who starts jobs, and the argv prefix that starts ranks in them."""
+
+    kind: SchedulerKind = "none"
+    launcher: tuple[HostText, ...] = Field(default=(), description="argv prefix: [srun], [ibrun] …")
+    directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
+    forms: dict[Name, LaunchForm] = Field(
+        default_factory=dict, description="documented ways to place ranks; the first is the usual"
+    )
+
+    @field_validator("directives")
+    @classmethod
+    def _comments(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for line in value:
+            if not line.startswith("#"):
+                raise ValueError(f"a directive is a comment of the job script: {line!r}")
+        return value
+
+
+class Jobs(Facts):
+    """What surrounds the engine in every job of this site."""
+
+    modules: tuple[Line, ...] = Field(default=(), description="module commands: load NAME, purge …")
+    environment: dict[EnvName, HostText] = Field(default_factory=dict, description="on the host")
+    inside: dict[EnvName, HostText] = Field(default_factory=dict, description="in the image")
+    binds: tuple[HostText, ...] = Field(default=(), description="HOST or HOST:IMAGE")
+    flags: tuple[HostText, ...] = Field(
+        default=(),
+        description="the runtime's: --nv, --rocm, --gpu …; container-engine: annotations, "
+        "NAME=VALUE",
+    )
+    prefix: tuple[Line, ...] = Field(
+        default=(), description="argv before the engine on each rank: numactl --preferred=1"
+    )
+
+
+class Modules(Facts):
+    """The module system of the site."""
+
+    kind: Literal["none", "lmod", "tcl"] = "none"
+    root: AbsolutePath | None = Field(default=None, description="where modules are published")
+    group: GroupName | None = Field(
+        default=None, description="owner group of what is published; without it the root's"
+    )
+    bind_home: bool = Field(default=True, description="wrappers show the user's home")
+    keep_mounted: int | None = Field(
+        default=None,
+        ge=10,
+        le=86_400,
+        description="seconds that wrappers keep an image mounted for a node's ranks and launches",
+    )
+    pass_environment: tuple[EnvPattern, ...] = Field(
+        default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
+    )
+
+
+class FileSystemSpeed(Strict):
+    """How quick a file system is; what is not said is assumed by who needs it, and said to be."""
+
+    latency_ms: float | None = Field(
+        default=None, ge=0, description="of a metadata operation, no queue before it"
+    )
+    operations_per_s: float | None = Field(default=None, gt=0, description="metadata, all clients")
+    read_latency_ms: float | None = Field(default=None, ge=0, description="of a small read")
+    client_mb_s: float | None = Field(default=None, gt=0, description="one node reads")
+    target_mb_s: float | None = Field(default=None, gt=0, description="one stripe's target gives")
+    stripes: int | None = Field(default=None, ge=1, description="of an image's file")
+    total_mb_s: float | None = Field(default=None, gt=0, description="all nodes read")
+    network_mb_s: float | None = Field(default=None, gt=0, description="node to node")
+
+
+class FileSystem(Facts):
+    """A file system that jobs see."""
+
+    path: AbsolutePath
+    kind: Line = Field(description="lustre, gpfs, nfs, local …")
+    purpose: Literal["home", "project", "scratch", "node-local"]
+    speed: FileSystemSpeed | None = None
+
+
+class EngineConfig(Facts):
+    """The container engine that builds here, and what starts images in jobs."""
+
+    kind: EngineKind = "apptainer"
+    module: Line | None = Field(default=None, description="module to load first")
+    tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
+    cache: AbsolutePath | None = Field(
+        default=None, description="where builds keep their steps; without it each user's own"
+    )
+    cache_gb: int = Field(default=20, gt=0, description="what the kept steps may take up")
+    builders: tuple[Name, ...] = Field(
+        default=(), description="users whose kept steps are trusted, where a group shares a cache"
+    )
+    runtime: Runtime = Field(default="apptainer", description="what starts images in jobs")
+    version: Version | None = Field(default=None, description="of the runtime, at the site")
+    route: tuple[Line, ...] = Field(
+        default=(), description="how the site documents a build: podman, docker-archive, apptainer"
+    )
+
+
+class PipRouting(Strict):
+    """Where pip finds packages during a build, said outright."""
+
+    index: Url | None = None
+    extra_indexes: tuple[Url | IndexFolder, ...] = Field(
+        default=(), description="https:// addresses, or folders of this host"
+    )
+
+
+class Routing(Strict):
+    """The way to the outside during a build: never content, so never in a text or a digest."""
+
+    apt: Literal["auto", "default"] | tuple[AptLine, ...] = Field(
+        default="auto", description="auto: the build host's mirrors; or a list of deb lines"
+    )
+    pip: Literal["auto", "default"] | PipRouting = "auto"
+    ca: Literal["auto", "default"] | AbsolutePath = "auto"
+    proxy: Proxy = Field(
+        default="auto", description="auto, none, or http://[USER:PASSWORD@]HOST[:PORT]"
+    )
+    wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
+    plain_http: tuple[RegistryHost, ...] = Field(
+        default=(), description="registries that speak http: HOST or HOST:PORT"
+    )
+    upstreams: dict[Url, Literal["auto", "none"] | Url] = Field(
+        default_factory=dict, description="a recipe's upstream -> your mirror of it"
+    )

@@ -1,0 +1,154 @@
+"""Load a site: what it extends, the host's facts, its epoch and node type, the user's overrides."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dlcontainer import config
+from dlcontainer.config import Document, Sourced
+from dlcontainer.errors import ConfigError
+from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.system.machine import Host
+
+# What a layer below a site (`extends`) does not hand on.
+_OWN = ("schema", "name", "extends", "status")
+
+
+def host_facts(host: Host) -> Document:
+    """What this machine says of itself, as the lowest layer of a site with `facts: host`."""
+    os: dict[str, object] = {
+        "distribution": host.distribution,
+        "release": host.release,
+        "glibc": host.glibc,
+        "kernel": host.kernel,
+    }
+    data: dict[str, object] = {
+        "arch": host.arch,
+        "os": {key: value for key, value in os.items() if value is not None},
+        "cpu": {"model": host.cpu_model, "cores": host.cores},
+        # The native twin needs the same system below it: the image takes the host's.
+        "base": {"distribution": host.distribution, "release": host.release},
+    }
+    return config.from_data(data, layer="host")
+
+
+def load(
+    path: Path,
+    *,
+    display: Callable[[Path], str],
+    find: Callable[[str], Path],
+    overrides: Document | None,
+    host: Host,
+    target: Target = USUAL,
+) -> Sourced[Site]:
+    """Load a site file: over what it extends and the host's facts, under the overrides.
+
+    `find` gives the file of a site's name. The epoch's changes lie over the file, the node type's
+    over those. Raises ConfigError that names every place that is wrong.
+    """
+    merged = _extended(path, display, find, chain=())
+    if merged.data.get("facts") == "host":
+        merged = config.merge(host_facts(host), merged)
+    changed = config.merge(merged, overrides) if overrides else merged
+    for key, plural, asked in (
+        ("epoch", "epochs", target.epoch),
+        ("node_type", "node_types", target.node_type),
+    ):
+        merged = _chosen(merged, changed, key, plural, asked)
+    if overrides is not None:
+        merged = config.merge(merged, overrides)
+    asked_for = {"epoch": target.epoch, "node_type": target.node_type}
+    for key, name in asked_for.items():
+        if name is not None:
+            option = f"--{key.replace('_', '-')}"
+            merged = config.merge(merged, config.from_data({key: name}, layer=option))
+    site = Sourced(value=config.validate(merged, Site), document=merged)
+    _require_sources(site)
+    return site
+
+
+def _require_sources(site: Sourced[Site]) -> None:
+    """Refuse a fact of a site file that names no source and is not marked as remembered."""
+    if site.value.facts == "host":
+        return
+    for path, group in site.value.groups():
+        if group.sources:
+            continue
+        for key in sorted(group.model_fields_set - {"sources", "remembered", *group.remembered}):
+            origin = site.document.origin((*path, key))
+            if key != "forms" and origin.layer.startswith("site"):
+                raise ConfigError(
+                    f"{config.dotted((*path, key))}: a fact without a source",
+                    where=origin.where,
+                    why="whoever reads it must be able to check it",
+                    next_step=f"add to {config.dotted(path)}: sources: [NAME], with NAME and "
+                    f"where it stands in 'sources'; or remembered: [{key}] if nobody checked it",
+                )
+
+
+def _extended(
+    path: Path,
+    display: Callable[[Path], str],
+    find: Callable[[str], Path],
+    chain: tuple[Path, ...],
+) -> Document:
+    layer = f"site {path.stem}" if chain else "site"
+    written = config.load(path, layer=layer, display=display(path))
+    parent = written.data.get("extends")
+    if not isinstance(parent, str):
+        return written
+    where = written.origin(("extends",)).where
+    try:
+        below = find(parent)
+    except ConfigError as error:
+        raise ConfigError(
+            f"extends: {error.what}", where=where, next_step=error.next_step
+        ) from None
+    resolved = (*chain, path.resolve())
+    if below.resolve() in resolved:
+        names = " -> ".join([*(step.stem for step in resolved), below.stem])
+        raise ConfigError(
+            f"extends: goes round in a circle: {names}",
+            where=where,
+            next_step="take the key out of one of them",
+        )
+    lower = _extended(below, display, find, resolved)
+    for key in _OWN:
+        lower = config.without(lower, key)
+    return config.merge(lower, written)
+
+
+def _chosen(
+    merged: Document, changed: Document, key: str, plural: str, asked: str | None
+) -> Document:
+    """Lay the changes of the asked, or usual, epoch or node type over a site."""
+    known = changed.data.get(plural)
+    names = list(known) if isinstance(known, dict) else []
+    name = asked or changed.data.get(key)
+    what = key.replace("_", " ")
+    where = changed.origin((key,)).where if not asked else f"--{key.replace('_', '-')}"
+    if name is None and not names:
+        return merged
+    if name is None:
+        raise ConfigError(
+            f"{key}: missing: which of {plural} is the usual one",
+            where=changed.origin((plural,)).where,
+            next_step=f"one of: {', '.join(names)}",
+        )
+    if name not in names:
+        site = changed.data.get("name")
+        there = f"one of: {', '.join(names)}" if names else f"site {site} has no {plural}"
+        raise ConfigError(
+            f"no {what} {name!r} in site {site}{config.suggest(str(name), names)}",
+            where=where,
+            next_step=there,
+        )
+    changes = config.subtree(changed, (plural, str(name), "changes"))
+    if changes is None:
+        return merged  # the model says what is wrong with it
+    for own in ("name", "extends", "node_types", "epochs", plural, "schema"):
+        if own in changes.data:
+            raise ConfigError(
+                f"{own}: is the whole site's: a {what} can't change it",
+                where=changes.origin((own,)).where,
+            )
+    return config.merge(merged, changes)

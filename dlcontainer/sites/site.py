@@ -1,0 +1,163 @@
+"""The site config: where an image runs. Facts about a centre's machine, each with its source."""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from dlcontainer import config
+from dlcontainer.config.field_types import Arch, EnvName, Line, Name, Strict
+from dlcontainer.sites.facts import (
+    Accelerator,
+    Cpu,
+    EngineConfig,
+    Facts,
+    FileSystem,
+    Jobs,
+    Memory,
+    Modules,
+    Mpi,
+    Network,
+    Os,
+    Routing,
+    Scheduler,
+)
+
+
+def _date(value: str) -> str:
+    datetime.date.fromisoformat(value)
+    return value
+
+
+Date = Annotated[str, AfterValidator(_date)]
+
+
+class NodeType(Strict):
+    """One kind of node: what differs there from the rest of the site file."""
+
+    summary: Line
+    changes: dict[str, object] = Field(min_length=1)
+
+
+class Epoch(Strict):
+    """A stretch of the site's life with one software stack: what differs from the site file."""
+
+    summary: Line
+    since: Date | None = Field(default=None, description="YYYY-MM-DD")
+    until: Date | None = None
+    changes: dict[str, object] = Field(min_length=1)
+
+
+class Site(Strict):
+    """A centre's machine as dlcontainer needs to know it."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: Name
+    summary: Line
+    extends: Name | None = Field(default=None, description="a site that this one differs from")
+    status: Literal["active", "decommissioned", "archive", "example"] = Field(
+        default="active", description="archive: left out where all sites are meant"
+    )
+    facts: Literal["written", "host"] = Field(
+        default="written", description="host: what is not written here is read from this machine"
+    )
+    sources: dict[Line, Line] = Field(default_factory=dict)
+    unknown: tuple[Line, ...] = Field(
+        default=(), description="looked for and not found: what therefore can't be promised"
+    )
+    node_types: dict[Name, NodeType] = Field(default_factory=dict)
+    node_type: Name | None = Field(default=None, description="the usual one of node_types")
+    epochs: dict[Name, Epoch] = Field(default_factory=dict)
+    epoch: Name | None = Field(default=None, description="the usual one of epochs")
+    arch: Arch
+    os: Os | None = None
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    accelerator: Accelerator | None = None
+    network: Network | None = None
+    mpi: Mpi | None = None
+    scheduler: Scheduler = Scheduler()
+    jobs: Jobs = Jobs()
+    modules: Modules = Modules()
+    engine: EngineConfig = EngineConfig()
+    filesystems: tuple[FileSystem, ...] = ()
+    routing: Routing = Routing()
+    environment: dict[EnvName, Line] = Field(
+        default_factory=dict, description="set in every image of this site"
+    )
+    default_recipe: Name
+    base: dict[str, object] | None = Field(
+        default=None,
+        description="the base of every recipe here that starts from a distribution",
+    )
+    recipes: dict[Name, dict[str, object]] = Field(
+        default_factory=dict, description="overrides per recipe: see docs/add-a-site.md"
+    )
+
+    @model_validator(mode="after")
+    def _sources_are_known(self) -> Self:
+        for path, group in self.groups():
+            for source in group.sources:
+                if source not in self.sources:
+                    raise ValueError(
+                        f"{config.dotted(path)}: source {source!r} is not in 'sources'"
+                    )
+        return self
+
+    @property
+    def target(self) -> str:
+        """Name of the site with its epoch and node type, where it has several."""
+        return "-".join(part for part in (self.name, self.epoch, self.node_type) if part)
+
+    @property
+    def never_run(self) -> tuple[str, ...]:
+        """What of the site this project has only rendered: it had no such machine."""
+        if self.facts == "host":
+            return ()
+        gpu, network, mpi = self.accelerator, self.network, self.mpi
+        return (
+            *([f"GPU: {gpu.model}"] if gpu else []),
+            *([f"host MPI: {mpi.name}"] if mpi and mpi.mode != "container" else []),
+            *([f"fabric: {network.model}"] if network else []),
+            *([f"scheduler: {self.scheduler.kind}"] if self.scheduler.kind != "none" else []),
+            *([f"runtime: {self.engine.runtime}"] if self.engine.runtime != "apptainer" else []),
+        )
+
+    def groups(self) -> Iterable[tuple[config.KeyPath, Facts]]:
+        """Give each group of facts with its path."""
+        keys = ("os", "cpu", "memory", "accelerator", "network", "mpi", "scheduler", "jobs")
+        for key in (*keys, "modules", "engine"):
+            group = getattr(self, key)
+            if group is not None:
+                yield (key,), group
+        for name, form in self.scheduler.forms.items():
+            yield ("scheduler", "forms", name), form
+        for index, system in enumerate(self.filesystems):
+            yield ("filesystems", index), system
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Which of a site's node types and epochs is meant; None is the usual one."""
+
+    node_type: str | None = None
+    epoch: str | None = None
+
+    def named(self, site: str) -> str:
+        """Write it as `read_target` reads it: SITE[@EPOCH][:NODE_TYPE]."""
+        epoch = f"@{self.epoch}" if self.epoch else ""
+        return f"{site}{epoch}:{self.node_type}" if self.node_type else f"{site}{epoch}"
+
+
+USUAL = Target()
+
+
+def read_target(text: str) -> tuple[str, Target]:
+    """Read SITE[@EPOCH][:NODE_TYPE]; a path is a site's file and nothing else."""
+    if "/" in text or text.endswith((".yaml", ".yml")):
+        return text, USUAL
+    rest, _, node_type = text.partition(":")
+    site, _, epoch = rest.partition("@")
+    return site, Target(node_type=node_type or None, epoch=epoch or None)

@@ -1,0 +1,211 @@
+"""Temporary folders that undo themselves, and files that appear whole."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dlcontainer.errors import BuildError
+from dlcontainer.system.machine import mounts_below
+from dlcontainer.system.process import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Runner,
+    quote,
+)
+
+# What tells a user something worth knowing.
+Note = Callable[[str], None]
+
+PREFIX = ".dlcontainer-build-"
+_LOCK = "lock"
+# A folder without a lock file may be one that another process is just making.
+_GRACE_S = 60.0
+_UNMOUNT_S = 3.0
+
+
+@contextlib.contextmanager
+def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
+    """Make a private folder in `parent` and remove it at the end, whatever happens.
+
+    A killed process can't remove its own: the next one finds it by its free lock, and does.
+    A folder that can't be removed is worth a note: it is no reason to fail, and must not take the
+    place of the one that there is. Raises BuildError where the folder can't be made.
+    """
+    reap(parent, runner, note)
+    try:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        try:
+            lock = _locked(path)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise BuildError(
+            f"can't write in {parent}: {error.strerror}",
+            next_step="choose another folder: -o for the image, --tmpdir for the build",
+        ) from None
+    try:
+        yield path
+    finally:
+        try:
+            _remove_or_note(path, runner, note)
+        finally:
+            os.close(lock)
+
+
+def _locked(path: Path) -> int:
+    # By descriptor: where others may write, a link can take the folder's place at any moment.
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "somebody replaced it while it was made", str(path))
+        # Locked first, named then: nobody can find it free between the two.
+        unnamed = f"{_LOCK}.new"
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(unnamed, flags, 0o600, dir_fd=folder)
+        # Some file systems have no locks: then nothing of theirs is ever reaped.
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(unnamed, _LOCK, src_dir_fd=folder, dst_dir_fd=folder)
+        return lock
+    finally:
+        os.close(folder)
+
+
+def reap(parent: Path, runner: Runner, note: Note) -> list[Path]:
+    """Remove what killed processes of this user left in a folder; give what was removed."""
+    removed = []
+    for path in sorted(parent.glob(f"{PREFIX}*")):
+        with contextlib.suppress(OSError):
+            # Not through links: in a shared /tmp another user's may lead to a folder of ours.
+            info = path.lstat()
+            ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
+            if ours and _is_left(path) and _remove_or_note(path, runner, note):
+                removed.append(path)
+    return removed
+
+
+def _remove_or_note(path: Path, runner: Runner, note: Note) -> bool:
+    try:
+        remove(path, runner)
+    except BuildError as error:
+        note(str(error))
+        return False
+    return True
+
+
+def _is_left(path: Path) -> bool:
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return time.time() - path.stat().st_mtime > _GRACE_S
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def remove(path: Path, runner: Runner) -> None:
+    """Remove a tree, also where folders are not writable or belong to subordinate users.
+
+    A link in its place is another user's: it stays. What is mounted in it is unmounted, never
+    walked into. Raises BuildError where it stays.
+    """
+    if path.is_symlink():
+        return
+    _unmount_below(path, runner)
+    _make_removable(path)
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        return
+    # Files of a --fakeroot build can belong to the user's subordinate ids: only a user
+    # namespace that maps these may remove them.
+    argv = ["unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(path)]
+    try:
+        runner(argv)
+    except (CommandFailedError, CommandNotFoundError) as error:
+        raise BuildError(
+            f"can't remove {path}", why=str(error), next_step=f"remove it with: {quote(argv)}"
+        ) from None
+
+
+def _unmount_below(path: Path, runner: Runner) -> None:
+    """Unmount what a killed process left mounted in a tree."""
+    real = Path(os.path.realpath(path))
+    for mount in mounts_below(real):
+        point = str(mount.point)
+        # As a user might; then as root, who can unmount what fusermount did not mount.
+        for argv in (["fusermount3", "-u", "-z", "--", point], ["umount", "-l", "--", point]):
+            with contextlib.suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
+                runner(argv, timeout=_UNMOUNT_S)
+                break
+    left = mounts_below(real)
+    if left:
+        argv = ["umount", "-l", "--", str(left[0].point)]
+        raise BuildError(
+            f"can't remove {path}",
+            why=f"a file system ({left[0].kind}) is mounted at {left[0].point}",
+            next_step=f"unmount it with: {quote(argv)}",
+        )
+
+
+def _make_removable(path: Path) -> None:
+    _open_up(path)
+    for folder, names, _ in os.walk(path):
+        # Before os.walk looks into them: what can't be read it passes over.
+        for name in names:
+            _open_up(Path(folder, name))
+
+
+def _open_up(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        info = folder.lstat()
+        if stat.S_ISDIR(info.st_mode) and info.st_mode & 0o700 != 0o700:
+            folder.chmod(stat.S_IMODE(info.st_mode) | 0o700)
+
+
+@contextlib.contextmanager
+def settling(folder: Path) -> Iterator[None]:
+    """Keep others from settling files in a folder: a record and its image change together."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Some file systems have no locks: then two builds that end at one moment can mix.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file's bytes are on the disk: what settles after that need not."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def settle(source: Path, target: Path) -> None:
+    """Move a finished file to its place: it appears whole, or the old one stays.
+
+    Both lie on one file system. Raises BuildError where that fails.
+    """
+    try:
+        flush(source)
+        source.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise BuildError(f"can't write {target}: {error.strerror}") from None

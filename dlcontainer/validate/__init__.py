@@ -1,0 +1,1 @@
+"""Checks of an image against a site."""

@@ -1,0 +1,169 @@
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
+from dlcontainer.bench.stats import paired, power
+from dlcontainer.bench.stats.paired import Difference, Fit
+
+TRAIN = Rules(margin=0.02, alpha=0.05, equivalence=True)
+IMPORT = Rules(margin=0.02, alpha=0.05, equivalence=False)
+
+
+def fit(values: Sequence[float]) -> Fit:
+    return paired.fit(
+        [
+            Difference(number=index + 1, d=value, candidate_first=index % 2 == 1)
+            for index, value in enumerate(values)
+        ]
+    )
+
+
+def around(mean: float, spread: float, n: int = 12) -> Fit:
+    """Values whose mean is exactly the one asked for, in either order."""
+    steps = [spread * (index // 2 - (n // 2 - 1) / 2) / n for index in range(n)]
+    random.Random(n).shuffle(half := steps[::2])
+    return fit([mean + half[index // 2] for index in range(n)])
+
+
+EQUAL, SLOW, QUICK = around(0.0, 0.01), around(0.05, 0.01), around(-0.05, 0.01)
+WIDE = around(0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("rules", "pairs", "word"),
+    [
+        (TRAIN, EQUAL, "EQUIVALENT"),
+        (TRAIN, SLOW, "SLOWER"),
+        (TRAIN, QUICK, "FASTER"),
+        (TRAIN, WIDE, "INCONCLUSIVE"),
+        (IMPORT, EQUAL, "INCONCLUSIVE"),
+        (IMPORT, SLOW, "SLOWER"),
+        (IMPORT, QUICK, "FASTER"),
+        # The interval excludes 1 and lies within the margin: EQUIVALENT comes first.
+        (TRAIN, around(0.008, 0.005), "EQUIVALENT"),
+        (IMPORT, around(0.008, 0.005), "SLOWER"),
+    ],
+)
+def test_the_words(rules: Rules, pairs: Fit, word: str) -> None:
+    verdict = judge(rules, Evidence(pairs=pairs))
+    assert verdict.word == word
+    assert verdict.difference is not None
+
+
+def test_a_difference_within_the_margin_is_still_printed() -> None:
+    verdict = judge(TRAIN, Evidence(pairs=around(0.008, 0.005)))
+    assert verdict.word == "EQUIVALENT"
+    assert verdict.difference is not None
+    assert verdict.difference.excludes_one()
+
+
+@pytest.mark.parametrize("pairs", [EQUAL, SLOW, WIDE, fit([0.1]), None])
+def test_not_comparable_comes_before_all(pairs: Fit | None) -> None:
+    verdict = judge(TRAIN, Evidence(pairs=pairs, refusals=("x differs",), holds=("cut",)))
+    assert verdict.word == "NOT COMPARABLE"
+    assert verdict.reasons == ("x differs",)
+    assert verdict.more_pairs is None
+
+
+@pytest.mark.parametrize("pairs", [EQUAL, SLOW, WIDE, None])
+def test_what_holds_a_verdict_back(pairs: Fit | None) -> None:
+    verdict = judge(TRAIN, Evidence(pairs=pairs, holds=("the session is incomplete",)))
+    assert verdict.word == "INCONCLUSIVE"
+    assert verdict.reasons[0] == "the session is incomplete"
+
+
+def test_beyond_the_margin_only_when_all_of_it_is() -> None:
+    assert judge(TRAIN, Evidence(pairs=SLOW)).beyond
+    near = judge(TRAIN, Evidence(pairs=around(0.0205, 0.012)))
+    assert near.word == "SLOWER"
+    assert not near.beyond
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_fewer_than_eight_pairs_never_decide(n: int) -> None:
+    for mean in (0.0, 1.0, -1.0):
+        verdict = judge(TRAIN, Evidence(pairs=fit([mean] * n)))
+        assert verdict.word == "INCONCLUSIVE"
+        assert f"{n} pair{'' if n == 1 else 's'}," in verdict.reasons[0]
+        assert (verdict.more_pairs or 0) >= 8 - n
+
+
+def test_one_order_only_decides_nothing() -> None:
+    pairs = paired.fit([Difference(number=i, d=1.0, candidate_first=True) for i in range(12)])
+    assert judge(TRAIN, Evidence(pairs=pairs)).reasons == ("all pairs ran in the same order",)
+
+
+def test_a_control_that_differs_refuses_and_a_wide_one_does_not() -> None:
+    refused = judge(TRAIN, Evidence(pairs=EQUAL, control=around(0.02, 0.005, 8)))
+    assert refused.word == "NOT COMPARABLE"
+    assert "compared a side with itself" in refused.reasons[0]
+    assert judge(TRAIN, Evidence(pairs=EQUAL, control=around(0.0, 5.0, 4))).word == "EQUIVALENT"
+    assert judge(TRAIN, Evidence(pairs=EQUAL, control=fit([0.5, 0.5]))).word == "EQUIVALENT"
+
+
+def test_one_far_launch_is_a_tail_not_a_verdict() -> None:
+    values = [0.03 + 0.001 * (index % 4) for index in range(12)]
+    values[6] += 0.6
+    verdict = judge(TRAIN, Evidence(pairs=fit(values)))
+    assert verdict.word == "INCONCLUSIVE"
+    assert verdict.tail == (7,)
+    assert verdict.more_pairs is None
+
+
+def test_inconclusive_says_how_many_more() -> None:
+    verdict = judge(TRAIN, Evidence(pairs=WIDE))
+    fitted = power.pairs_needed(WIDE.sd, 0.02, 0.05, equivalence=True)
+    assert fitted is not None
+    assert verdict.more_pairs is not None
+    assert verdict.more_pairs % 4 == 0
+    assert 0 <= verdict.more_pairs + WIDE.n - fitted < 4
+    assert judge(TRAIN, Evidence(pairs=around(0.0, 900.0))).more_pairs is None
+
+
+@given(
+    st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=24),
+    st.booleans(),
+    st.lists(st.floats(-0.2, 0.2), max_size=8),
+)
+@settings(deadline=None, max_examples=150)
+def test_the_order_of_precedence(values: list[float], train: bool, control: list[float]) -> None:
+    rules = TRAIN if train else IMPORT
+    fitted = fit(values)
+    evidence = Evidence(pairs=fitted, control=fit(control) if control else None)
+    verdict = judge(rules, evidence)
+    assert verdict.difference is not None
+    assert verdict.equivalence is not None
+    if verdict.control is not None and verdict.control.excludes_one():
+        assert verdict.word == "NOT COMPARABLE"
+    elif verdict.word == "EQUIVALENT":
+        assert train
+        assert fitted.n >= 8
+        assert verdict.equivalence.within(rules.margin)
+    elif verdict.word in {"SLOWER", "FASTER"}:
+        assert fitted.n >= 8
+        assert verdict.difference.excludes_one()
+        assert (verdict.word == "SLOWER") == (verdict.difference.low > 1)
+        assert not (train and verdict.equivalence.within(rules.margin))
+    else:
+        assert verdict.word == "INCONCLUSIVE"
+        assert verdict.reasons or not verdict.difference.excludes_one()
+
+
+def test_wrong_verdicts_are_as_rare_as_declared() -> None:
+    # 0.08 is three standard errors of 500 sessions above 0.05. At a true ratio on the margin's
+    # edge EQUIVALENT is an error: at most alpha of sessions.
+    drawn = random.Random(11)
+    wrong = false_alarm = 0
+    count = 500
+    for _ in range(count):
+        edge = fit([drawn.gauss(math.log(1.02), 0.01) for _ in range(8)])
+        wrong += judge(TRAIN, Evidence(pairs=edge)).word == "EQUIVALENT"
+        equal = fit([drawn.gauss(0, 0.02) for _ in range(8)])
+        false_alarm += judge(IMPORT, Evidence(pairs=equal)).word in {"SLOWER", "FASTER"}
+    assert wrong / count < 0.08
+    assert false_alarm / count < 0.08

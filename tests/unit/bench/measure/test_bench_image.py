@@ -1,0 +1,106 @@
+"""What a benchmark reads of an image's record: its variant, and what it trains with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.bench.measure import bench_image
+from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.build.base.root_tree import BaseTree
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import record, sif
+from dlcontainer.image.record import Facts
+from tests.values import HOST, TRIAL, folder_of, plan_of
+
+VARIANTS = {
+    name: {"kind": "distro", "summary": f"the {name} one", "changes": {"license": name}}
+    for name in ("first", "second")
+}
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "demo.sif"
+    path.write_bytes(b"image")
+    monkeypatch.setattr(sif, "arch", lambda _: "x86_64")
+    return path
+
+
+def read(image: Path, *imports: str, asked: str | None = None, **changes: Any) -> Subject:
+    verify = {"script": "verify.py", "imports": dict.fromkeys(imports, "1.0")}
+    plan = plan_of(folder_of(image.parent, verify=verify, **changes), asked=asked)
+    facts = Facts(
+        plan=plan,
+        host=HOST,
+        trial=TRIAL,
+        image=image,
+        base=BaseTree(path=image, sha256="ab", made="2026-01-01T00:00:00Z", cached=True),
+        text="",
+        provenance={},
+        packages=(),
+        done=(),
+        steps=(),
+        seconds=1.0,
+    )
+    record.write(record.beside(image), facts)
+    return bench_image.read(image, "x86_64")
+
+
+def test_its_variant_is_the_twins_too(image: Path) -> None:
+    assert read(image, "tool", asked="second", variants=VARIANTS).variant == "second"
+    assert read(image, "tool", variants=VARIANTS).variant == "first"
+    assert read(image, "tool").variant is None
+
+
+@pytest.mark.parametrize(
+    ("imports", "framework"),
+    [
+        (("torch", "numpy"), "torch"),
+        (("horovod", "tensorflow", "keras"), "tensorflow"),
+        (("mxnet", "torch"), "mxnet"),
+    ],
+)
+def test_it_trains_with_the_first_that_the_probe_knows(
+    image: Path, imports: tuple[str, ...], framework: str
+) -> None:
+    found = read(image, *imports)
+    assert found.modules == imports
+    assert found.trained() == framework
+
+
+@pytest.mark.parametrize(("imports", "named"), [(("numpy",), "numpy"), ((), "no module")])
+def test_nothing_to_train_with(image: Path, imports: tuple[str, ...], named: str) -> None:
+    with pytest.raises(ChecksFailedError, match="nothing to train with") as caught:
+        read(image, *imports).trained()
+    assert f"verifies {named}" in str(caught.value)
+    assert "bench import" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"recipe": {"name": "/tmp/evil/recipe.yaml"}}, "content.recipe.name"),
+        ({"recipe": {"name": "../evil"}}, "content.recipe.name"),
+        ({"recipe": {"name": "evil.yaml/x"}}, "content.recipe.name"),
+        ({"recipe": {"name": ["a"]}}, "content.recipe.name"),
+        ({"recipe": {"prefix": "/opt/../../x"}}, "content.recipe.prefix"),
+        ({"recipe": {"prefix": "opt"}}, "content.recipe.prefix"),
+        ({"recipe": {"variant": "/x"}}, "content.recipe.variant"),
+        ({"recipe": {"verify": {"imports": ["a"]}}}, "content.recipe.verify.imports"),
+        ({"environment": {"A=B": "x"}}, "content.environment"),
+        ({"environment": {"A": "two\nlines"}}, "content.environment.A"),
+        ({"environment": []}, "content.environment"),
+    ],
+)
+def test_a_record_whose_names_are_paths(image: Path, change: dict[str, Any], key: str) -> None:
+    """The recipe that a record names is read here, and the native twin runs its steps."""
+    read(image, "torch")
+    path = record.beside(image)
+    body = json.loads(path.read_text())
+    recipe = {**body["content"]["recipe"], **change.get("recipe", {})}
+    body["content"] |= {**change, "recipe": recipe}
+    path.write_text(json.dumps(body))
+    with pytest.raises(ChecksFailedError, match=f"invalid record: {key}"):
+        bench_image.read(image, "x86_64")

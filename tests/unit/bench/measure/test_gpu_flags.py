@@ -1,0 +1,79 @@
+"""The container's arms let the site's accelerators in, as its wrappers and its jobs do."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.measure import gpu_flags
+from dlcontainer.bench.measure.arms import Contained, Workload
+from dlcontainer.bench.measure.context import Lab
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.base import RunSpec
+from dlcontainer.sites.facts import Accelerator, Jobs
+from dlcontainer.sites.site import Site
+from tests.benchrunner import ProbeRunner, Quiet
+from tests.values import HOST, TRIAL, site_of
+
+NVIDIA = Path("/dev/nvidiactl")
+AMD = Path("/dev/kfd")
+
+
+def of(vendor: str | None, *given: str) -> Site:
+    own = {"vendor": vendor, "model": "X", "per_node": 4}
+    found = Accelerator.model_validate(own) if vendor else None
+    return site_of().value.model_copy(update={"accelerator": found, "jobs": Jobs(flags=given)})
+
+
+@pytest.mark.parametrize(
+    ("site", "device", "found"),
+    [
+        (of(None), NVIDIA, ()),
+        (of("nvidia"), NVIDIA, ("--nv",)),
+        (of("nvidia"), AMD, ()),
+        (of("amd"), AMD, ("--rocm",)),
+        (of("intel"), NVIDIA, ()),
+        # Ranks may begin elsewhere than here: what the jobs say holds without a device.
+        (of("nvidia", "--nv"), None, ("--nv",)),
+        (of("nvidia", "--nv"), NVIDIA, ("--nv",)),
+        (of("nvidia", "--nvccli"), NVIDIA, ("--nvccli",)),
+        # What is no accelerator's is the job script's.
+        (of("amd", "--rocm", "--pwd", "/x"), AMD, ("--rocm",)),
+    ],
+)
+def test_flags(site: Site, device: Path | None, found: tuple[str, ...]) -> None:
+    assert gpu_flags.flags(site, lambda path: path == device) == found
+
+
+def lab(tmp_path: Path) -> Lab:
+    return Lab(
+        engine=Apptainer(program=Path("/bin/apptainer")),
+        trial=TRIAL,
+        host=HOST,
+        runner=ProbeRunner(),
+        cache=tmp_path,
+        templates=(),
+        progress=Quiet(),
+        work=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("image", ["x.sif", "folder"])
+def test_both_of_the_container_s_arms_get_them(tmp_path: Path, image: str) -> None:
+    work = Workload(flags=("-S",), arguments=("train",), environment={})
+    (tmp_path / "folder").mkdir()
+    argvs = []
+    for flags in ((), ("--nv",)):
+        here = replace(lab(tmp_path), accelerators=flags)
+        side = Contained(lab=here, image=tmp_path / image, python="/opt/x/bin/python")
+        argvs.append(list(side.launch(work).argv))
+    without, given = argvs
+    place = given.index("--nv")
+    assert given[:place] + given[place + 1 :] == without
+    assert given.index("exec") < place < given.index("--cleanenv")
+
+
+def test_a_shared_mount_gets_them_when_it_is_made() -> None:
+    spec = RunSpec(image=Path("x.sif"), argv=(), mode="userns", accelerators=("--rocm",))
+    argv = Apptainer(program=Path("/bin/apptainer")).start_argv(spec, "name")
+    assert argv[argv.index("start") :][:3] == ["start", "--userns", "--rocm"]

@@ -1,0 +1,300 @@
+import errno
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dlcontainer.bench.samples import hash_chain, reader
+from dlcontainer.bench.samples.encoding import declared_sha256, to_fields
+from dlcontainer.bench.samples.records import End, Sample, Session, Stack
+from dlcontainer.bench.samples.writer import Writer
+from dlcontainer.errors import BenchDataError, InterruptedByUserError
+from tests import benchseries
+from tests.benchseries import Plan
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    return benchseries.write(tmp_path / "a'; echo x\n.jsonl", Plan(pairs=4, control_pairs=2))
+
+
+def chained(path: Path, records: list[dict[str, object]]) -> Path:
+    """Write records with a chain that fits: what a careful forger or a bug would make."""
+    previous, lines = "", []
+    for record in records:
+        line, previous = hash_chain.encode(record, previous)
+        lines.append(line)
+    path.write_text("".join(lines))
+    return path
+
+
+def fields(path: Path) -> list[dict[str, object]]:
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != hash_chain.KEY} for line in found]
+
+
+def test_what_is_written_is_read(written: Path) -> None:
+    plan = Plan(pairs=4, control_pairs=2)
+    series = reader.read(written)
+    assert series.session == benchseries.session(plan)
+    assert [stack.arm for stack in series.stacks] == ["native", "container"]
+    drawn = benchseries.draw(plan)
+    assert len(series.samples) == len(drawn)
+    for number, (sample, wanted) in enumerate(zip(series.samples, drawn, strict=True), start=4):
+        assert sample.line == number
+        assert to_fields(sample) == to_fields(wanted)
+    assert series.complete
+    assert series.declared_sha256 == declared_sha256(series.session.declared)
+    assert series.seal == json.loads(written.read_text().splitlines()[-1])["chain"]
+
+
+def test_an_existing_file_is_refused(written: Path) -> None:
+    before = written.read_bytes()
+    with (
+        pytest.raises(BenchDataError, match="there is a file of this name") as caught,
+        Writer(written, benchseries.session(Plan())),
+    ):
+        pass
+    assert caught.value.exit_code == 7
+    assert written.read_bytes() == before
+
+
+def test_an_unwritable_place(tmp_path: Path) -> None:
+    with (
+        pytest.raises(BenchDataError, match="cannot be written"),
+        Writer(tmp_path / "no" / "a.jsonl", benchseries.session(Plan())),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("line", range(1, 16))
+def test_an_edited_line_is_found(written: Path, line: int) -> None:
+    lines = written.read_text().splitlines(keepends=True)
+    before = lines[line - 1]
+    lines[line - 1] = before.replace("0", "1", 1) if "0" in before else before.replace("1", "2", 1)
+    written.write_text("".join(lines))
+    with pytest.raises(BenchDataError) as caught:
+        reader.read(written)
+    assert str(caught.value.where) == f"{written}:{line}"
+    assert caught.value.why
+    assert caught.value.next_step
+
+
+def test_a_removed_a_moved_and_a_doubled_line_are_found(written: Path) -> None:
+    lines = written.read_text().splitlines(keepends=True)
+    for changed in (
+        [*lines[:5], *lines[6:]],
+        [*lines[:5], lines[6], lines[5], *lines[7:]],
+        [*lines[:6], lines[5], *lines[6:]],
+        lines[1:],
+    ):
+        written.write_text("".join(changed))
+        with pytest.raises(BenchDataError, match="not what was measured"):
+            reader.read(written)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_no_changed_byte_goes_unnoticed(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "a.jsonl"
+    if not path.exists():
+        benchseries.write(path, Plan(pairs=2, control_pairs=0))
+    raw = path.read_bytes()
+    place = data.draw(st.integers(0, len(raw) - 2))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != raw[place]))
+    other = tmp_path / "b.jsonl"
+    other.write_bytes(raw[:place] + bytes([byte]) + raw[place + 1 :])
+    with pytest.raises(BenchDataError):
+        reader.read(other)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_a_cut_file_is_an_incomplete_session_or_no_file(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    path = tmp_path / "a.jsonl"
+    if not path.exists():
+        benchseries.write(path, Plan(pairs=2, control_pairs=0))
+    raw = path.read_bytes()
+    cut = tmp_path / "b.jsonl"
+    cut.write_bytes(raw[: data.draw(st.integers(0, len(raw) - 1))])
+    if b"\n" not in cut.read_bytes():
+        with pytest.raises(BenchDataError, match="no samples"):
+            reader.read(cut)
+        return
+    series = reader.read(cut)
+    assert not series.complete
+    assert series.end is None
+
+
+def test_records_that_do_not_fit_are_refused_with_their_line(written: Path) -> None:
+    whole = fields(written)
+    for line, change, says in (
+        (4, {"kind": "novelty"}, "kind 'novelty'"),
+        (4, {"wall_s": -1.0}, "wall_s"),
+        (4, {"wall_s": "1.0"}, "wall_s"),
+        (4, {"wall_s": True}, "wall_s"),
+        (4, {"extra": 1}, "extra"),
+        (4, {"role": "best"}, "role"),
+        (4, {"arm": "unpacked"}, "not declared"),
+        (3, {"arm": "native"}, "second stack"),
+        (len(whole), {"samples": 3}, "samples where the end states 3"),
+        (1, {"declared_sha256": "0" * 64}, "declaration"),
+        (1, {"kind": "stack"}, "does not fit|extra|arm"),
+    ):
+        records = [dict(record) for record in whole]
+        records[line - 1] |= change
+        with pytest.raises(BenchDataError, match=says) as caught:
+            reader.read(chained(written, records))
+        assert str(caught.value.where).startswith(str(written))
+
+
+def test_sessions_are_not_merged(written: Path) -> None:
+    records = fields(written)
+    with pytest.raises(BenchDataError, match="second session"):
+        reader.read(chained(written, [*records[:-1], records[0]]))
+    with pytest.raises(BenchDataError, match="after the end"):
+        reader.read(chained(written, [*records, records[4]]))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"{}\n", b"[1]\n", b"NaN\n", b"\xff\n", b'{"chain": NaN}\n', b"[" * 9999],
+)
+def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(BenchDataError) as caught:
+        reader.read(path)
+    assert caught.value.next_step
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no.jsonl"):
+        with pytest.raises(BenchDataError, match="cannot be read"):
+            reader.read(path)
+
+
+def sample(index: int, **values: object) -> Sample:
+    return Sample(
+        index=index, role="warmup", arm="native", started="", returncode=0, wall_s=1.0,
+        values={"loss": [2.0, float("nan"), float("inf")], "note": "x" * 200, **values},  # type: ignore[dict-item]
+    )  # fmt: skip
+
+
+def test_what_is_not_finite_is_kept_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with Writer(path, benchseries.session(Plan())) as out:
+        out.sample(sample(0))
+        out.end(complete=True)
+    assert reader.read(path).samples[0].values["loss"] == [2.0, "NaN", "Infinity"]
+
+
+def test_a_record_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with Writer(path, benchseries.session(Plan())) as out:
+        out.sample(sample(0))
+        with pytest.raises(BenchDataError, match="wall_s"):
+            out.sample(Sample(
+                index=1, role="warmup", arm="native", started="", returncode=0,
+                wall_s=float("nan"),
+            ))  # fmt: skip
+        out.end(complete=True)
+    assert len(reader.read(path).samples) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (InterruptedByUserError("interrupted by SIGTERM"), "interrupted by the user"),
+        (KeyboardInterrupt(), "interrupted by the user"),
+        (RuntimeError("two\nlines"), "RuntimeError: two"),
+    ],
+)
+def test_a_session_left_by_an_error_says_so(
+    tmp_path: Path, error: BaseException, reason: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+
+    def run() -> None:
+        with Writer(path, benchseries.session(Plan())) as out:
+            out.sample(sample(0))
+            raise error
+
+    with pytest.raises(type(error)):
+        run()
+    assert reader.read(path).end == End(complete=False, samples=1, reason=reason)
+
+
+def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+    with Writer(tmp_path / "a.jsonl", benchseries.session(Plan())) as out:
+        out.end(complete=True)
+        with pytest.raises(BenchDataError, match="has ended"):
+            out.sample(sample(0))
+
+
+def test_a_full_disk_leaves_a_valid_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def run() -> None:
+        with Writer(path, benchseries.session(Plan())) as out:
+            # A limit on the file's size cuts a write in its middle, as a full disk does.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1500, hard))
+            for index in range(10):
+                out.sample(sample(index))
+
+    try:
+        with pytest.raises(BenchDataError, match="cannot be written") as caught:
+            run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.strerror(errno.EFBIG) in str(caught.value)
+    series = reader.read(path)
+    assert not series.complete
+    assert 0 < len(series.samples) < 10
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with (
+            pytest.raises(BenchDataError, match="cannot be written"),
+            Writer(path, benchseries.session(Plan())),
+        ):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not path.exists()
+
+
+def test_the_same_declaration_has_the_same_hash() -> None:
+    def hashed(plan: Plan) -> str:
+        return declared_sha256(benchseries.session(plan).declared)
+
+    assert hashed(Plan()) == hashed(Plan(ratio=1.5))
+    assert hashed(Plan()) != hashed(Plan(margin=0.03))
+    assert hashed(Plan()) != hashed(Plan(pairs=16))
+
+
+def test_every_kind_round_trips_through_its_fields() -> None:
+    for record in (
+        benchseries.session(Plan()),
+        Stack(arm="native", facts={"a": {"b": [1, None, "x"]}}),
+        sample(3),
+        End(complete=False, samples=2, reason="x"),
+    ):
+        kind = to_fields(record)
+        assert kind["kind"] in {"session", "stack", "sample", "end"}
+        assert isinstance(record, Session) == ("schema" in kind)

@@ -1,0 +1,156 @@
+"""An image that is there already: of this plan, this engine, this outcome, whole; else none."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.build.backends import oci_backend
+from dlcontainer.build.backends.oci_export import Delivered, Route
+from dlcontainer.build.base import root_tree
+from dlcontainer.build.base.root_tree import BaseTree
+from dlcontainer.build.cache import previous
+from dlcontainer.build.cache.oci_layers import OciStore
+from dlcontainer.build.context import Workshop
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.base import Outcome
+from dlcontainer.image import record
+from dlcontainer.image.record import Facts
+from dlcontainer.planning.plan import Plan
+from tests.fakeoci import DIGEST, FakeClient, image
+from tests.fakes import RecordingRunner
+from tests.values import HOST, TRIAL, folder_of, plan_of
+
+BASE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
+
+
+class Silent:
+    def step(self, title: str) -> None: ...
+
+    line = note = step
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setattr(root_tree, "recall", lambda *_: BASE)
+    return plan_of(folder_of(tmp_path))
+
+
+def workshop(tmp_path: Path, client: FakeClient | None = None, **route: Any) -> Workshop:
+    return Workshop(
+        engine=Apptainer(program=Path("/bin/apptainer")),
+        trial=TRIAL,
+        host=HOST,
+        runner=RecordingRunner(),
+        cache=tmp_path / "cache",
+        templates=(),
+        progress=Silent(),
+        oci=client,
+        delivery=Route(**route),
+    )
+
+
+def client_with(plan: Plan) -> FakeClient:
+    client = FakeClient()
+    name = oci_backend.image_name(plan, OciStore(client=client, arch="x86_64"))
+    client.store[name] = image(name, id="sha256:77", total=99)
+    return client
+
+
+def write(plan: Plan, shop: Workshop, output: Path) -> previous.Places:
+    """Write what a build would have left."""
+    there = previous.places(plan, shop, output)
+    output.mkdir(exist_ok=True)
+    for path in there.files:
+        path.write_text("content")
+    stored = shop.oci.store if isinstance(shop.oci, FakeClient) else {}
+    delivered = [
+        Delivered(
+            engine="docker 20.10.24", name=name, id=one.id, size=one.total, pushed=None, digest=None
+        )
+        for name, one in stored.items()
+    ]
+    facts = Facts(
+        plan=plan,
+        host=HOST,
+        trial=TRIAL,
+        image=there.image or output / "none",
+        base=BASE,
+        text="",
+        provenance={},
+        packages=(),
+        done=(),
+        steps=(),
+        seconds=1.0,
+        outcome=shop.delivery.outcome,
+        delivered=delivered[0] if delivered else None,
+    )
+    record.write(there.record, facts)
+    return there
+
+
+@pytest.mark.parametrize(
+    ("outcome", "names"),
+    [
+        ("sif", [".sif", ".json", ".log", ".cdx.json"]),
+        ("docker-archive", [f".docker-archive{end}" for end in (".tar", ".json", ".log")]),
+        ("image", [".image.json", ".image.log", ".image.cdx.json"]),
+    ],
+)
+def test_each_outcome_has_files_of_its_own(
+    plan: Plan, tmp_path: Path, outcome: Outcome, names: list[str]
+) -> None:
+    there = previous.places(plan, workshop(tmp_path, outcome=outcome), tmp_path)
+    assert {f"{plan.name}{name}" for name in names} <= {path.name for path in there.files}
+    assert (there.image is None) is (outcome == "image")
+    if there.image is not None:
+        assert record.beside(there.image) == there.record
+
+
+@pytest.mark.parametrize("outcome", ["sif", "docker-archive", "image"])
+def test_what_is_there_is_found_by_its_own_engine_alone(
+    plan: Plan, tmp_path: Path, outcome: Outcome
+) -> None:
+    shop = workshop(tmp_path, client_with(plan), outcome=outcome)
+    there = write(plan, shop, tmp_path / "out")
+    written = previous.found(plan, shop, there)
+    assert written is not None
+    assert written.builder == "docker"
+    if outcome == "image":
+        assert (written.sha256, written.size) == ("77", 99)
+    other = workshop(tmp_path, FakeClient(daemon=replace(FakeClient().daemon, kind="podman")))
+    assert previous.found(plan, replace(other, delivery=shop.delivery), there) is None
+    assert previous.found(plan, workshop(tmp_path), there) is None
+
+
+def test_who_wants_it_in_a_registry_gets_it_there(plan: Plan, tmp_path: Path) -> None:
+    shop = workshop(tmp_path, client_with(plan))
+    there = write(plan, shop, tmp_path / "out")
+    pushing = replace(shop, delivery=Route(registry="e.org/ns"))
+    assert previous.found(plan, pushing, there) is None
+
+
+def test_an_image_that_left_the_store_is_made_anew(plan: Plan, tmp_path: Path) -> None:
+    client = client_with(plan)
+    shop = workshop(tmp_path, client, outcome="image")
+    there = write(plan, shop, tmp_path / "out")
+    client.store.clear()
+    assert previous.found(plan, shop, there) is None
+
+
+def test_a_changed_file_is_made_anew(plan: Plan, tmp_path: Path) -> None:
+    shop = workshop(tmp_path)
+    there = write(plan, shop, tmp_path / "out")
+    assert previous.found(plan, shop, there) is not None
+    assert there.image is not None
+    there.image.write_text("changed")
+    assert previous.found(plan, shop, there) is None
+
+
+def test_where_it_is_in_a_registry() -> None:
+    delivered = Delivered(
+        engine="docker 1", name="n", id="i", size=1, pushed="e.org:1/ns/a:t", digest=DIGEST
+    )
+    assert delivered.reference == f"e.org:1/ns/a@{DIGEST}"
+    assert replace(delivered, pushed=None).reference is None

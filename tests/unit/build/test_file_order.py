@@ -1,0 +1,156 @@
+"""The order of an image's files: traces, and the sort files made of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.filesystem.counting import Count, Counted
+from dlcontainer.build import file_order
+from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.errors import BenchDataError, ConfigError
+from dlcontainer.image import open_trace, record
+from dlcontainer.image.contents import Entry
+from dlcontainer.image.open_trace import HEADER, Trace
+
+HOSTILE = ("a b", "#c", "back\\slash", "it's", "ünï 空", '"q"', "-d", "x/ -32768", "$(y)")
+
+
+def counted(*files: str, tool: str = "strace") -> Counted:
+    node = Count(operations={"open": len(files)}, bytes=0, files=files)
+    return Counted(tool=tool, ranks=(), node=node, slowest_s=1.0)  # type: ignore[arg-type]
+
+
+def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "it's a trace"
+    trace = Trace(paths=HOSTILE)
+    open_trace.write(trace, path)
+    assert path.read_text().splitlines()[0] == HEADER
+    assert open_trace.read(path) == trace
+    assert open_trace.read(path).digest != Trace(paths=HOSTILE[::-1]).digest
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        (b"", 1, "the first line is not"),
+        (b"# dlcontainer/trace/2\na\n", 1, "the first line is not"),
+        (b"# dlcontainer/trace/1\r\na\r\n", 1, "the first line is not"),
+        (b"# dlcontainer/trace/1\n", 2, "no file in it"),
+        (b"# dlcontainer/trace/1\na\n/b\n", 3, "'/b': a path from '/'"),
+        (b"# dlcontainer/trace/1\na\n\nb\n", 3, "an empty line"),
+        (b"# dlcontainer/trace/1\na\nb/../../c\n", 3, "not a plain path"),
+        (b"# dlcontainer/trace/1\n./a\n", 2, "not a plain path"),
+        (b"# dlcontainer/trace/1\na//b\n", 2, "not a plain path"),
+        (b"# dlcontainer/trace/1\na\tb\n", 2, "a control character"),
+        (b"# dlcontainer/trace/1\na\nb\na\n", 4, "stands in line 2 already"),
+        (b"# dlcontainer/trace/1\n\xff\n", 2, "not UTF-8"),
+        (b"\x7fELF\x00\x01", 1, "the first line is not"),
+    ],
+)
+def test_what_is_no_trace(tmp_path: Path, text: bytes, where: int, message: str) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        open_trace.read(path)
+    assert caught.value.where == f"{path}:{where}"
+    assert "bench count --trace" in str(caught.value.next_step)
+
+
+def test_a_trace_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"can't read .*none: No such file"):
+        open_trace.read(tmp_path / "none")
+    with pytest.raises(ConfigError, match=r"can't write .*No such file"):
+        open_trace.write(Trace(paths=("a",)), tmp_path / "no folder" / "trace")
+
+
+def test_what_was_opened_makes_a_trace() -> None:
+    files = ("/t/b", "/t/a", "/t/b", "/tree/c", "/t", "/t/line\nbreak", "/t/bad\udcff")
+    assert counted(*files).trace(Path("/t")).paths == ("b", "a")
+    assert counted("/x/y", "/x").trace(None).paths == ("x/y", "x")
+    assert counted("b", "a", tool="slowfs").trace(Path("/t")).paths == ("b", "a")
+    with pytest.raises(BenchDataError, match="opened no file there"):
+        counted("/elsewhere").trace(Path("/t"))
+
+
+def entries(files: Sequence[str], **links: str) -> list[Entry]:
+    found = [Entry(path=f"/{name}", kind="-", size=1) for name in files]
+    found.append(Entry(path="/folder", kind="d", size=0))
+    targets = [(name.replace("_", "/"), target) for name, target in links.items()]
+    return found + [Entry(path=f"/{name}", kind="l", size=0, target=to) for name, to in targets]
+
+
+def lines(trace: Sequence[str], tree: list[Entry]) -> tuple[list[str], int]:
+    made = file_order.sort(Trace(paths=tuple(trace)), tree)
+    text = made.text.decode()
+    assert made.files == len(text.splitlines())
+    return text.splitlines(), made.strangers
+
+
+def test_first_opened_first_in_the_image() -> None:
+    found, strangers = lines(["c", "none", "a", "folder"], entries(["a", "b", "c"]))
+    assert (found, strangers) == (["c 32767", "a 32766"], 1)
+
+
+def test_links_of_the_tree_are_followed() -> None:
+    tree = entries(
+        ["usr/lib/x.so", "usr/bin/python3.11"],
+        lib="usr/lib",
+        opt_python="/usr/bin/python3",
+        usr_bin_python3="python3.11",
+        up="../../usr",
+        ring="ring",
+    )
+    found, strangers = lines(
+        ["lib/x.so", "usr/lib/x.so", "opt/python", "up/lib/x.so", "ring", "ring/x"], tree
+    )
+    assert (found, strangers) == (["usr/lib/x.so 32767", "usr/bin/python3.11 32766"], 2)
+
+
+def test_names_that_mean_something_to_mksquashfs() -> None:
+    # Its own reading: a backslash takes the next byte as it is, white space ends the name.
+    text = file_order.sort(Trace(paths=HOSTILE), entries(HOSTILE)).text
+    for line, name in zip(text.splitlines(), HOSTILE, strict=True):
+        read = re.fullmatch(rb"((?:\\.|[^\\\s#])+) (\d+)", line, re.DOTALL)
+        assert read is not None
+        assert re.sub(rb"\\(.)", rb"\1", read[1]).decode() == name
+        assert int(read[2]) > 32750
+
+
+def test_more_files_than_numbers() -> None:
+    names = [f"f{number}" for number in range(70_000)]
+    made = file_order.sort(Trace(paths=tuple(names)), entries(names))
+    numbers = [int(line.split()[1]) for line in made.text.splitlines()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert (numbers[0], min(numbers) >= 1) == (32767, True), "0 is what no list names"
+
+
+def test_what_is_passed_over_is_noted() -> None:
+    notes: list[str] = []
+    assert file_order.sorter(None, notes.append) is None
+
+    class Tree:
+        def entries(self) -> Sequence[Entry]:
+            return entries(["a"])
+
+    made = file_order.sorter(Trace(paths=("a", "x", "y")), notes.append)
+    assert made is not None
+    assert made(Tree()) == b"a 32767\n"  # type: ignore[arg-type]
+    assert notes == [
+        "1 files lie in the order of the trace",
+        "2 paths of the trace are not in the image: passed over",
+    ]
+
+
+def test_a_record_names_the_order(tmp_path: Path) -> None:
+    from tests.unit.image.test_record import TREE, write
+
+    path = write(tmp_path, TREE)
+    told = record.read(path)
+    assert told is not None
+    assert told.packing == (SQUASH, None)
+    path.write_text(path.read_text().replace('"order": null', '"order": "ab"'))
+    other = record.read(path)
+    assert other == replace(told, packing=(told.packing[0], "ab"))

@@ -1,0 +1,130 @@
+"""Wheels that come while the base is made: which, how, and that a build works without them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.build import prefetch
+from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.context import Workshop
+from dlcontainer.packages.routing import Routed
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.background import Beside
+from dlcontainer.system.process import CommandFailedError
+from tests.fakes import Quiet, RecordingRunner, completed
+from tests.values import folder_of, host, plan_of, site_of
+
+STEPS = [
+    {"name": "system", "os_packages": ["python3", "python3-venv"]},
+    {"name": "wheels", "python_packages": {"packages": ["a==1.0", "b==2.0"]}},
+]
+USUAL = "[global]\nindex-url = https://index.example/simple\n"
+
+
+def step(name: str) -> StepWork:
+    return StepWork(name=name, number=2, total=2, script="", files=(), inputs={}, key="k")
+
+
+def plan_with(tmp_path: Path, **changes: Any) -> Plan:
+    site = site_of(routing={"pip": {"index": "https://index.example/simple"}})
+    return plan_of(folder_of(tmp_path, **{"steps": STEPS, **changes}), site=site)
+
+
+@pytest.fixture
+def routed(tmp_path: Path) -> Routed:
+    folder = tmp_path / "routing"
+    folder.mkdir()
+    (folder / "pip.conf").write_text(USUAL)
+    proxy = {"https_proxy": "http://proxy.example:1"}
+    return replace(Routed.nothing(folder), environment=proxy, ca=tmp_path / "ca.crt")
+
+
+@pytest.fixture
+def runner() -> RecordingRunner:
+    return RecordingRunner()
+
+
+def begin(plan: Plan, routed: Routed, runner: RecordingRunner, tmp_path: Path) -> Any:
+    workshop = Workshop(
+        engine=None,  # type: ignore[arg-type]
+        trial=None,  # type: ignore[arg-type]
+        host=host(),
+        runner=runner,
+        cache=tmp_path / "cache",
+        templates=(),
+        progress=Quiet(),
+    )
+    work = Beside(runner=runner)
+    supplies = prefetch.begin(
+        plan, workshop, routed, (tmp_path / "staged", tmp_path / "log"), work, fresh=False
+    )
+    work.join()
+    return supplies
+
+
+def test_a_step_finds_its_wheels_and_looks_nowhere_else(
+    routed: Routed, runner: RecordingRunner, tmp_path: Path
+) -> None:
+    supplies = begin(plan_with(tmp_path), routed, runner, tmp_path)
+    (call,) = runner.calls
+    folder = routed.folder / "wheels/wheels"
+    assert call.argv[-2:] == ("a==1.0", "b==2.0")
+    assert call.argv[3:6] == ("download", "--dest", str(folder))
+    assert {"--no-deps", "--only-binary=:all:", "3.11"} <= set(call.argv)
+    assert call.env is not None
+    assert call.env["PIP_INDEX_URL"] == "https://index.example/simple"
+    assert call.env["PIP_CACHE_DIR"] == str(tmp_path / "cache/pip")
+    assert call.env["HTTPS_PROXY"] == call.env["https_proxy"] == "http://proxy.example:1"
+    assert call.env["PIP_CERT"] == str(tmp_path / "ca.crt")
+    config = routed.folder / "pip.conf"
+    with supplies.handed(step("system")):
+        assert config.read_text() == USUAL
+    with supplies.handed(step("wheels")):
+        assert "no-index = true" in config.read_text()
+        assert "find-links = /mnt/wheels/wheels\n" in config.read_text()
+    assert config.read_text() == USUAL
+    assert not folder.exists()
+    assert (tmp_path / "log").read_text() == "wheels of 'wheels', fetched before: \n"
+
+
+def test_a_step_whose_wheels_did_not_come_fetches_them_itself(
+    routed: Routed, runner: RecordingRunner, tmp_path: Path
+) -> None:
+    runner.answers = [CommandFailedError(completed("pip", code=1, stdout="HTTP error 500"))]
+    supplies = begin(plan_with(tmp_path), routed, runner, tmp_path)
+    with supplies.handed(step("wheels")):
+        assert (routed.folder / "pip.conf").read_text() == USUAL
+    assert not (routed.folder / "wheels/wheels").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": STEPS[:1]},
+        # Another Python than the distribution's may take other wheels.
+        {"interpreter": "/opt/python/bin/python3"},
+        {"base": {"image": "docker://docker.io/library/python:3.11@sha256:" + "ab" * 32}},
+    ],
+)
+def test_what_is_left_to_the_step(
+    routed: Routed, runner: RecordingRunner, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    if "base" in changes:
+        changes = {**changes, "steps": STEPS[1:]}
+    supplies = begin(plan_with(tmp_path, **changes), routed, runner, tmp_path)
+    assert (runner.calls, supplies.coming) == ([], {})
+
+
+def test_what_was_kept_longest_ago_goes(tmp_path: Path) -> None:
+    import os
+
+    for number, name in enumerate(("old", "new")):
+        path = tmp_path / "deep" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 10)
+        os.utime(path, (1000 + number, 1000 + number))
+    prefetch._make_room(tmp_path, 10)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["new"]
+    prefetch._make_room(tmp_path / "not there")

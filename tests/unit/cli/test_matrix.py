@@ -1,0 +1,209 @@
+"""`plan --all`, `render --all`, `site list`, `site show`, `site diff` with several sites."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.cli import main
+from dlcontainer.sites.site import Target, read_target
+from tests.values import RECIPE, SITE, write_yaml
+
+Run = Callable[..., tuple[int, str, str]]
+
+MINE: dict[str, Any] = {
+    **SITE,
+    "name": "mine",
+    "sources": {"guide": "the guide"},
+    "node_types": {
+        "small": {"summary": "s", "changes": {"environment": {"N": "s"}}},
+        "big": {"summary": "b", "changes": {"environment": {"N": "b"}}},
+    },
+    "node_type": "small",
+    "epochs": {
+        "old": {"summary": "o", "changes": {"environment": {"E": "o"}}},
+        "new": {"summary": "n", "changes": {"environment": {"E": "n"}}},
+    },
+    "epoch": "new",
+    "network": {"kind": "omni-path", "model": "OPA", "remembered": ["kind", "model"]},
+    "unknown": ["driver: no promise"],
+}
+VARIANTS = {
+    "cuda": {
+        "kind": "vendor",
+        "summary": "for GPUs",
+        "needs": {"accelerator": ["nvidia"]},
+        "changes": {"versions": {"tool": "2"}},
+    },
+    "plain": {"kind": "distro", "summary": "for CPUs", "changes": {"versions": {"tool": "1"}}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    config = tmp_path / "it's a home/.config/dlcontainer"
+    write_yaml(config / "site-configs/mine.yaml", MINE)
+    old = {**SITE, "name": "attic", "status": "archive"}
+    write_yaml(config / "site-configs/attic.yaml", old)
+    write_yaml(config / "recipes/demo/recipe.yaml", {**RECIPE, "variants": VARIANTS})
+    (config / "recipes/demo/verify.py").write_text("")
+    return config
+
+
+@pytest.fixture
+def run(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "it's a home"))
+    monkeypatch.setenv("PATH", "/no/such")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv: object) -> tuple[int, str, str]:
+        words = [str(word) for word in argv]
+        code = main._run(words, as_json="--json" in words)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "site", "target"),
+    [
+        ("a", "a", Target()),
+        ("a@1", "a", Target(epoch="1")),
+        ("a:n", "a", Target(node_type="n")),
+        ("a@1:n", "a", Target(epoch="1", node_type="n")),
+        ("./a@1:n", "./a@1:n", Target()),
+        ("a@1.yaml", "a@1.yaml", Target()),
+    ],
+)
+def test_targets(text: str, site: str, target: Target) -> None:
+    assert read_target(text) == (site, target)
+    if "/" not in text and "yaml" not in text:
+        assert target.named(site) == text
+
+
+def test_plan_all_of_one_site(run: Run) -> None:
+    code, out, err = run("plan", "demo", "--all", "--site", "mine")
+    assert (code, err) == (0, "")
+    sense, nonsense = out.strip().split("\n\n")
+    assert [line.split()[0] for line in sense.splitlines()[1:]] == [
+        "mine@old:small",
+        "mine@old:big",
+        "mine@new:small",
+        "mine@new:big",
+    ]
+    assert len({line.split()[-1] for line in sense.splitlines()[1:]}) == 4
+    lines = nonsense.splitlines()
+    assert lines[0].split()[:3] == ["target", "recipe", "kind"]
+    assert len(lines) == 5
+    assert all("vendor  cuda needs accelerator nvidia, the site's is none" in x for x in lines[1:])
+
+
+def test_a_target_restricts_it(run: Run) -> None:
+    code, out, _ = run("plan", "demo", "--all", "--site", "mine@old:big", "--json")
+    found = json.loads(out)
+    assert (code, found["schema"]) == (0, "dlcontainer/matrix/1")
+    assert {one["target"] for one in found["combinations"]} == {"mine@old:big"}
+    code, _, err = run("plan", "--all", "--site", "mine@odl")
+    assert code == 3
+    assert "no epoch 'odl' in site mine; did you mean 'old'?" in err
+
+
+def test_the_archive_is_left_out_unless_named(run: Run) -> None:
+    _, out, _ = run("plan", "demo", "--all")
+    assert "attic" not in out
+    assert "mine@old:big" in out
+    _, out, _ = run("plan", "demo", "--all", "--site", "attic")
+    assert "attic" in out
+
+
+def test_a_wrong_file_does_not_stop_the_others(run: Run, folder: Path) -> None:
+    write_yaml(folder / "site-configs/broken.yaml", {**SITE, "arch": "vax"})
+    code, out, err = run("plan", "demo", "--all")
+    assert code == 3
+    assert "mine@new:big" in out
+    assert "broken.yaml:" in err
+    assert err.count("expected one of") == 1
+
+
+def test_render_all(run: Run, tmp_path: Path) -> None:
+    argv = ("render", "demo", "--all", "--site", "mine@new", "-o", "a b/out")
+    code, out, _ = run(*argv)
+    assert code == 0
+    assert "wrote 2 plans" in out
+    folders = {path.name for path in (tmp_path / "a b/out").iterdir() if path.is_dir()}
+    assert folders == {"demo-1.0-mine-new-small", "demo-1.0-mine-new-big"}
+    text = (tmp_path / "a b/out/demo-1.0-mine-new-big/apptainer.def").read_text()
+    assert "export N=b" in text
+    # Once more: its own earlier folder is replaced, whole.
+    (tmp_path / "a b/out/demo-0-gone").mkdir()
+    assert run(*argv)[0] == 0
+    assert not (tmp_path / "a b/out/demo-0-gone").exists()
+    assert [path.name for path in (tmp_path / "a b").iterdir()] == ["out"]
+
+
+def test_render_all_keeps_what_is_not_its_own(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/draft.tex").write_text("years")
+    code, _, err = run("render", "--all", "-o", "thesis")
+    assert code == 3
+    assert "thesis holds other files" in err
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["draft.tex"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["plan"], "Missing option '--site'"),
+        (["render"], "Missing option '--site'"),
+        (["plan", "--all", "--variant", "cuda"], "--variant does not go with --all"),
+        (["plan", "--all", "--set", "a=1"], "--set does not go with --all"),
+        (["render", "--all"], "--all writes a folder: which?"),
+    ],
+)
+def test_usage(run: Run, argv: list[str], message: str) -> None:
+    code, _, err = run(*argv)
+    assert code == 2
+    assert message in err
+
+
+def test_site_list_has_a_line_a_target(run: Run) -> None:
+    _, out, _ = run("site", "list")
+    names = [line.split()[0] for line in out.splitlines()]
+    assert {"attic", "mine@old:small", "mine@new:big", "local"} <= set(names)
+
+
+def test_site_show_says_what_is_not_known(run: Run) -> None:
+    _, out, _ = run("site", "show", "mine@old:big")
+    for line in (
+        "  guide: the guide",
+        "  network.kind",
+        "  driver: no promise",
+        "  fabric: OPA",
+        "  old: o",
+        "  big: b",
+    ):
+        assert line in out.splitlines()
+    body = json.loads(run("site", "show", "mine", "--json")[1])
+    assert body["never_run"] == ["fabric: OPA"]
+
+
+def test_site_diff(run: Run) -> None:
+    code, out, _ = run("site", "diff", "mine@old:big", "mine@new:big")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()] == [
+        ["key", "mine@old:big", "mine@new:big"],
+        ["epoch", "old", "new"],
+        ["environment.E", "o", "n"],
+    ]
+    body = json.loads(run("site", "diff", "mine", "attic", "--json")[1])
+    assert {"key": "network.kind", "first": "omni-path", "second": None} in body["differences"]

@@ -1,0 +1,145 @@
+"""What reaches a terminal: one module writes there, and what it writes moves no cursor."""
+
+import ast
+import io
+import json
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.cli import output
+from dlcontainer.cli.output import Console, printable
+
+PACKAGE = Path(output.__file__).parents[1]
+# What a hostile image holds: a title, a cleared screen, C1, directions, halves of a pair.
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\x7f\u202e\u2066\u200f\u061c\u2028\ud800\ufeff"
+WRITERS = {
+    "print",
+    "echo",
+    "secho",
+    "echo_via_pager",
+    "print_exc",
+    "print_exception",
+    "print_stack",
+}
+
+
+def obeyed(text: str) -> list[str]:
+    """List the characters that a terminal obeys or hides."""
+    kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return [c for c in text if unicodedata.category(c) in kinds and c not in "\n\t"]
+
+
+def test_every_character() -> None:
+    for number in range(sys.maxunicode + 1):
+        character = chr(number)
+        shown = printable(character)
+        if unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
+            assert (shown != character) == (character not in "\n\t"), hex(number)
+        if unicodedata.bidirectional(character) in {
+            *("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+        }:
+            assert shown != character, hex(number)
+        if character.isprintable():
+            assert shown == character, hex(number)
+    assert printable("a\tb\nc", one_line=True) == r"a\u0009b\u000ac"
+    assert printable(printable(EVIL)) == printable(EVIL)
+    assert printable("grün 漢字 \U0001f600") == "grün 漢字 \U0001f600"
+
+
+def test_a_text_that_is_json_stays_json() -> None:
+    text = json.dumps({"k": EVIL, "e": "\U000e0001"}, ensure_ascii=False)
+    assert json.loads(printable(text).replace("\\U000e0001", "x"))["k"] == EVIL
+
+
+def on_console(**options: bool) -> Callable[[str], None]:
+    def speak(text: str) -> None:
+        console = Console(**options)
+        console.step(text)
+        console.note(text)
+        console.line(text)
+        console.spoke = 0
+        console.line(text)
+
+    return speak
+
+
+PATHS: dict[str, Callable[[str], None]] = {
+    "say": output.say,
+    "complain": output.complain,
+    "emit": lambda text: output.emit("x", {text: text}),
+    "table": lambda text: output.say(output.table([(text, "b")], head=(text, "b"))),
+    "shown": lambda text: output.say(output.shown({text: [text]})),
+    "console": on_console(live=False),
+    "console, verbose": on_console(live=False, verbose=True),
+    "console, events": on_console(events=True, verbose=True),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_all_ways_out_are_clean(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    PATHS[path](EVIL)
+    said = "".join(capsys.readouterr())
+    assert "owned" in said
+    assert obeyed(said) == []
+
+
+def test_a_terminals_last_line(capsys: pytest.CaptureFixture[str]) -> None:
+    on_console(live=True)(EVIL)
+    said = capsys.readouterr().err
+    assert "owned" in said
+    # Its own way back to the line's beginning is all there is.
+    assert obeyed(said.replace("\r\x1b[K", "")) == []
+
+
+def test_a_cell_is_one_line() -> None:
+    assert output.table([("a\nb", "c"), ("dd", "e")]) == "a\\u000ab  c\ndd        e"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_text_for_files(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    stream = Stream()
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.write("a\x1b[2J\n")
+    assert stream.getvalue() == ("a\\u001b[2J\n" if terminal else "a\x1b[2J\n")
+
+
+def writes(path: Path) -> Iterator[int]:
+    """Find where a file writes to stdout or stderr, or takes one of them to do so."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            of = getattr(getattr(called, "value", None), "id", "")
+            if (name in WRITERS and (name != "echo" or of in {"typer", "click"})) or (
+                isinstance(called, ast.Attribute)
+                and called.attr in {"write", "writelines"}
+                and isinstance(called.value, ast.Attribute)
+                and called.value.attr in {"stdout", "stderr", "buffer", "__stdout__", "__stderr__"}
+            ):
+                yield node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module == "sys":
+            yield from (node.lineno for one in node.names if one.name in {"stdout", "stderr"})
+
+
+def test_only_one_module_writes_to_the_terminal(tmp_path: Path) -> None:
+    # The probe runs in images and talks to dlcontainer, in JSON.
+    files = [p for p in PACKAGE.rglob("*.py") if "probe" not in p.relative_to(PACKAGE).parts]
+    assert len(files) > 200
+    found = {str(p.relative_to(PACKAGE)): list(writes(p)) for p in files}
+    # fake_ids.py is a program of its own, in front of another: its error is that command's.
+    writers = {name for name, lines in found.items() if lines}
+    assert writers == {"cli/output.py", "engines/fake_ids.py"}
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "import sys, traceback, typer\nfrom sys import stderr\nprint(1)\ntyper.echo(1)\n"
+        "sys.stdout.write('')\nsys.stderr.buffer.write(b'')\ntraceback.print_exc()\n"
+    )
+    assert sorted(writes(bad)) == [2, 3, 4, 5, 6, 7]

@@ -1,0 +1,182 @@
+"""The job script's text, the EDF beside it, the build script, and what is refused."""
+
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import build_context, texts
+from dlcontainer.planning.plan import Plan
+from tests.jobs import plan_at
+from tests.values import TEMPLATES
+
+FORM = {"summary": "f", "launcher": ["srun"], "ranks_per_node": 1}
+FORMS = {"first": FORM, "second": FORM}
+CE: dict[str, Any] = {"engine": {"runtime": "container-engine"}}
+ROUTE = {"engine": {"route": ["podman", "docker-archive", "apptainer"]}}
+COMPILED = {"family": "spectrum", "mode": "compile", "name": "Spectrum", "root": "$MPI_ROOT"}
+
+
+def job(plan: Plan, launch: str | None = None) -> str:
+    return texts.text(plan, "job", [TEMPLATES], launch)
+
+
+def test_directives_come_before_all_else(tmp_path: Path) -> None:
+    directives = ["#SBATCH -A ABC123", '#BSUB -alloc_flags "a b"']
+    plan = plan_at(tmp_path, scheduler={"kind": "slurm", "directives": directives})
+    lines = job(plan).splitlines()
+    assert lines[:3] == ["#!/bin/bash", *directives]
+    assert "# Account, queue and time above are yours to change." in lines
+
+
+def test_the_head_says_where_it_comes_from(tmp_path: Path) -> None:
+    scheduler = {"kind": "lsf", "forms": FORMS, "sources": ["guide"]}
+    plan = plan_at(
+        tmp_path,
+        scheduler=scheduler,
+        sources={"guide": "centre/docs@1 guide.rst", "other": "not used"},
+        unknown=["the driver: no promise"],
+        status="decommissioned",
+    )
+    text = job(plan)
+    for line in (
+        "# source: centre/docs@1 guide.rst",
+        "# not known: the driver: no promise",
+        "# The machine is decommissioned: rendered for the record.",
+        "# Ways to place ranks: first, second. Another than first: DLCONTAINER_FORM=NAME bsub",
+        f"# plan: sha256:{plan.digest}",
+    ):
+        assert f"\n{line}" in text
+    assert "not used" not in text
+
+
+def test_the_usual_form(tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, scheduler={"kind": "slurm", "forms": FORMS})
+    assert "dlc_form=${DLCONTAINER_FORM:-first}" in job(plan)
+    assert "dlc_form=${DLCONTAINER_FORM:-second}" in job(plan, "second")
+    with pytest.raises(ConfigError, match=r"--form: no form 'secnd' .*; did you mean 'second'\?"):
+        job(plan, "secnd")
+    with pytest.raises(ConfigError, match="leave it out: the site has none"):
+        job(plan_at(tmp_path), "first")
+
+
+def test_no_line_is_long_without_need(tmp_path: Path) -> None:
+    binds = [f"/a/folder/of/the/site/number/{number}" for number in range(40)]
+    text = job(plan_at(tmp_path, jobs={"binds": binds}))
+    assert text.count("--bind /a/folder") == 40
+    assert max(len(line) for line in text.splitlines() if "--bind" in line) <= 100
+
+
+@pytest.mark.parametrize(
+    ("site", "message"),
+    [
+        ({"jobs": {"environment": {"dlc_nodes": "1"}}}, "site demo: a job can't set dlc_nodes"),
+        ({**CE, "jobs": {"flags": ["--nv"]}}, "'--nv' is no annotation"),
+        ({**CE, "jobs": {"flags": ["com.hooks"]}}, "'com.hooks' is no annotation"),
+        (
+            {
+                "engine": {"runtime": "shifter"},
+                "mpi": {"family": "mpich", "mode": "swap", "name": "M", "libraries": ["/a.so"]},
+            },
+            "mpi.libraries: shifter puts no single libraries into images",
+        ),
+    ],
+)
+def test_what_no_job_script_can_do(tmp_path: Path, site: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        job(plan_at(tmp_path, **site))
+
+
+def test_the_edf(tmp_path: Path) -> None:
+    jobs = {
+        "binds": ["$SCRATCH", "/a b:/c"],
+        "inside": {"NCCL_NET": "AWS Libfabric", "Q": 'a"b\\c', "LD_LIBRARY_PATH": "/jobs"},
+        "flags": ["com.hooks.cxi.enabled=true", "com.odd key.x=$USER = y"],
+    }
+    mpi = {"family": "mpich", "mode": "swap", "name": "M", "preload": ["/g.so", "$A/h.so"]}
+    mpi["library_path"] = ["$A/lib", "$LD_LIBRARY_PATH"]
+    plan = plan_at(tmp_path, **CE, jobs=jobs, mpi=mpi)
+    [(name, text)] = texts.beside(plan, "job", [TEMPLATES]).items()
+    assert name == "demo-1.0-demo.toml"
+    found = tomllib.loads(text)
+    assert found["image"] == "${PWD}/demo-1.0-demo.sqsh"
+    assert found["mounts"] == ["${SCRATCH}:${SCRATCH}", "/a b:/c"]
+    assert found["env"] == {
+        "NCCL_NET": "AWS Libfabric",
+        "Q": 'a"b\\c',
+        "LD_PRELOAD": "/g.so:${A}/h.so",
+        "LD_LIBRARY_PATH": "${A}/lib:${LD_LIBRARY_PATH:-}:/jobs",
+    }
+    hooks = {"hooks": {"cxi": {"enabled": "true"}}, "odd key": {"x": "${USER} = y"}}
+    assert found["annotations"] == {"com": hooks}
+    bare = texts.beside(plan_at(tmp_path, **CE), "job", [TEMPLATES])[name]
+    assert set(tomllib.loads(bare)) == {"image"}
+
+
+def test_annotations_that_contradict_each_other(tmp_path: Path) -> None:
+    mpi = {"family": "mpich", "mode": "swap", "name": "M", "flags": ["a.b=mpi"]}
+    plan = plan_at(tmp_path, **CE, jobs={"flags": ["a.b=jobs"]}, mpi=mpi)
+    [text] = texts.beside(plan, "job", [TEMPLATES]).values()
+    assert tomllib.loads(text)["annotations"] == {"a": {"b": "mpi"}}
+    plan = plan_at(tmp_path, **CE, jobs={"flags": ["a=1", "a.b=2"]})
+    with pytest.raises(ConfigError, match="its annotations make no EDF"):
+        texts.beside(plan, "job", [TEMPLATES])
+
+
+@pytest.mark.parametrize("target", ["it's new/", "my job.sh"])
+def test_what_lies_beside_a_job_script(tmp_path: Path, target: str) -> None:
+    plan = plan_at(tmp_path, **CE)
+    (tmp_path / "out").mkdir()
+    beside = texts.beside(plan, "job", [TEMPLATES])
+    written = build_context.write(plan, "job", "text\n", f"{tmp_path}/out/{target}", beside)
+    assert {path.name for path in written.parent.iterdir()} - {"it's new"} == {
+        written.name,
+        "demo-1.0-demo.toml",
+    }
+    assert written.stat().st_mode & stat.S_IXUSR
+
+
+def test_a_build_script_lies_beside_its_dockerfile(tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, **ROUTE)
+    beside = texts.beside(plan, "route", [TEMPLATES])
+    written = build_context.write(plan, "route", "text\n", f"{tmp_path}/out/", beside)
+    names = {path.name for path in written.parent.iterdir()}
+    assert names == {"route.sh", "Dockerfile", "files"}
+    assert beside["Dockerfile"] == texts.text(plan, "dockerfile", [TEMPLATES])
+
+
+@pytest.mark.parametrize(
+    ("route", "message"),
+    [
+        ((), "no build script for site demo: a definition file is all it needs"),
+        (("podman", "by hand"), "no build script for site demo: its way is: podman, by hand"),
+    ],
+)
+def test_sites_without_a_build_script(tmp_path: Path, route: Any, message: str) -> None:
+    plan = plan_at(tmp_path, engine={"route": list(route)})
+    assert "route" not in texts.formats_of(plan)
+    with pytest.raises(ConfigError, match=message):
+        texts.text(plan, "route", [TEMPLATES])
+
+
+@pytest.mark.parametrize("form", ["apptainer", "dockerfile"])
+def test_texts_say_that_the_hosts_mpi_is_bound_while_they_build(
+    tmp_path: Path, form: texts.Format
+) -> None:
+    line = "# compiled against the site's Spectrum: build with $MPI_ROOT bound\n"
+    how = "# how, at the site: dlcontainer render --format route -o FOLDER/\n"
+    plan = plan_at(tmp_path, mpi=COMPILED, **ROUTE)
+    assert line + how in texts.text(plan, form, [TEMPLATES])
+    without = texts.text(plan_at(tmp_path, mpi=COMPILED), form, [TEMPLATES])
+    assert (line in without, how in without) == (True, False)
+    unused = plan_at(tmp_path, recipe={"stack": {}}, mpi=COMPILED)
+    assert line not in texts.text(unused, form, [TEMPLATES])
+
+
+def test_images_of_oci_engines_have_names_that_those_take(tmp_path: Path) -> None:
+    recipe = {"version": "2.13.0+cpu"}
+    text = job(plan_at(tmp_path, recipe=recipe, engine={"runtime": "podman-hpc"}))
+    assert "dlc_image=${DLCONTAINER_IMAGE:-demo:2.13.0-cpu-demo}\n" in text

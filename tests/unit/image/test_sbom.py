@@ -1,0 +1,131 @@
+"""The bill of materials: against CycloneDX's own schema and purl's own library."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from packageurl import PackageURL
+
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import sbom
+from dlcontainer.image.contents import Contents, Package
+
+SUBJECT = sbom.Subject(name="demo-1.0-demo", version="1.0", digest="ab" * 32, arch="x86_64")
+SITE = "/opt/x/lib/python3.11/site-packages"
+PACKAGES = (
+    Package(kind="deb", name="libstdc++6", version="1:12.2~rc+b1", arch="amd64", size=5),
+    Package(kind="rpm", name="glibc", version="2.34-1", arch="x86_64", details=(("epoch", "2"),)),
+    Package(
+        kind="pypi",
+        name="Torch_Vision",
+        version="1.0+cpu",
+        places=(SITE, "/usr/lib/python3/dist-packages"),
+        details=(("installer", "pip"),),
+    ),
+    Package(
+        kind="conda",
+        name="numpy",
+        version="2.0",
+        details=(("build", "py_0"), ("channel", "conda-forge"), ("subdir", "linux-64")),
+    ),
+)
+CONTENTS = Contents(
+    packages=PACKAGES, distribution="debian", release="12", files=1, size=1, folders={}
+)
+WHEELS = [{"name": "torch-vision", "version": "1.0+cpu", "sha256": "cd" * 32}]
+
+
+def rendered(subject: sbom.Subject = SUBJECT, contents: Contents = CONTENTS) -> dict[str, Any]:
+    return dict(json.loads(sbom.render(subject, contents)))
+
+
+@pytest.mark.parametrize(
+    ("subject", "contents"),
+    [
+        (SUBJECT, CONTENTS),
+        (replace(SUBJECT, moment=1700000000), sbom.with_hashes(CONTENTS, WHEELS)),
+        (SUBJECT, replace(CONTENTS, packages=(), distribution="", release="")),
+        (SUBJECT, replace(CONTENTS, packages=(replace(PACKAGES[0], name="a b/ü?#%&="),))),
+    ],
+)
+def test_the_official_schema(subject: sbom.Subject, contents: Contents) -> None:
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+    text = sbom.render(subject, contents)
+    assert validator.validate_str(text) is None
+    # The validator does see what is wrong.
+    spoilt = json.loads(text)
+    spoilt["metadata"]["component"]["type"] = "image"
+    assert validator.validate_str(json.dumps(spoilt)) is not None
+
+
+@pytest.mark.parametrize(
+    ("package", "distribution", "url"),
+    [
+        (
+            PACKAGES[0],
+            "debian",
+            "pkg:deb/debian/libstdc%2B%2B6@1:12.2~rc%2Bb1?arch=amd64&distro=debian-12",
+        ),
+        (PACKAGES[1], "rhel", "pkg:rpm/redhat/glibc@2.34-1?arch=x86_64&distro=rhel-12&epoch=2"),
+        (PACKAGES[2], "debian", "pkg:pypi/torch-vision@1.0%2Bcpu"),
+        (
+            PACKAGES[3],
+            "debian",
+            "pkg:conda/numpy@2.0?build=py_0&channel=conda-forge&subdir=linux-64",
+        ),
+    ],
+)
+def test_package_urls(package: Package, distribution: str, url: str) -> None:
+    assert sbom.purl(package, distribution, "12") == url
+    assert PackageURL.from_string(url).to_string() == url
+
+
+def test_what_it_says() -> None:
+    body = rendered(contents=sbom.with_hashes(CONTENTS, WHEELS))
+    by_name = {one["name"]: one for one in body["components"]}
+    torch = by_name["Torch_Vision"]
+    assert torch["hashes"] == [{"alg": "SHA-256", "content": "cd" * 32}]
+    assert torch["evidence"]["occurrences"][0] == {"location": SITE}
+    assert "hashes" not in by_name["numpy"]
+    assert by_name["libstdc++6"]["properties"] == [
+        {"name": "org.dlcontainer.installed-bytes", "value": "5"}
+    ]
+    image = body["metadata"]["component"]
+    assert (image["type"], image["version"]) == ("container", "1.0")
+    said = {one["name"]: one["value"] for one in image["properties"]}
+    assert said["org.dlcontainer.digest"] == f"sha256:{SUBJECT.digest}"
+    assert set(body["dependencies"][0]["dependsOn"]) == {
+        one["bom-ref"] for one in body["components"]
+    }
+
+
+def test_the_same_packages_are_the_same_bytes() -> None:
+    turned = replace(CONTENTS, packages=tuple(reversed(PACKAGES)))
+    assert sbom.render(SUBJECT, CONTENTS) == sbom.render(SUBJECT, turned)
+    assert "timestamp" not in rendered()["metadata"]
+    numbers = {
+        rendered()["serialNumber"],
+        rendered(replace(SUBJECT, digest="cd" * 32))["serialNumber"],
+        rendered(contents=replace(CONTENTS, packages=PACKAGES[:1]))["serialNumber"],
+    }
+    assert len(numbers) == 3
+
+
+def test_a_moment() -> None:
+    dated = rendered(replace(SUBJECT, moment=1700000000))
+    assert dated["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
+
+
+def test_a_hash_that_is_none() -> None:
+    wheels = [{**WHEELS[0], "sha256": ""}, {"name": "x", "version": "1", "sha256": "zz"}]
+    assert "hashes" not in json.dumps(rendered(contents=sbom.with_hashes(CONTENTS, wheels)))
+
+
+def test_counting() -> None:
+    assert sbom.count(sbom.render(SUBJECT, CONTENTS)) == 4
+    for text in ("", "[]", "{}", '{"bomFormat": "SPDX", "components": []}'):
+        with pytest.raises(ChecksFailedError, match="bill of materials can't be read"):
+            sbom.count(text)

@@ -1,0 +1,134 @@
+"""Texts of a module: quoting for Lua and Tcl, and what the files say."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlcontainer.config.templating import Text
+from dlcontainer.errors import ConfigError
+from dlcontainer.publish import modulefiles
+from dlcontainer.publish.modulefiles import LastResort, Release, lua, tcl
+from tests.values import HOSTILE, TEMPLATES, site_of
+
+RELEASE = Release(
+    name="demo",
+    version="1.0",
+    summary='it\'s "a" $demo [x]',
+    homepage="https://example.org",
+    license=None,
+    commands=("python", "torchrun"),
+    prefix="/opt/demo",
+    digest="d" * 64,
+    sha256="e" * 64,
+    offset=4096,
+)
+ENGINE = Path("/opt/an engine/apptainer")
+
+
+def unlua(text: str) -> str:
+    """Read a Lua string as Lua does; anything but one whole string is an AssertionError."""
+    assert re.fullmatch(r'"([^"\\\n]|\\["\\]|\\[0-9]{3})*"', text)
+    parts = re.sub(r"\\(\d{3}|.)", lambda m: m[1] if len(m[1]) == 1 else chr(int(m[1])), text[1:-1])
+    return parts.encode("latin-1").decode()
+
+
+def untcl(text: str) -> str:
+    """Read a Tcl word in quotes as Tcl does; what Tcl would take for code is an AssertionError."""
+    assert re.fullmatch(r'"([^"\\$\[\]{};]|\\u[0-9a-f]{4}|\\[^a-z])*"', text)
+    return re.sub(
+        r"\\(u([0-9a-f]{4})|.)", lambda m: chr(int(m[2], 16)) if m[2] else m[1], text[1:-1]
+    )
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_lua_reads_what_was_written(text: str) -> None:
+    assert unlua(lua(text)) == text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0xFFFF)))
+def test_tcl_reads_what_was_written(text: str) -> None:
+    assert untcl(tcl(text)) == text.replace("]=", "] =")
+
+
+def test_tcl_has_no_characters_of_more_than_16_bits() -> None:
+    assert untcl(tcl("a😀b")) == "a\ufffdb"
+
+
+def test_text_is_not_quoted_twice() -> None:
+    assert (lua(Text("[x]")), tcl(Text("[x]"))) == ("[x]", "[x]")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_summary_is_one_line(text: str) -> None:
+    release = replace(RELEASE, summary=text)
+    in_lua, in_tcl = modulefiles.modulefiles(release, Path("/m/demo"), "today", [TEMPLATES])
+    assert f"whatis({lua('Description: ' + text)})\n" in in_lua
+    assert f"module-whatis {tcl('Description: ' + text)}\n" in in_tcl
+
+
+def test_the_modulefiles_say_the_same() -> None:
+    in_lua, in_tcl = modulefiles.modulefiles(RELEASE, Path("/m/demo"), "today", [TEMPLATES])
+    for text in ("Name: demo", "URL: https://example.org", "sha256:" + "d" * 64, "of today"):
+        assert text in in_lua
+        assert text in in_tcl
+    assert "License" not in in_lua + in_tcl
+    assert in_lua.endswith('conflict("demo")\nprepend_path("PATH", "/m/demo/bin")\n')
+    assert in_tcl.endswith('conflict "demo"\nprepend-path PATH "/m/demo/bin"\n')
+    assert in_tcl.startswith("#%Module1.0\n")
+
+
+def test_a_wrapper_for_each_command() -> None:
+    site = site_of(
+        accelerator={"vendor": "amd", "model": "MI250", "per_node": 4},
+        engine={"module": "it's/apptainer"},
+        filesystems=[
+            {"path": "/home", "kind": "nfs", "purpose": "home"},
+            {"path": "/a b", "kind": "lustre", "purpose": "scratch"},
+            {"path": "/tmp", "kind": "local", "purpose": "node-local"},
+        ],
+        modules={"bind_home": False, "pass_environment": ["WANDB_MODE", "LAB_*"]},
+    ).value
+    texts = modulefiles.wrappers(RELEASE, site, LastResort(engine=ENGINE), [TEMPLATES])
+    assert list(texts) == ["python", "torchrun"]
+    text = texts["torchrun"]
+    assert text.startswith("#!/bin/sh\n")
+    for line in (
+        "dlc_command=torchrun",
+        "dlc_folders='/a b'",
+        "PYTHONDONTWRITEBYTECODE | WANDB_MODE | LAB_*) ;;",
+        "if [ 0 = 1 ]; then",
+        "case amd in",
+        f"in apptainer singularity '{ENGINE}'; do",
+        "\"next: \"'type: module load it'\"'\"'s/apptainer'",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        {"pass_environment": ["A B"]},
+        {"pass_environment": ["*"]},
+        {"pass_environment": ["A*B"]},
+        {"pass_environment": ["A) x;; B"]},
+        {"pass_environment": ["1A"]},
+        {"group": "a b"},
+        {"group": "-x"},
+    ],
+)
+def test_a_site_that_would_be_code_in_a_wrapper(modules: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="not a"):
+        site_of(modules=modules)
+
+
+def test_caches_that_the_image_names_stay_its_own() -> None:
+    site, resort = site_of().value, LastResort(engine=ENGINE)
+    text = modulefiles.wrappers(RELEASE, site, resort, [TEMPLATES])["python"]
+    assert f"for dlc_name in {' '.join(modulefiles.CACHES)}; do" in text
+    release = replace(RELEASE, own_caches=frozenset({"TORCHINDUCTOR_CACHE_DIR"}))
+    text = modulefiles.wrappers(release, site, resort, [TEMPLATES])["python"]
+    assert "for dlc_name in MIOPEN_USER_DB_PATH MIOPEN_CUSTOM_CACHE_DIR; do" in text

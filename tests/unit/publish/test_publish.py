@@ -1,0 +1,243 @@
+"""Publishing: the tree, its modes and group, and what is refused."""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.errors import ConfigError, PublishError
+from dlcontainer.image.record import Written
+from dlcontainer.publish import publish as publishing
+from tests.publishing import BOTH, hidden, image_of, put, seen
+from tests.values import site_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "it's a (root)"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    return image_of(tmp_path / "images")
+
+
+@pytest.fixture(params=[0o022, 0o077, 0o000])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    old = os.umask(request.param)
+    yield request.param
+    os.umask(old)
+
+
+def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
+    done = put(image, root)
+    assert (done.new, done.place.folder) == (True, root / "images/demo/1.0")
+    assert seen(root) == BOTH
+    modes = {}
+    for path in [root.parent, root, *sorted(root.rglob("*"))]:
+        if not path.is_symlink() and path.name != ".lock":
+            modes[path.relative_to(root.parent).as_posix()] = stat.S_IMODE(path.stat().st_mode)
+    programs = {f"{root.name}/images/demo/1.0/bin/{name}" for name in ("python", "tool")}
+    folders = {name for name in modes if (root.parent / name).is_dir()}
+    assert {modes[name] for name in folders | programs} == {0o755}
+    assert {modes[name] for name in modes.keys() - folders - programs} == {0o644}
+    assert {name.rsplit("/", 1)[-1] for name in modes.keys() - folders - programs} == {
+        *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
+        *("SHA256SUMS", ".dlcontainer"),
+    }
+    assert all(not link.readlink().is_absolute() for link in root.rglob("1.0.lua"))
+    assert hidden(root) == []
+
+
+def test_a_shared_root(image: Path, root: Path) -> None:
+    root.mkdir(parents=True)
+    root.chmod(0o2775)
+    put(image, root)
+    modes = {
+        name: stat.S_IMODE((root / name).stat().st_mode)
+        for name in ("images", "images/demo", "modules/tcl/demo", "images/demo/1.0")
+    }
+    # Colleagues add versions; nobody changes one.
+    assert modes == {
+        "images": 0o2775,
+        "images/demo": 0o2775,
+        "modules/tcl/demo": 0o2775,
+        "images/demo/1.0": 0o2755,
+    }
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to any group")
+def test_the_group(image: Path, tmp_path: Path) -> None:
+    import grp
+
+    ours, theirs = grp.getgrgid(0).gr_name, grp.getgrall()[3]
+    for number, group in ((theirs.gr_gid, None), (0, theirs.gr_name)):
+        root = tmp_path / str(number)
+        root.mkdir()
+        os.chown(root, -1, number)
+        site = site_of(name="lab", modules={"group": group} if group else {}).value
+        put(image, root, site)
+        assert {path.lstat().st_gid for path in root.rglob("*")} == {theirs.gr_gid}
+    assert ours != theirs.gr_name
+
+
+def test_an_unknown_group(image: Path, root: Path) -> None:
+    site = site_of(name="lab", modules={"group": "no-such-group"}).value
+    with pytest.raises(PublishError, match="no group 'no-such-group'"):
+        put(image, root, site)
+    assert list(root.iterdir()) == []
+
+
+def test_no_root(image: Path, root: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        put(image, None)
+    assert "--root DIR" in str(caught.value)
+    assert "modules.root" in str(caught.value)
+    site = site_of(name="lab", modules={"root": str(root)}).value
+    assert put(image, None, site).place.root == root
+
+
+@pytest.mark.parametrize("name", ["a:b", "a$b", "a[b", "a{b", "a\\b", 'a"b', "a\nb", "a`b"])
+def test_a_root_that_no_module_system_loads_from(image: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="can't publish in"):
+        put(image, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_again_is_nothing_new(image: Path, root: Path) -> None:
+    put(image, root)
+    before = {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
+
+    def never(image: Path, written: Written) -> list[dict[str, object]]:
+        raise AssertionError("it was checked again")
+
+    assert not put(image, root, check=never).new
+    assert {path: path.lstat().st_mtime_ns for path in root.rglob("*")} == before
+    (root / "modules/tcl/demo/1.0").unlink()
+    assert not put(image, root, check=never).new
+    assert seen(root) == BOTH
+
+
+def test_another_image_of_that_version(image: Path, root: Path, tmp_path: Path) -> None:
+    put(image, root)
+    other = image_of(tmp_path / "other", b"another image")
+    with pytest.raises(PublishError, match=r"demo/1\.0 is published already"):
+        put(other, root)
+    assert seen(root) == BOTH
+    third = image_of(tmp_path / "third", b"another image", version="1.1")
+    put(third, root)
+    assert seen(root) == [
+        *("lmod/demo/1.0.lua", "lmod/demo/1.1.lua", "tcl/demo/1.0", "tcl/demo/1.1")
+    ]
+
+
+def spoil_record(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def spoil(image: Path) -> None:
+        path = image.with_suffix(".json")
+        body = json.loads(path.read_text())
+        change(body)
+        path.write_text(json.dumps(body))
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda image: image.unlink(), "there is no image"),
+        (lambda image: image.with_suffix(".json").unlink(), "has no record"),
+        (
+            lambda image: image.with_suffix(".json").write_text('{"sch'),
+            "invalid record: not whole JSON",
+        ),
+        (lambda image: image.write_bytes(image.read_bytes() + b"x"), "not the image of its record"),
+        (lambda image: image.write_bytes(b"changed"), "is not a SIF image"),
+        (spoil_record(lambda body: body.update(schema="dlcontainer/record/9")), "record/9"),
+        (spoil_record(lambda body: body["content"].update(site="x")), "was changed"),
+        (
+            spoil_record(lambda body: body["content"]["recipe"].update(name="../x")),
+            "content.recipe.name",
+        ),
+        (spoil_record(lambda body: body.pop("content")), "'content' is missing"),
+    ],
+)
+def test_an_image_that_is_not_its_records(
+    image: Path, root: Path, spoil: Callable[[Path], object], message: str
+) -> None:
+    spoil(image)
+    with pytest.raises(PublishError, match=message) as caught:
+        put(image, root)
+    assert caught.value.exit_code == 6
+    assert not root.exists() or (seen(root), hidden(root)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "../../x"},
+        {"version": "../1"},
+        {"summary": "two\nlines"},
+        {"exposes": ["../python"]},
+        {"prefix": "/opt/$(x)"},
+    ],
+)
+def test_a_record_with_names_that_are_none(
+    tmp_path: Path, root: Path, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(PublishError, match=r"invalid record: content\.recipe"):
+        put(image_of(tmp_path / "images", **changes), root)
+
+
+ELSEWHERE = [
+    *("/../../../victim", "/../../other/9.9", "..", ".", "", "/", "a/b", "A", "-x", ".x"),
+    *("a\nb", "a\0b", "x" * 64, "\u202e", 7, ["a"], {"a": "b"}, True),
+]
+
+
+@pytest.mark.parametrize("key", ["epoch", "node_type", "site"])
+@pytest.mark.parametrize("value", ELSEWHERE)
+def test_a_record_that_leads_elsewhere(tmp_path: Path, key: str, value: object) -> None:
+    """The record is consistent: only the value is none. Nothing is removed, nothing is made."""
+    root, victim = tmp_path / "root", tmp_path / "victim"
+    (victim / "images/other").mkdir(parents=True)
+    (victim / "key").write_text("secret")
+    (root / "images/demo/1.0-").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    image = image_of(tmp_path / "given", more={key: value})
+    with pytest.raises(PublishError, match=rf"invalid record: content\.{key}"):
+        put(image, root)
+    assert sorted(path for path in tmp_path.rglob("*") if "given" not in path.parts) == before
+
+
+def test_an_epoch_and_a_node_type(tmp_path: Path, root: Path) -> None:
+    image = image_of(tmp_path / "given", more={"epoch": "2026", "node_type": "gpu.a100"})
+    assert put(image, root).place.version == "1.0-2026-gpu.a100"
+    assert len(seen(root)) == 2
+
+
+def test_an_image_of_another_site(image: Path, root: Path) -> None:
+    with pytest.raises(PublishError, match="built for the site lab, not for elsewhere"):
+        put(image, root, site_of(name="elsewhere").value)
+
+
+def test_an_image_that_fails_a_check(image: Path, root: Path) -> None:
+    with pytest.raises(PublishError, match="1 of 1 checks failed: runs"):
+        put(image, root, ok=False)
+    assert (seen(root), hidden(root), (root / "images").exists()) == ([], [], False)
+
+
+def test_a_root_that_cannot_be_written(image: Path) -> None:
+    with pytest.raises(PublishError, match="can't publish in /proc/x") as caught:
+        put(image, Path("/proc/x"))
+    assert "--root DIR" in str(caught.value.next_step)
+
+
+def test_no_space(image: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "free_mb", lambda path: 0)
+    with pytest.raises(PublishError, match=r"the image needs 1 MB, .* has 0 MB"):
+        put(image, root)
+    assert (seen(root), hidden(root)) == ([], [])

@@ -1,0 +1,133 @@
+"""Sites over sites: `extends`, epochs, node types, and facts without a source."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer import config
+from dlcontainer.config import Sourced
+from dlcontainer.errors import ConfigError
+from dlcontainer.sites import loading
+from dlcontainer.sites.site import USUAL, Site, Target
+from tests.values import HOST, SITE, write_yaml
+
+SEVERAL: dict[str, Any] = {
+    **SITE,
+    "sources": {"guide": "the guide"},
+    "cpu": {"model": "A", "cores": 4, "sources": ["guide"]},
+    "environment": {"A": "site"},
+    "node_types": {
+        "small": {"summary": "s", "changes": {"cpu": {"cores": 2}}},
+        "big": {"summary": "b", "changes": {"cpu": {"cores": 8}, "environment": {"A": "big"}}},
+    },
+    "node_type": "small",
+    "epochs": {
+        "2021": {"summary": "o", "since": "2021-08-19", "changes": {"environment": {"B": "old"}}},
+        "2024": {"summary": "n", "changes": {"environment": {"B": "new"}, "cpu": {"cores": 3}}},
+    },
+    "epoch": "2024",
+}
+
+
+def load(path: Path, target: Target = USUAL, **overrides: Any) -> Sourced[Site]:
+    def find(name: str) -> Path:
+        other = path.with_name(f"{name}.yaml")
+        if not other.exists():
+            raise ConfigError(f"no site {name!r}")
+        return other
+
+    given = config.from_data(overrides, layer="user") if overrides else None
+    return loading.load(
+        path, display=lambda one: one.name, find=find, overrides=given, host=HOST, target=target
+    )
+
+
+def test_a_node_type_lies_over_an_epoch_over_the_file(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path / "s.yaml", SEVERAL)
+    usual = load(path).value
+    assert usual.cpu is not None
+    assert (usual.cpu.cores, usual.environment) == (2, {"A": "site", "B": "new"})
+    other = load(path, Target(node_type="big", epoch="2021")).value
+    assert other.cpu is not None
+    assert (other.cpu.model, other.cpu.cores) == ("A", 8)
+    assert other.environment == {"A": "big", "B": "old"}
+    assert (other.node_type, other.epoch) == ("big", "2021")
+
+
+def test_overrides_choose_and_win(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path / "s.yaml", SEVERAL)
+    site = load(path, epoch="2021", environment={"A": "mine"}).value
+    assert (site.epoch, site.environment) == ("2021", {"A": "mine", "B": "old"})
+    # What the command line asks for comes after the user's files.
+    assert load(path, Target(epoch="2024"), epoch="2021").value.environment["B"] == "new"
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (Target(node_type="bog"), r"no node type 'bog' in site demo; did you mean 'big'\?"),
+        (Target(epoch="1999"), r"no epoch '1999' in site demo(.|\n)*one of: 2021, 2024"),
+    ],
+)
+def test_unknown_node_types_and_epochs(tmp_path: Path, target: Target, message: str) -> None:
+    path = write_yaml(tmp_path / "s.yaml", SEVERAL)
+    with pytest.raises(ConfigError, match=message):
+        load(path, target)
+
+
+def test_a_site_without_any_says_so(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path / "s.yaml", SITE)
+    with pytest.raises(ConfigError, match="site demo has no node_types"):
+        load(path, Target(node_type="big"))
+
+
+def test_which_is_the_usual_must_be_said(tmp_path: Path) -> None:
+    without = {key: value for key, value in SEVERAL.items() if key != "epoch"}
+    path = write_yaml(tmp_path / "s.yaml", without)
+    with pytest.raises(ConfigError, match=r"s.yaml:\d+:1: epoch: missing: which of epochs"):
+        load(path)
+
+
+@pytest.mark.parametrize("key", ["name", "epochs", "extends"])
+def test_what_a_node_type_can_not_change(tmp_path: Path, key: str) -> None:
+    data = {**SEVERAL, "node_types": {"small": {"summary": "s", "changes": {key: "x"}}}}
+    path = write_yaml(tmp_path / "s.yaml", data)
+    with pytest.raises(ConfigError, match=f"{key}: is the whole site's"):
+        load(path)
+
+
+def test_a_site_extends_another(tmp_path: Path) -> None:
+    write_yaml(tmp_path / "parent.yaml", {**SEVERAL, "name": "parent", "status": "decommissioned"})
+    child = {"schema": 1, "name": "child", "summary": "fewer", "extends": "parent"}
+    loaded = load(write_yaml(tmp_path / "child.yaml", {**child, "environment": {"A": "child"}}))
+    site = loaded.value
+    assert (site.name, site.summary, site.status) == ("child", "fewer", "active")
+    assert site.environment == {"A": "child", "B": "new"}
+    assert str(loaded.document.origin(("cpu", "model"))).startswith("site parent (parent.yaml:")
+
+
+@pytest.mark.parametrize("names", [["s"], ["s", "b"], ["s", "b", "c"]])
+def test_extends_in_a_circle(tmp_path: Path, names: list[str]) -> None:
+    for name, parent in zip(names, [*names[1:], names[0]], strict=True):
+        write_yaml(tmp_path / f"{name}.yaml", {**SITE, "name": name, "extends": parent})
+    chain = " -> ".join([*names, "s"])
+    with pytest.raises(ConfigError, match=rf"\.yaml:\d+:1: extends: goes round .* {chain}"):
+        load(tmp_path / "s.yaml")
+
+
+def test_extends_something_unknown(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "extends": "nowhere"})
+    with pytest.raises(ConfigError, match=r"s.yaml:\d+:1: extends: no site 'nowhere'"):
+        load(path)
+
+
+def test_a_fact_without_a_source(tmp_path: Path) -> None:
+    cpu: dict[str, Any] = {"model": "A", "cores": 4}
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "cpu": cpu})
+    with pytest.raises(ConfigError, match=r"s.yaml:\d+:3: cpu.cores: a fact without a source"):
+        load(path)
+    marked = {**cpu, "remembered": ["model", "cores"]}
+    assert load(write_yaml(path, {**SITE, "cpu": marked})).value.cpu is not None
+    # What a user sets for themselves needs none.
+    assert load(write_yaml(path, SITE), cpu=cpu).value.cpu is not None

@@ -1,0 +1,76 @@
+"""Files of somebody else: pipes, devices, sizes, depth."""
+
+import hashlib
+import io
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.system import foreign_files
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    pipe, link, plug = tmp_path / "pipe", tmp_path / "link", tmp_path / "plug"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "file")
+    (tmp_path / "file").write_text("x")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(plug))
+        for path, says in (
+            (pipe, "it is not a regular file"),
+            (Path("/dev/zero"), "it is not a regular file"),
+            (tmp_path, "Is a directory"),
+            (plug, "No such device or address"),
+            (tmp_path / "none", "No such file or directory"),
+        ):
+            with pytest.raises(OSError, match=says) as caught:
+                foreign_files.opened(path)
+            assert caught.value.filename == str(path)
+    assert foreign_files.read(link, 1) == b"x"
+    with pytest.raises(OSError, match="it is a symbolic link"):
+        foreign_files.opened(link, follow=False)
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(OSError, match=r"."):
+            foreign_files.opened(path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_the_most_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError, match="it has 1099512 MB, more than 16"):
+        foreign_files.read(path, 16_000_000)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 65 + "]" * 65])
+def test_json_that_is_too_deep(text: str) -> None:
+    with pytest.raises(ValueError, match=r"nested too deeply|Expecting value"):
+        foreign_files.loads(text)
+
+
+def test_json(tmp_path: Path) -> None:
+    deep = "[" * 60 + '{"a": 1}' + "]" * 60
+    assert str(foreign_files.loads(deep)).count("[") == 60
+    assert foreign_files.loads(b'{"a": "\xc3\xa9"}') == {"a": "é"}
+    for text in (b"\xff\xfe", b"{", "1" * 5000):
+        with pytest.raises(ValueError, match=r"."):
+            foreign_files.loads(text)
+
+
+def test_the_digest_is_of_what_was_written(tmp_path: Path) -> None:
+    data = os.urandom(9_000_000)
+    path, out = tmp_path / "x", io.BytesIO()
+    path.write_bytes(data)
+    with foreign_files.opened(path) as file:
+        file.seek(100)
+        assert foreign_files.digest(file, write=out.write) == hashlib.sha256(data).hexdigest()
+    assert out.getvalue() == data
