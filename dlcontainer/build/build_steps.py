@@ -10,9 +10,8 @@ from pathlib import Path
 
 from dlcontainer.config.templating import quote
 from dlcontainer.formats import labels, step_commands
-from dlcontainer.planning.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
-
-VERIFY = f"{IMAGE_FOLDER}/verify.py"
+from dlcontainer.image import layout
+from dlcontainer.planning.plan import Plan
 
 # Raise it when the same work comes to another result: what caches hold is then not used.
 _MAKER = 1
@@ -26,7 +25,7 @@ HEAD = (
     "set -eu\n"
     "umask 022\n"
     "export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root\n"
-    f"if [ -r {step_commands.ROUTING_SCRIPT} ]; then . {step_commands.ROUTING_SCRIPT}; fi\n"
+    f"if [ -r {layout.ROUTING_SCRIPT} ]; then . {layout.ROUTING_SCRIPT}; fi\n"
 )
 
 
@@ -69,8 +68,8 @@ def work(
     blocks = {block.name: block for block in step_commands.image_blocks(plan)}
     digests = _digests(plan)
     own = dict(labels.image_files(plan))
-    later = {labels.MANIFEST: "manifest.json"} | {
-        target: name for name, target in own.items() if target in (VERIFY, PROBE_FOLDER)
+    later = {layout.MANIFEST: "manifest.json"} | {
+        target: name for name, target in own.items() if target in (layout.VERIFY, layout.PROBE)
     }
     names = {target: name for name, target in own.items() if target not in later}
     parts: list[tuple[str, str, Mapping[str, str]]] = []
@@ -116,7 +115,7 @@ def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
     for number, (source, target) in enumerate(step.files):
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, files / str(number))
-        there = f"{step_commands.ROUTING_FOLDER}/{_FILES}/{number}"
+        there = f"{layout.ROUTING_FOLDER}/{_FILES}/{number}"
         lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
         lines.append(f"rm -rf {quote(target)}")
         lines.append(f"cp -R {there} {quote(target)}")
@@ -125,7 +124,7 @@ def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
     head = [f"echo {quote(news)}"] if step.key else []
     script.write_text("\n".join(["set -eu", "umask 022", *head, *lines, step.script]))
     try:
-        yield f"{step_commands.ROUTING_FOLDER}/{_SCRIPT}"
+        yield f"{layout.ROUTING_FOLDER}/{_SCRIPT}"
     finally:
         script.unlink(missing_ok=True)
         shutil.rmtree(files, ignore_errors=True)
@@ -139,7 +138,7 @@ def _digests(plan: Plan) -> dict[str, str]:
     manifest = hashlib.sha256(labels.manifest(plan).encode()).hexdigest()
     probe = _digest({entry.target: entry.sha256 for entry in plan.probe})
     files = {entry.target: entry.sha256 for entry in plan.files}
-    return {**files, labels.MANIFEST: manifest, PROBE_FOLDER: probe}
+    return {**files, layout.MANIFEST: manifest, layout.PROBE: probe}
 
 
 def _digest(value: Mapping[str, object]) -> str:

@@ -1,6 +1,5 @@
 """The end of a build: the image learns what is in it and where it comes from."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,16 +9,13 @@ from dlcontainer.build.backends.backend import Workbench
 from dlcontainer.build.build_steps import StepWork
 from dlcontainer.build.provenance import Sources
 from dlcontainer.formats import slim_commands
-from dlcontainer.image import contents, sbom
+from dlcontainer.image import contents, layout, sbom
+from dlcontainer.image import libraries as image_libraries
 from dlcontainer.image.contents import Entry, Library, Tree, elf
 from dlcontainer.image.contents.rpm import RpmReader
-from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
-from dlcontainer.system import foreign_files
+from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import source_date
 
-SBOM = f"{IMAGE_FOLDER}/sbom{sbom.SUFFIX}"
-LIBRARIES = f"{IMAGE_FOLDER}/libraries.json"
-LIBRARIES_SCHEMA = "dlcontainer/libraries/1"
 # What stands here belongs to packages of the distribution, whose versions say as much.
 _OF_PACKAGES = ("/usr/lib", "/lib", "/usr/libexec", "/usr/share")
 
@@ -55,9 +51,9 @@ def describe(
     if plan.recipe.slim:
         made["slim"] = removed(tree, folder)
     texts = {
-        SBOM: sbom.render(_subject(plan, sources), found),
-        provenance.PATH: provenance.render(made),
-        LIBRARIES: _libraries_text(libraries(tree, entries, folder)),
+        layout.SBOM: sbom.render(_subject(plan, sources), found),
+        layout.PROVENANCE: provenance.render(made),
+        layout.LIBRARIES: image_libraries.render(libraries(tree, entries, folder)),
     }
     files = []
     for target, text in texts.items():
@@ -81,22 +77,6 @@ def removed(tree: Tree, folder: Path) -> dict[str, object]:
     """Tell what the step `slim` has removed, by name."""
     report = tree.fetch([slim_commands.REPORT], folder)[slim_commands.REPORT]
     return {name: asdict(one) for name, one in slim_commands.read(report.read_text()).items()}
-
-
-def read_libraries(text: str) -> tuple[Library, ...]:
-    """Read what `describe` wrote; raises ValueError, KeyError or TypeError for what is none."""
-    body = foreign_files.loads(text)
-    if body["schema"] != LIBRARIES_SCHEMA:
-        raise ValueError(f"schema {body['schema']!r}")
-    return tuple(
-        Library(path=one["path"], soname=one["soname"], needed=tuple(one["needed"]))
-        for one in body["libraries"]
-    )
-
-
-def _libraries_text(found: Iterable[Library]) -> str:
-    body = {"schema": LIBRARIES_SCHEMA, "libraries": [asdict(one) for one in found]}
-    return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
 
 def _is_own(entry: Entry) -> bool:

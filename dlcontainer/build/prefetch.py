@@ -17,7 +17,7 @@ from dlcontainer.build.backends import select
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.build_steps import StepWork
 from dlcontainer.build.context import Workshop
-from dlcontainer.formats.step_commands import ROUTING_FOLDER
+from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages import routing
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_resolver import Pip

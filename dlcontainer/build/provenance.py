@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
+from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import find_program, source_date
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -18,7 +18,6 @@ from dlcontainer.system.process import (
 )
 
 SCHEMA = "dlcontainer/provenance/1"
-PATH = f"{IMAGE_FOLDER}/provenance.json"
 # Facts of a site that say what an image was made for. Not its paths, modules, binds or routing.
 _SITE = ("arch", "os", "cpu", "memory", "accelerator", "network")
 _MPI = ("family", "mode", "name", "version", "soname")

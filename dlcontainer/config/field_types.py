@@ -11,6 +11,15 @@ from dlcontainer.config.image_names import is_digest, is_registry
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 ARCHES: tuple[Arch, ...] = get_args(Arch)
 
+# Words that sites state and recipes ask for.
+Vendor = Literal["nvidia", "amd", "intel"]
+# Programs of one family run with another member's library; those of two families never do.
+# Spectrum MPI comes from Open MPI, but its library has another name.
+# Source: mpich.org/abi; IBM Spectrum MPI 10.4 documentation.
+MpiFamily = Literal["openmpi", "mpich", "spectrum"]
+MpiMode = Literal["container", "swap", "compile"]
+Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
+
 # What Debian and OCI call the same machines.
 DEBIAN_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64el", "aarch64": "arm64"}
 OCI_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64le", "aarch64": "arm64"}

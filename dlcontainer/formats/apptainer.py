@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import labels, step_commands
-from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
+from dlcontainer.image import layout
+from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/apptainer.def.j2"
 
@@ -30,7 +31,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "source": Text(image.source if image else BASE_FILE),
         # Not every image has the folder that the routing is bound at; nothing may be bound at
         # what is not there. One name, no -p: through a link nothing is made on the host.
-        "mount_point": Text(step_commands.ROUTING_FOLDER) if image else None,
+        "mount_point": Text(layout.ROUTING_FOLDER) if image else None,
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
@@ -38,9 +39,9 @@ def values(plan: Plan) -> Mapping[str, object]:
         "environment": sorted(plan.environment.items()),
         "path": step_commands.search_path(plan),
         "blocks": step_commands.image_blocks(plan),
-        "routing": Text(step_commands.ROUTING_SCRIPT),
+        "routing": Text(layout.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),
-        "verify": Text(f"{IMAGE_FOLDER}/verify.py"),
+        "verify": Text(layout.VERIFY),
         "summary": Text(plan.recipe.summary),
         "exposes": Text(", ".join(plan.recipe.exposes)),
     }
@@ -51,7 +52,7 @@ def origin(plan: Plan) -> str:
     image = plan.recipe.base.reference
     if image is None:
         return f"Bootstrap: localimage\nFrom: {BASE_FILE}\n"
-    folder = f'"${{APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}}"{step_commands.ROUTING_FOLDER}'
+    folder = f'"${{APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}}"{layout.ROUTING_FOLDER}'
     mount_point = f"%setup\n    [ -d {folder} ] || mkdir {folder}\n"
     return f"Bootstrap: docker\nFrom: {image.source}\n{mount_point}"
 

@@ -1,7 +1,8 @@
 """Conda packages as shell commands: one environment, made by a micromamba that does not stay."""
 
 from dlcontainer.config.templating import Text, quote
-from dlcontainer.formats.upstream_variables import upstream_setting, upstream_variable
+from dlcontainer.formats.upstream_variables import upstream_setting
+from dlcontainer.image.layout import upstream_variable
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.recipes.steps import CondaPackages
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dlcontainer.config.templating import Text
 from dlcontainer.formats import host_variables, job_environment, labels, step_commands
 from dlcontainer.formats.step_commands import Block
+from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/Dockerfile.j2"
@@ -49,7 +50,7 @@ def _word(value: str) -> Text:
 
 
 def _run(block: Block) -> Text:
-    route = f"[ ! -r {step_commands.ROUTING_SCRIPT} ] || . {step_commands.ROUTING_SCRIPT}"
+    route = f"[ ! -r {layout.ROUTING_SCRIPT} ] || . {layout.ROUTING_SCRIPT}"
     if block.is_script:
         # The exec form: in the shell form a builder would join the snippet's lines and drop
         # those that begin with '#'.

@@ -13,7 +13,8 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables, job_environment, runtimes
 from dlcontainer.formats.job_environment import Surroundings
 from dlcontainer.formats.runtimes import Start
-from dlcontainer.planning.plan import IMAGE_FOLDER, Plan
+from dlcontainer.image import layout
+from dlcontainer.planning.plan import Plan
 from dlcontainer.sites.facts import Facts, SchedulerKind
 
 TEMPLATE = "job/job.sh.j2"
@@ -72,7 +73,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "go": Text(_GO.get(scheduler.kind, "")),
         "start": start,
         "python": plan.python,
-        "verify": f"{IMAGE_FOLDER}/verify.py",
+        "verify": layout.VERIFY,
         "modules": [command.split() for command in around.modules],
         "scripts": [host_variables.shell(script) for script in around.scripts],
         "environment": environment,

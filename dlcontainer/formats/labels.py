@@ -5,11 +5,11 @@ import json
 from dlcontainer import __version__
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.formats import job_environment
-from dlcontainer.planning.plan import IMAGE_FOLDER, PROBE_FOLDER, Plan
+from dlcontainer.image import layout
+from dlcontainer.planning.plan import Plan
 
 PREFIX = "org.dlcontainer"
 PROBE = "probe"  # a folder in the build's `files/`
-MANIFEST = f"{IMAGE_FOLDER}/manifest.json"
 
 
 def head(plan: Plan) -> list[str]:
@@ -58,7 +58,7 @@ def manifest(plan: Plan) -> str:
         "dlcontainer": __version__,
         "digest": plan.digest,
         "python": plan.python,
-        "verify": f"{IMAGE_FOLDER}/verify.py",
+        "verify": layout.VERIFY,
         "content": plan.content,
     }
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
@@ -74,5 +74,9 @@ def staged_names(plan: Plan) -> list[str]:
 def image_files(plan: Plan) -> list[tuple[str, str]]:
     """Name the files that go in: (name in the build's `files/` folder, path in the image)."""
     targets = [entry.target for entry in plan.files]
-    probe = [(PROBE, PROBE_FOLDER)] if plan.probe else []
-    return [("manifest.json", MANIFEST), *zip(staged_names(plan), targets, strict=True), *probe]
+    probe = [(PROBE, layout.PROBE)] if plan.probe else []
+    return [
+        ("manifest.json", layout.MANIFEST),
+        *zip(staged_names(plan), targets, strict=True),
+        *probe,
+    ]

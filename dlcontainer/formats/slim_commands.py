@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.config.templating import Text, quote
-from dlcontainer.planning.plan import IMAGE_FOLDER
+from dlcontainer.image import layout
 from dlcontainer.recipes.slim import KEPT, ROOTS, RULES
 from dlcontainer.system import foreign_files
 
 STEP = "slim"
 REPORT_NAME = "slim.json"
-REPORT = f"{IMAGE_FOLDER}/{REPORT_NAME}"
+REPORT = f"{layout.FOLDER}/{REPORT_NAME}"
 
 # Run by the image's Python. Links to folders are not followed: all that goes lies below a root.
 # No line may begin with '%' (see formats/apptainer.py).

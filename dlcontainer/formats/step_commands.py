@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import conda_commands, package_managers, slim_commands
-from dlcontainer.formats.upstream_variables import settings_in, upstream_setting, upstream_variable
+from dlcontainer.formats.upstream_variables import settings_in, upstream_setting
+from dlcontainer.image.layout import upstream_variable
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.distributions import MANAGERS, Manager
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.recipes.steps import PythonPackages, Step
-
-# A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The
-# folder exists in every FHS root tree and is empty in the finished image; without the file the
-# commands use the distribution's and pip's defaults.
-ROUTING_FOLDER = "/mnt"
-ROUTING_SCRIPT = f"{ROUTING_FOLDER}/routing.sh"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

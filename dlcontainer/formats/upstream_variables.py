@@ -1,12 +1,8 @@
 """Upstreams in shell commands: variables with defaults, which a build's routing may change."""
 
 from dlcontainer.config.templating import Text, quote
+from dlcontainer.image.layout import upstream_variable
 from dlcontainer.recipes.recipe import Recipe
-
-
-def upstream_variable(name: str) -> str:
-    """Name the variable through which a build routes a recipe's upstream elsewhere."""
-    return f"DLC_UPSTREAM_{name.upper()}"
 
 
 def upstream_setting(recipe: Recipe, name: str) -> Text:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.build import description, provenance
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.formats import apptainer_metadata, labels
-from dlcontainer.image import contents, record, sbom, sif
+from dlcontainer.formats import apptainer_metadata
+from dlcontainer.image import contents, layout, libraries, record, sbom, sif
 from dlcontainer.image.contents import Contents, Library, Packed
 from dlcontainer.image.contents.model import MOST_BYTES
 from dlcontainer.image.contents.rpm import RpmReader
@@ -29,7 +28,7 @@ _LABELS = f"{apptainer_metadata.FOLDER}/labels.json"
 _EXPORT = re.compile(r"\s*export\s+([A-Za-z_]\w*)=(.*)")
 # What came with an OCI image yields to a variable that is set already: the image's own is meant.
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(.*)\}", re.DOTALL)
-_OWN = (labels.MANIFEST, provenance.PATH, description.SBOM, description.LIBRARIES)
+_OWN = (layout.MANIFEST, layout.PROVENANCE, layout.SBOM, layout.LIBRARIES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,11 +66,11 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
         wanted = there & {*_OWN, *_ENVIRONMENT, _LABELS}
         files = tree.fetch(wanted, Path(name))
         said = {path: file.read_text(errors="replace") for path, file in files.items()}
-    if labels.MANIFEST not in said:
-        notes.append(f"no {labels.MANIFEST} inside: not an image of dlcontainer")
-    elif description.SBOM not in said:
+    if layout.MANIFEST not in said:
+        notes.append(f"no {layout.MANIFEST} inside: not an image of dlcontainer")
+    elif layout.SBOM not in said:
         notes.append("no bill of materials inside: made by an earlier dlcontainer, or by hand")
-    bill = said.get(description.SBOM)
+    bill = said.get(layout.SBOM)
     with _noting(notes, "the bill of materials"):
         notes += _differences(bill, image, parts, len(found.packages))
     return Inspection(
@@ -82,8 +81,8 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
         labels=_object(said, _LABELS, notes) or {},
         environment=_environment(said),
         contents=found,
-        manifest=_object(said, labels.MANIFEST, notes),
-        provenance=_object(said, provenance.PATH, notes),
+        manifest=_object(said, layout.MANIFEST, notes),
+        provenance=_object(said, layout.PROVENANCE, notes),
         libraries=_libraries(said, notes),
         sbom=bill,
         record=_record(image, notes),
@@ -96,7 +95,7 @@ def require_sbom(seen: Inspection) -> str:
     if seen.sbom is None:
         raise ChecksFailedError(
             f"{seen.image} holds no bill of materials",
-            why=f"there is no {description.SBOM} inside",
+            why=f"there is no {layout.SBOM} inside",
             next_step="build the image with `dlcontainer build`",
         )
     sbom.count(seen.sbom)
@@ -130,10 +129,10 @@ def _object(said: Mapping[str, str], path: str, notes: list[str]) -> Mapping[str
 
 
 def _libraries(said: Mapping[str, str], notes: list[str]) -> tuple[Library, ...] | None:
-    if description.LIBRARIES not in said:
+    if layout.LIBRARIES not in said:
         return None
-    with _noting(notes, description.LIBRARIES):
-        return description.read_libraries(said[description.LIBRARIES])
+    with _noting(notes, layout.LIBRARIES):
+        return libraries.read(said[layout.LIBRARIES])
     return None
 
 

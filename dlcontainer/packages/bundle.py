@@ -14,8 +14,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import DEBIAN_ARCH
 from dlcontainer.errors import BuildError, ConfigError
-from dlcontainer.formats.step_commands import ROUTING_FOLDER
-from dlcontainer.formats.upstream_variables import upstream_variable
+from dlcontainer.image.layout import ROUTING_FOLDER, upstream_variable
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.lockfile import Lock, OsPin

@@ -12,8 +12,7 @@ from pathlib import Path
 from dlcontainer.config.templating import quote
 from dlcontainer.engines import emulation
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats.step_commands import ROUTING_FOLDER, ROUTING_SCRIPT
-from dlcontainer.formats.upstream_variables import upstream_variable
+from dlcontainer.image.layout import ROUTING_FOLDER, ROUTING_SCRIPT, upstream_variable
 from dlcontainer.packages import bundle as bundles
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.apt_config import AptSource

@@ -10,6 +10,7 @@ from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
+from dlcontainer.image import layout
 from dlcontainer.planning import conflicts, layers
 from dlcontainer.planning.variants import Choice
 from dlcontainer.recipes.recipe import Recipe
@@ -18,8 +19,6 @@ from dlcontainer.system import machine
 from dlcontainer.system.machine import Host
 
 # Where the image carries its own description and its proof.
-IMAGE_FOLDER = "/opt/dlcontainer"
-PROBE_FOLDER = f"{IMAGE_FOLDER}/probe"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +40,7 @@ class Plan:
     choice: Choice | None
     environment: Mapping[str, str]
     files: tuple[FileEntry, ...]
-    # the probe's files: they go in as one folder, PROBE_FOLDER
+    # the probe's files: they go in as one folder, layout.PROBE
     probe: tuple[FileEntry, ...]
     templates: Mapping[str, str]
     origins: tuple[tuple[str, object, Origin], ...]
@@ -138,7 +137,7 @@ def resolve(
 
 def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, ...]:
     wanted: list[tuple[str, str, KeyPath]] = [
-        (recipe.verify.script, f"{IMAGE_FOLDER}/verify.py", ("verify", "script"))
+        (recipe.verify.script, layout.VERIFY, ("verify", "script"))
     ]
     for index, step in enumerate(recipe.steps):
         wanted += [
@@ -146,7 +145,7 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
             for source, target in sorted(step.files.items())
         ]
     entries = []
-    taken = {f"{IMAGE_FOLDER}/manifest.json"}
+    taken = {layout.MANIFEST}
     for name, target, key in wanted:
         if target in taken:
             raise ConfigError(
@@ -171,7 +170,7 @@ def _probe_entry(path: Path) -> FileEntry:
     return FileEntry(
         source=path,
         name=path.name,
-        target=f"{PROBE_FOLDER}/{path.name}",
+        target=f"{layout.PROBE}/{path.name}",
         sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
     )
 

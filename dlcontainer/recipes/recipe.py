@@ -14,13 +14,17 @@ from dlcontainer.config.field_types import (
     Command,
     Digest,
     EnvName,
+    Fabric,
     Identifier,
     ImagePath,
     Line,
+    MpiFamily,
+    MpiMode,
     Name,
     RelativePath,
     Strict,
     Url,
+    Vendor,
     Version,
 )
 from dlcontainer.config.image_names import FORM, Reference, parse_image
@@ -28,7 +32,6 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, MANAGERS, Manager, manager_of
 from dlcontainer.recipes.slim import Choices
 from dlcontainer.recipes.steps import Step, Upstream
-from dlcontainer.sites.facts import Fabric, MpiFamily, MpiMode, Vendor
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
 OVERRIDABLE = ("base", "environment", "mount_points", "slim", "variant", "versions")

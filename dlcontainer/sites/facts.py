@@ -10,30 +10,26 @@ from dlcontainer.config.field_types import (
     AptLine,
     EnvName,
     EnvPattern,
+    Fabric,
     GroupName,
     HostText,
     IndexFolder,
     Line,
+    MpiFamily,
+    MpiMode,
     Name,
     Proxy,
     RegistryHost,
     Strict,
     Url,
+    Vendor,
     Version,
 )
 from dlcontainer.engines.base import EngineKind
 
 SchedulerKind = Literal["none", "slurm", "lsf", "pbs", "cobalt"]
-Vendor = Literal["nvidia", "amd", "intel"]
 # What starts images in jobs.
 Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
-# Programs of one family run with another member's library; those of two families never do.
-# Spectrum MPI comes from Open MPI, but its library has another name.
-# Source: mpich.org/abi; IBM Spectrum MPI 10.4 documentation.
-MpiFamily = Literal["openmpi", "mpich", "spectrum"]
-MpiMode = Literal["container", "swap", "compile"]
-Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
-
 # What a launcher's words may ask for: filled in by the job script.
 LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
 

@@ -10,7 +10,7 @@ from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import labels
-from dlcontainer.image import record, sif
+from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Written
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files
@@ -166,7 +166,7 @@ def _check_labels(image: Path, written: Written | None, inspector: Inspector, ad
 def _look_inside(inside: _Inside, add: _Add) -> dict[str, object] | None:
     # The shell finds the image's own Python through the manifest: the image may hold no other.
     find = (
-        f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {labels.MANIFEST}) && '
+        f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {layout.MANIFEST}) && '
         'exec "$python" - "$@"'
     )
     argv = ("/bin/sh", "-c", find, "sh", *sorted(inside.emulated or {}))

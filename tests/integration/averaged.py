@@ -1,7 +1,7 @@
 """The truth that ranks which average are held against."""
 
 # Trains as two ranks that average must, in one process and by hand; prints their losses. Run by an
-# image's own Python: averaged.py PROBE_FOLDER FRAMEWORK STEPS SEED THREADS
+# image's own Python: averaged.py layout.PROBE FRAMEWORK STEPS SEED THREADS
 AVERAGED = """\
 import argparse
 import json

@@ -15,7 +15,7 @@ from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
-from dlcontainer.planning.plan import PROBE_FOLDER
+from dlcontainer.image import layout
 from dlcontainer.system.process import CommandFailedError
 
 Mount = Literal["none", "first", "joiner"]
@@ -91,7 +91,7 @@ class Contained:
 
     def launch(self, workload: Workload) -> Launch:
         """Give the command that starts a workload on this side."""
-        argv, gathered = workload.argv(self.python, PROBE_FOLDER), workload.gathering
+        argv, gathered = workload.argv(self.python, layout.PROBE), workload.gathering
         if gathered is None:
             argv = tuple(inside(argv))
         else:
@@ -139,7 +139,7 @@ def container(lab: Lab, subject: Subject) -> Contained:
     """
     look = RunSpec(
         image=subject.image,
-        argv=("/bin/sh", "-c", f"test -r {PROBE_FOLDER}/__main__.py || echo dlc-no-probe"),
+        argv=("/bin/sh", "-c", f"test -r {layout.PROBE}/__main__.py || echo dlc-no-probe"),
         mode=_mode(lab, subject.image),
     )
     try:
@@ -155,7 +155,7 @@ def container(lab: Lab, subject: Subject) -> Contained:
     if "dlc-no-probe" in answer.stdout:
         raise ChecksFailedError(
             f"{subject.image} carries no probe",
-            why=f"there is no {PROBE_FOLDER} in it: it was built before images had one",
+            why=f"there is no {layout.PROBE} in it: it was built before images had one",
             next_step=f"build it again: dlcontainer build {subject.recipe}",
         )
     return Contained(lab=lab, image=subject.image, python=subject.python)

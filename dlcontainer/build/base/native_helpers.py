@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import DEBIAN_ARCH
 from dlcontainer.errors import BuildError
-from dlcontainer.formats.step_commands import ROUTING_FOLDER
+from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.routing import SCRIPT
 from dlcontainer.planning.plan import Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import is_proxy
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats.step_commands import ROUTING_FOLDER
+from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages.apt import apt_syntax
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import Host, find_program

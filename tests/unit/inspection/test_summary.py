@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.build import description
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.image import sbom
+from dlcontainer.image import libraries, sbom
 from dlcontainer.image.contents import Contents
 from dlcontainer.inspection import bitwise, compare, summary
 from dlcontainer.inspection.summary import Inspection
@@ -139,7 +138,7 @@ def test_the_environment(image: Path) -> None:
 
 
 def test_what_was_written_of_libraries_is_read_again() -> None:
-    (one,) = description.read_libraries(
+    (one,) = libraries.read(
         json.dumps(
             {
                 **LIBRARIES,

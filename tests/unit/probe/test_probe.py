@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.config.resources import PROBE, probe_files
-from dlcontainer.planning.plan import PROBE_FOLDER
+from dlcontainer.image import layout
 from tests.values import folder_of, plan_of
 
 FILES = probe_files()
@@ -99,7 +99,7 @@ def test_an_image_carries_the_probe_and_its_digest_says_so(tmp_path: Path) -> No
     folder = folder_of(tmp_path)
     bare, full = plan_of(folder), plan_of(folder, probe=FILES)
     targets = {entry.target for entry in full.probe}
-    assert targets == {f"{PROBE_FOLDER}/{path.name}" for path in FILES}
+    assert targets == {f"{layout.PROBE}/{path.name}" for path in FILES}
     assert full.digest != bare.digest
     changed = tuple(replace(entry, sha256="0" * 64) for entry in full.probe)
     assert replace(full, probe=changed).digest != full.digest

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from dlcontainer.planning.plan import IMAGE_FOLDER
+from dlcontainer.image import layout
 from dlcontainer.sites.facts import Accelerator, LaunchForm, Mpi
 from dlcontainer.sites.site import USUAL, Site, Target
 from tests.values import ROOT, shipped_site
@@ -155,7 +155,13 @@ def test_no_bind_hides_what_the_image_carries(name: str, target: Target) -> None
     site = load(name, target)
     for bind in (*site.jobs.binds, *mpi_of(site).binds):
         # Recipes have their prefix in /opt, beside the image's proof.
-        assert bind.rpartition(":")[2].rstrip("/") not in {"", "/opt", IMAGE_FOLDER, "/usr", "/etc"}
+        assert bind.rpartition(":")[2].rstrip("/") not in {
+            "",
+            "/opt",
+            layout.FOLDER,
+            "/usr",
+            "/etc",
+        }
 
 
 @each_variant

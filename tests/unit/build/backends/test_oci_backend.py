@@ -16,6 +16,7 @@ from dlcontainer.build.build_steps import StepWork
 from dlcontainer.engines.oci import OciKind
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, labels
+from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.process import CommandFailedError
 from tests.fakeoci import FakeClient, daemon, image
@@ -123,7 +124,7 @@ def test_a_step_runs_in_a_bare_environment_with_its_files_and_binds(
     assert script[1:] == ("/usr/bin/env", "-i", path, "TERM=dumb", "/bin/sh", "/mnt/step.sh")
     assert "/tmp/*" in clean[-1]
     assert "/var/tmp/*" in clean[-1]
-    assert labels.MANIFEST in seen[0]
+    assert layout.MANIFEST in seen[0]
     assert list((tmp_path / "routing").iterdir()) == []
     (spec,) = client.running.values()
     assert [target for _, target in spec.binds] == ["/mnt", "/mnt/folder-0"]

@@ -1,0 +1,22 @@
+"""Paths inside every image, and where a build shows its steps the way to mirrors and indexes."""
+
+from dlcontainer.image import sbom
+
+FOLDER = "/opt/dlcontainer"
+MANIFEST = f"{FOLDER}/manifest.json"
+VERIFY = f"{FOLDER}/verify.py"
+PROBE = f"{FOLDER}/probe"
+PROVENANCE = f"{FOLDER}/provenance.json"
+LIBRARIES = f"{FOLDER}/libraries.json"
+SBOM = f"{FOLDER}/sbom{sbom.SUFFIX}"
+
+# A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The
+# folder exists in every FHS root tree and is empty in the finished image; without the file the
+# commands use the distribution's and pip's defaults.
+ROUTING_FOLDER = "/mnt"
+ROUTING_SCRIPT = f"{ROUTING_FOLDER}/routing.sh"
+
+
+def upstream_variable(name: str) -> str:
+    """Name the variable through which a build routes a recipe's upstream elsewhere."""
+    return f"DLC_UPSTREAM_{name.upper()}"
