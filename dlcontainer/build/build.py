@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.build import build_steps, prefetch, preflight, provenance, run_steps, step_errors
+from dlcontainer.build import (
+    build_steps,
+    prefetch,
+    preflight,
+    provenance,
+    run_steps,
+    step_errors,
+    write_record,
+)
 from dlcontainer.build import context as shop
 from dlcontainer.build.backends import oci_backend, select
 from dlcontainer.build.backends.backend import Workbench
@@ -28,7 +36,6 @@ from dlcontainer.config.suggestions import suggest
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.formats import build_context
-from dlcontainer.image import record
 from dlcontainer.image.record import Written
 from dlcontainer.packages.pip import pip_report
 from dlcontainer.packages.routing import Routed
@@ -177,7 +184,7 @@ def _make(
         aside.start(lambda _: flush(image))
     made, course = (image, delivered), (done, progress)
     facts = _facts(plan, workshop, (routed, described, base), made, course, start)
-    written = record.write(near / "record.json", facts)
+    written = write_record.write(near / "record.json", facts)
     shutil.copyfile(described.sbom, near / "sbom.json")
     there = _settle(plan, workshop, output, near)
     return _image(workshop, there, written, delivered, start)
@@ -261,11 +268,11 @@ def _facts(
     made: tuple[Path, Delivered | None],
     course: tuple[Sequence[Done], Steps],
     start: float,
-) -> record.Facts:
+) -> write_record.Facts:
     routed, described, base = origin
     done, progress = course
     image, delivered = made
-    return record.Facts(
+    return write_record.Facts(
         plan=plan,
         host=workshop.host,
         trial=workshop.trial,

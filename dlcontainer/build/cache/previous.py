@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer.build import write_record
 from dlcontainer.build.backends import oci_backend
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.cache.explain import Inputs
@@ -36,7 +37,7 @@ class Places:
 def places(plan: Plan, workshop: Workshop, output: Path) -> Places:
     """Name the files of a plan's image, of the outcome that is wanted."""
     outcome = workshop.delivery.outcome
-    name = record.file_name(plan, outcome)
+    name = write_record.file_name(plan, outcome)
     stem = output / (plan.name if outcome == "sif" else f"{plan.name}.{outcome}")
     return Places(
         image=output / name if name else None,

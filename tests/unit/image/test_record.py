@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build_steps import StepWork
 from dlcontainer.build.run_steps import Done
+from dlcontainer.build.write_record import Facts
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import record
-from dlcontainer.image.record import Facts
 from dlcontainer.registry.base_image import BaseImage
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
@@ -24,7 +25,7 @@ def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
     image = tmp_path / "it's an image.sif"
     image.write_bytes(b"image")
     path = record.beside(image)
-    record.write(
+    write_record.write(
         path,
         Facts(
             plan=plan_of(folder_of(tmp_path)),

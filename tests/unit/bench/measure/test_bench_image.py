@@ -8,10 +8,11 @@ import pytest
 
 from dlcontainer.bench.measure import bench_image
 from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
+from dlcontainer.build.write_record import Facts
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import record, sif
-from dlcontainer.image.record import Facts
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
 VARIANTS = {
@@ -44,7 +45,7 @@ def read(image: Path, *imports: str, asked: str | None = None, **changes: Any) -
         steps=(),
         seconds=1.0,
     )
-    record.write(record.beside(image), facts)
+    write_record.write(record.beside(image), facts)
     return bench_image.read(image, "x86_64")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.build import write_record
 from dlcontainer.build.backends import oci_backend
 from dlcontainer.build.backends.oci_export import Delivered, Route
 from dlcontainer.build.base import root_tree
@@ -13,10 +14,10 @@ from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache import previous
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import Workshop
+from dlcontainer.build.write_record import Facts
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Outcome
 from dlcontainer.image import record
-from dlcontainer.image.record import Facts
 from dlcontainer.planning.plan import Plan
 from tests.fakeoci import DIGEST, FakeClient, image
 from tests.fakes import RecordingRunner
@@ -86,7 +87,7 @@ def write(plan: Plan, shop: Workshop, output: Path) -> previous.Places:
         outcome=shop.delivery.outcome,
         delivered=delivered[0] if delivered else None,
     )
-    record.write(there.record, facts)
+    write_record.write(there.record, facts)
     return there
 
 
