@@ -12,7 +12,7 @@ from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.declaration import Wanted
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.system.machine import Host

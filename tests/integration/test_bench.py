@@ -10,7 +10,7 @@ import pytest
 
 from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.system import machine
 from tests.integration.world import Built, World, write_wheel
 from tests.processes import MARK, kill_marked, marked, poll

@@ -12,7 +12,8 @@ import pytest
 
 from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Sample, Series
+from dlcontainer.bench.samples.records import Sample
+from dlcontainer.bench.samples.series import Series
 from tests.integration.test_bench import environment_with, holders, living, options, other_wheel
 from tests.integration.world import Built, World
 from tests.processes import MARK, kill_marked, marked, poll

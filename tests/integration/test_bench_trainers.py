@@ -10,7 +10,7 @@ import pytest
 
 from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import PROBE
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial

@@ -12,7 +12,7 @@ from pathlib import Path
 from dlcontainer.bench.analysis import interim, pairing, session_analysis
 from dlcontainer.bench.analysis.verdict import Evidence, Verdict, judge
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats import paired
 from tests.integration.world import World
 

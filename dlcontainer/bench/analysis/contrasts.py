@@ -11,7 +11,7 @@ from dlcontainer.bench.analysis import interim, pairing
 from dlcontainer.bench.analysis.interim import ByRole
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
 from dlcontainer.bench.analysis.verdict import Verdict
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import paired
 

@@ -13,7 +13,8 @@ from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
 from dlcontainer.bench.samples import comparable, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
-from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.samples.records import Role
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import paired
 

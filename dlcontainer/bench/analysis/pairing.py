@@ -10,7 +10,8 @@ from typing import overload
 
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.launch_table import INDEX, Kind, Launch, Launches
-from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.samples.records import Role
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import paired, triple_model
 from dlcontainer.bench.stats.paired import Difference, Differences, Fit, Interval, Ran

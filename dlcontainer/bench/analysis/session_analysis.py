@@ -10,7 +10,8 @@ from dlcontainer.bench.analysis.pairing import Figure, Pairs
 from dlcontainer.bench.analysis.verdict import Verdict
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.launch_table import Selection
-from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.samples.records import Role
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
 

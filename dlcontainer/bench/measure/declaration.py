@@ -14,7 +14,8 @@ from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.ranks import Team
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.records import Arm, Arms, Declared, Json, Series
+from dlcontainer.bench.samples.records import Arm, Arms, Declared, Json
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Probe, Question
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import mount_of

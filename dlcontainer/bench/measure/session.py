@@ -24,7 +24,8 @@ from dlcontainer.bench.measure.launch import Outcome, perform
 from dlcontainer.bench.measure.recorder import Recorder
 from dlcontainer.bench.samples import continuation, launch_order, reader
 from dlcontainer.bench.samples.launch_order import Counts, Group
-from dlcontainer.bench.samples.records import Json, Resume, Series, Session
+from dlcontainer.bench.samples.records import Json, Resume, Session
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError

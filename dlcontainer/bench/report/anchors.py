@@ -1,6 +1,6 @@
 """Names of places in a page: a raw line, and the table that holds it. The same in any page."""
 
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 
 
 def table(series: Series) -> str:

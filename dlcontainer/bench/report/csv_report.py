@@ -17,7 +17,8 @@ from typing import TextIO
 from dlcontainer.bench.report.inputs import Found
 from dlcontainer.bench.report.tables import scale_tables
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.records import Sample, Series
+from dlcontainer.bench.samples.records import Sample
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.scale.records import Scale
 
 FIRST = ("file", "line", "seal")

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from dlcontainer.bench.report import csv_report, html_report, markdown_report
 from dlcontainer.bench.report.html_report import Page
 from dlcontainer.bench.report.inputs import Found
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
 from dlcontainer.system import atomic_files

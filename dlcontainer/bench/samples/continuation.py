@@ -7,7 +7,8 @@ from dlcontainer.bench.samples import comparable, hash_chain, reader
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.launch_table import Launch
-from dlcontainer.bench.samples.records import VERSION, Declared, Json, Series
+from dlcontainer.bench.samples.records import VERSION, Declared, Json
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
 # Of the machine's facts, those that are not the machine.

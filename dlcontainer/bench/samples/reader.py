@@ -12,16 +12,8 @@ from dlcontainer.bench.samples.comparable import LOSS_TOLERANCE, LossCurves
 from dlcontainer.bench.samples.encoding import FORMAT, READABLE, from_fields, sample_of
 from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.launch_table import Launches
-from dlcontainer.bench.samples.records import (
-    VERSION,
-    End,
-    Record,
-    Resume,
-    Sample,
-    Series,
-    Session,
-    Stack,
-)
+from dlcontainer.bench.samples.records import VERSION, End, Record, Resume, Sample, Session, Stack
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.errors import BenchDataError
 

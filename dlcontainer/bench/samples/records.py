@@ -7,19 +7,14 @@ session goes on), `end`. A file without `end` is the start of a session that was
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
 from dlcontainer.bench.samples.vocabulary import ArmName, Probe, Question
-
-if TYPE_CHECKING:
-    from dlcontainer.bench.samples.comparable import LossCheck
-    from dlcontainer.bench.samples.launch_table import Launches
 
 VERSION = 3
 
@@ -214,42 +209,6 @@ class End:
     complete: bool
     samples: Count
     reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
-    """A session's file as read; `seal` is the chain of its last line.
-
-    `launches` hold what an analysis asks; `samples` are the same launches whole, read from the
-    file again and verified again whenever they are asked for. `losses` compare the loss curves of
-    each two arms, where something is trained. `size` counts the bytes of its whole lines, `dropped`
-    those of a half-written one behind them.
-    """
-
-    path: Path
-    session: Session
-    declared_sha256: str
-    stacks: tuple[Stack, ...]
-    launches: "Launches"
-    samples: Sequence[Sample]
-    end: End | None
-    seal: str
-    losses: Mapping[tuple[ArmName, ArmName], "LossCheck"] = field(default_factory=dict)
-    resumes: tuple[Resume, ...] = ()
-    version: int = VERSION
-    size: int = 0
-    dropped: int = 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether the session ran to its declared end."""
-        return self.end is not None and self.end.complete
-
-    @property
-    def looks(self) -> tuple[int, ...]:
-        """The numbers of pairs (triples) at which a verdict may be read."""
-        declared = self.session.declared
-        return declared.looks or (declared.pairs,)
 
 
 Record = Session | Stack | Sample | Resume | End

@@ -11,7 +11,8 @@ from typing import Self
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import to_fields
-from dlcontainer.bench.samples.records import End, Resume, Sample, Series, Session, Stack
+from dlcontainer.bench.samples.records import End, Resume, Sample, Session, Stack
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 
 

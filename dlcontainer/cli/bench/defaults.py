@@ -7,7 +7,8 @@ from dlcontainer.cli.bench import session_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Series
+    from dlcontainer.bench.samples.records import Declared
+    from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs
     from dlcontainer.cli.bench.session_options import Chosen
 

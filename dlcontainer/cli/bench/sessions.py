@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import Subject
     from dlcontainer.bench.measure.declaration import Wanted
     from dlcontainer.bench.measure.launcher import Asked
-    from dlcontainer.bench.samples.records import Series
+    from dlcontainer.bench.samples.series import Series
     from dlcontainer.cli.context import World
 
 _Around = tuple["World", "output.Console"]

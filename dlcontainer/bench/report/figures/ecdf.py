@@ -25,7 +25,8 @@ from dlcontainer.bench.report.svg import (
 )
 from dlcontainer.bench.report.tables.session_tables import Table
 from dlcontainer.bench.samples.launch_table import INDEX
-from dlcontainer.bench.samples.records import Sample, Series
+from dlcontainer.bench.samples.records import Sample
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import counted
 
 # A step line of more points than this looks the same.

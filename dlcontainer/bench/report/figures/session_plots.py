@@ -21,7 +21,8 @@ from dlcontainer.bench.report.svg import (
     vertical_axis,
 )
 from dlcontainer.bench.samples.launch_table import Launch
-from dlcontainer.bench.samples.records import Role, Series
+from dlcontainer.bench.samples.records import Role
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats.paired import Interval
 
 _NAMES: dict[Role, str] = {

@@ -14,7 +14,8 @@ from dlcontainer.bench.report.figures import launch_marks
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import continuation, reader
-from dlcontainer.bench.samples.records import Sample, Series
+from dlcontainer.bench.samples.records import Sample
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.cli.bench import defaults, session_options
 from dlcontainer.errors import BenchDataError, UsageError
 from tests import benchtriples

@@ -13,7 +13,7 @@ from dlcontainer.bench.analysis.qualification import standings
 from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import continuation, reader
-from dlcontainer.bench.samples.records import Series
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system.process import CommandFailedError
 from tests.benchrunner import Answer, Bench, ProbeRunner, said

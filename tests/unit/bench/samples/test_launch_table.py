@@ -13,7 +13,8 @@ from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
 from dlcontainer.bench.analysis.verdict import Evidence, judge
 from dlcontainer.bench.report.figures import ecdf, session_plots
 from dlcontainer.bench.samples import comparable, continuation, reader
-from dlcontainer.bench.samples.records import Json, Role, Sample, Series
+from dlcontainer.bench.samples.records import Json, Role, Sample
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats import paired, triple_model
 from dlcontainer.bench.stats.paired import Difference, Fit
 from dlcontainer.errors import BenchDataError
