@@ -1,6 +1,6 @@
 """Values for tests: a recorded host, a small recipe, and plans of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ import yaml
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced
 from dlcontainer.engines.capabilities import Trial
-from dlcontainer.planning import plan
+from dlcontainer.planning import matrix, plan
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan, Setting
 from dlcontainer.recipes import recipe
@@ -155,6 +155,13 @@ def shipped_plan(
 def shipped_matrix(*, on: Host = HOST) -> list[Combination]:
     """Settle every shipped recipe for every shipped site, as `plan --all` would."""
     return list(_world(on).matrix(None, None))
+
+
+def shipped_sites(*, on: Host = HOST) -> Iterator[tuple[str, Site]]:
+    """Load every shipped site, the archive's too, for each of its epochs and node types."""
+    for path in sorted((ROOT / "site-configs").rglob("*.yaml")):
+        for target in matrix.targets(shipped_site(path.stem, on=on).value):
+            yield target.named(path.stem), shipped_site(path.stem, target, on=on).value
 
 
 def _world(on: Host) -> "World":

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.system.process import ProcessRunner
+from tests import goldens
 from tests.integration.world import missing
-from tests.values import GOLDEN, ROOT
+from tests.values import ROOT
 
 # Not followed: files of the machine that a script runs on.
 SHELLCHECK = ("--exclude=SC1091", "--color=never")
@@ -30,10 +31,18 @@ def lint(argv: list[str], files: list[Path], cwd: Path = ROOT) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def sections(name: str) -> dict[str, str]:
-    """Give a section of each golden definition file, by plan."""
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Render the texts of every combination."""
+    folder = tmp_path_factory.mktemp("texts")
+    assert goldens.write_all(folder)
+    return folder
+
+
+def sections(rendered: Path, name: str) -> dict[str, str]:
+    """Give a section of each definition file, by plan."""
     found = {}
-    for path in sorted(GOLDEN.glob("*/apptainer.def")):
+    for path in sorted(rendered.glob("*/apptainer.def")):
         inside, lines = False, []
         for line in path.read_text().splitlines():
             if line.startswith("%"):
@@ -45,19 +54,19 @@ def sections(name: str) -> dict[str, str]:
     return found
 
 
-def test_dockerfiles() -> None:
-    files = sorted(GOLDEN.glob("*/Dockerfile"))
+def test_dockerfiles(rendered: Path) -> None:
+    files = sorted(rendered.glob("*/Dockerfile"))
     lint([linter("hadolint"), "--no-color", "--config", str(ROOT / "tests/hadolint.yaml")], files)
 
 
-def test_scripts() -> None:
-    lint([linter("shellcheck"), *SHELLCHECK], sorted(GOLDEN.glob("*/*.sh")))
+def test_scripts(rendered: Path) -> None:
+    lint([linter("shellcheck"), *SHELLCHECK], sorted(rendered.glob("*/*.sh")))
 
 
 @pytest.mark.parametrize("section", ["post", "environment", "runscript", "test"])
-def test_sections_of_definition_files(section: str, tmp_path: Path) -> None:
+def test_sections_of_definition_files(section: str, rendered: Path, tmp_path: Path) -> None:
     files = []
-    for name, text in sections(section).items():
+    for name, text in sections(rendered, section).items():
         files.append(tmp_path / f"{name}.sh")
         files[-1].write_text(text)
     lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)

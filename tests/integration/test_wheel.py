@@ -21,8 +21,9 @@ from pathlib import Path
 import pytest
 
 from dlcontainer import __version__
+from dlcontainer.formats import texts
 from tests.integration.world import missing
-from tests.values import GOLDEN, ROOT
+from tests.values import ROOT, TEMPLATES, shipped_plan
 
 SOURCES = (
     *(".gitignore", "Makefile", "pyproject.toml", "README.md", "LICENSE"),
@@ -212,7 +213,7 @@ def test_it_works_without_a_checkout(installed: Path, tmp_path: Path) -> None:
 
     assert "pytorch" in said("plan", "pytorch", "--site", "local")
     argv = ("render", "pytorch", "--site", "example-slurm", "--format", "apptainer")
-    wanted = (GOLDEN / "pytorch-2.13.0-example-slurm" / "apptainer.def").read_text()
+    wanted = texts.text(shipped_plan("example-slurm", "pytorch"), "apptainer", [TEMPLATES])
     assert said(*argv) == wanted
     sites, recipes = said("site", "list"), said("recipe", "list")
     assert [p.stem for p in (ROOT / "site-configs").glob("*.yaml") if p.stem not in sites] == []

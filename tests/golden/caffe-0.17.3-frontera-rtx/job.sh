@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # caffe 0.17.3 at site frontera-rtx (x86_64)
-# plan: sha256:e8cab5cc6e9dab1198c860e98cd4f1adb56f598ceb6e082cfee568708ae3fa3b
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md

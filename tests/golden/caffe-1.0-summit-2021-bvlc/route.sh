@@ -2,7 +2,7 @@
 # caffe 1.0 for site summit-2021 (ppc64le)
 # base: docker://ubuntu:18.04, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:e4b833671dbd761460cff490a4dbccd1ec6e980cc642cf08fc373f5d478d8f74
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

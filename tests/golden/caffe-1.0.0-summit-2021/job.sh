@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # caffe 1.0.0 at site summit-2021 (ppc64le)
-# plan: sha256:ba54092e8bac8116b9005703286f8efdb912fb273f8a8762d347b4381ae3ba93
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # caffe 1.0.0 for site summit-2021 (ppc64le)
 # base: docker://ibmcom/powerai:1.6.1-all-ubuntu18.04-py3, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:ba54092e8bac8116b9005703286f8efdb912fb273f8a8762d347b4381ae3ba93
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

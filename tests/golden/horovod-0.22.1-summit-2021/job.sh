@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # horovod 0.22.1 at site summit-2021 (ppc64le)
-# plan: sha256:4719984c6c9183bb57091abb9bd6f257410e7b2e44a129f03735dde67086994d
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # horovod 0.22.1 for site summit-2021 (ppc64le)
 # base: docker://nvidia/cuda:11.0.3-devel-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:4719984c6c9183bb57091abb9bd6f257410e7b2e44a129f03735dde67086994d
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 # compiled against the site's IBM Spectrum MPI: build with $MPI_ROOT bound
 # how, at the site: dlcontainer render --format route -o FOLDER/

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # horovod 0.28.1 at site example-slurm (x86_64)
-# plan: sha256:25b3a8f8487a9a44110be4bc512d5681ce108fc62a7b57850c7059ccdb4a3627
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

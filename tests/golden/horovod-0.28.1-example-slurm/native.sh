@@ -1,7 +1,7 @@
 #!/bin/sh
 # horovod 0.28.1 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:25b3a8f8487a9a44110be4bc512d5681ce108fc62a7b57850c7059ccdb4a3627
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

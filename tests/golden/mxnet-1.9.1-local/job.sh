@@ -1,6 +1,6 @@
 #!/bin/bash
 # mxnet 1.9.1 at site local (x86_64)
-# plan: sha256:448136dffff16f9559274fb191fd5d94bbf80cf3cc84c0e92e9d87d415796a4d
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mxnet 1.9.1 for site local (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:448136dffff16f9559274fb191fd5d94bbf80cf3cc84c0e92e9d87d415796a4d
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

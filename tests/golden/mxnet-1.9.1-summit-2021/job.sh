@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # mxnet 1.9.1 at site summit-2021 (ppc64le)
-# plan: sha256:1aeca02f949ad541eb264f25686da09b14d1b14e0784949a11d37ad5f7e27908
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

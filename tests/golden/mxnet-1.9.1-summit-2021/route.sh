@@ -2,7 +2,7 @@
 # mxnet 1.9.1 for site summit-2021 (ppc64le)
 # base: docker://registry.access.redhat.com/ubi8/ubi:8.10, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:1aeca02f949ad541eb264f25686da09b14d1b14e0784949a11d37ad5f7e27908
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

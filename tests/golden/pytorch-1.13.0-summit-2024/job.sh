@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
-# plan: sha256:7fe78ebfcbca9a8ee05ea206608b56b797ac8dd66303d60073d6c6dc09885c0b
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

@@ -2,7 +2,7 @@
 # pytorch 1.13.0 for site summit-2024 (ppc64le)
 # base: docker://nvidia/cuda:11.7.1-base-ubi8, not pinned
 # The base's tag may name another image tomorrow: pin it (base.digest).
-# plan: sha256:7fe78ebfcbca9a8ee05ea206608b56b797ac8dd66303d60073d6c6dc09885c0b
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

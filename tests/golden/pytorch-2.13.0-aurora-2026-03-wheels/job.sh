@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site aurora-2026-03 (x86_64)
-# plan: sha256:8f21d07967a6e43be0722babb8e0d633b2b518a31bfb4daf8ab2cfdbdeab226e
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # pytorch 2.13.0 at site example-slurm (x86_64)
-# plan: sha256:d85c99e17565fa7b7baa4446d7c10848322514031dce7d75064a2a869ddeed03
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

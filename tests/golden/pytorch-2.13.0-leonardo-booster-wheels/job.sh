@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=494000
 # pytorch 2.13.0 at site leonardo-booster (x86_64)
-# plan: sha256:ce91c0866b1442ee689d77fb7e51630cdfc6ee339545339bd506cde6eac8c038
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: ECP-WarpX/WarpX@7a894c3 Tools/machines/leonardo-cineca/job.sh

@@ -7,7 +7,7 @@
 #PBS -q debug
 #PBS -A ABC123
 # pytorch 2.13.0 at site polaris-2024-04 (x86_64)
-# plan: sha256:38a86077f10032b46c89c54c7a532d9f0cd70202cb1ded2ecca065a89e6440cf
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, queue and time above are yours to change.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
 # pytorch 2.6.0 at site jupiter (aarch64)
-# plan: sha256:96fb1ce8012024bf32c3b51a1875c457a8d3af876e872d692d9cca4277426139
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html

@@ -8,7 +8,7 @@
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
 # pytorch 2.6.0 at site summit-2021 (ppc64le)
-# plan: sha256:30b23424001b0218a593159a594526feaa4917ba490ee7621edd92c414ca5267
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # The machine is decommissioned: rendered for the record.

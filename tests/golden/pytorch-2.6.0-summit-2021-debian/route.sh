@@ -1,7 +1,7 @@
 #!/bin/bash
 # pytorch 2.6.0 for site summit-2021 (ppc64le)
 # base: debian trixie, minimal root tree
-# plan: sha256:30b23424001b0218a593159a594526feaa4917ba490ee7621edd92c414ca5267
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the

@@ -7,7 +7,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -A ABC123
 # pytorch 2.6.0 at site vista-gg (aarch64)
-# plan: sha256:6c22c8a6cdc048e5e14295bf4a0454a2582e51a56633a9a04007edfc98eeaedf
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md

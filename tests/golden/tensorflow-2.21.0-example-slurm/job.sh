@@ -2,7 +2,7 @@
 #SBATCH --partition=batch
 #SBATCH --time=00:30:00
 # tensorflow 2.21.0 at site example-slurm (x86_64)
-# plan: sha256:ea5a336f188e7bc7e6b931320b100b446f382bd2f05a716687c8b2cd79117afe
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, queue and time above are yours to change.
 # source: an example; every fact here is invented

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tensorflow 2.21.0 for site example-slurm (x86_64)
 # base: debian bookworm, minimal root tree
-# plan: sha256:ea5a336f188e7bc7e6b931320b100b446f382bd2f05a716687c8b2cd79117afe
+# plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer: change the recipe or the site config, not this file.
 #
 # The native twin: the same versions from the same wheels, without a container and without root.

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from tests import goldens
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import WIDE, Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.world import Built, World
-from tests.values import ROOT
 
 FORMS = """\
 scheduler:
@@ -95,8 +95,8 @@ def wide() -> Iterator[Cluster]:
         yield running
 
 
-def test_sbatch_takes_the_options_of_every_site(wide: Cluster) -> None:
-    scripts = sorted((ROOT / "tests" / "golden").glob("*/job.sh"))
+def test_sbatch_takes_the_options_of_every_site(wide: Cluster, tmp_path: Path) -> None:
+    scripts = [path for path in goldens.write_all(tmp_path) if path.name == "job.sh"]
     scripts = [script for script in scripts if "\n#SBATCH " in script.read_text()]
     assert len({script.read_text().partition("set -eu")[0] for script in scripts}) > 20
     names = {name for script in scripts for name in _PARTITION.findall(script.read_text())}

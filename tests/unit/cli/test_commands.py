@@ -10,7 +10,7 @@ import pytest
 from dlcontainer import __version__
 from dlcontainer.cli import main
 from dlcontainer.formats import texts
-from tests.values import GOLDEN, IMAGE_BASE, RECIPE, SITE, folder_of, write_yaml
+from tests.values import IMAGE_BASE, RECIPE, SITE, TEMPLATES, folder_of, shipped_plan, write_yaml
 
 Run = Callable[..., tuple[int, str, str]]
 SLURM = ("--site", "example-slurm")
@@ -99,7 +99,8 @@ def test_people_read_text(run: Run) -> None:
 # The site documents no other way to build.
 @pytest.mark.parametrize("form", [form for form in texts.FORMATS if form != "route"])
 def test_render_gives_the_golden_text_and_nothing_else(run: Run, form: texts.Format) -> None:
-    wanted = (GOLDEN / "pytorch-2.13.0-example-slurm" / texts.FILE_NAMES[form]).read_text()
+    plan = shipped_plan("example-slurm", "pytorch")
+    wanted = texts.text(plan, form, [TEMPLATES])
     assert run("render", "pytorch", *SLURM, "--format", form) == (0, wanted, "")
 
 

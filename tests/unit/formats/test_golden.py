@@ -1,99 +1,107 @@
-"""The texts of every combination that makes sense, compared whole with the golden files."""
+"""The texts of every supported combination, compared with the golden files."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from spython.main.parse.parsers import SingularityParser
 
-from dlcontainer.cli import matrix
 from dlcontainer.formats import build_context, texts
-from dlcontainer.formats.texts import FILE_NAMES, Format
+from dlcontainer.formats.texts import Format
 from dlcontainer.planning.plan import Plan
-from tests.values import GOLDEN, HOST, TEMPLATES, host, shipped_matrix, shipped_plan
+from tests import goldens
+from tests.values import GOLDEN, HOST, host, shipped_plan
 
-MATRIX = shipped_matrix()
-PLANS = {one.plan.name: one.plan for one in MATRIX if one.plan is not None}
-# The matrix has the usual variant of a kind; of the others one site shows what they look like.
-PLANS |= {plan.name: plan for plan in [shipped_plan("local", "horovod", "tensorflow")]}
-# A twin is another text for every distribution's base; two show it.
-WITH_TWIN = ("local", "example-slurm")
-LOCAL = PLANS["pytorch-2.13.0-local"]
-
-
-def forms(plan: Plan) -> list[Format]:
-    return [
-        form for form in texts.formats_of(plan) if form != "native" or plan.site.name in WITH_TWIN
-    ]
-
-
-def golden(name: str, form: Format) -> Path:
-    return GOLDEN / name / FILE_NAMES[form]
-
-
-def render(plan: Plan, form: Format) -> str:
-    return texts.text(plan, form, [TEMPLATES])
-
-
-def compare(text: str, path: Path) -> None:
-    assert text == path.read_text(), f"not {path}; if it is meant to be so: make golden"
+LOCAL = "pytorch-2.13.0-local"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _update(request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--update-golden"):
-        return
-    for folder in GOLDEN.iterdir():
-        if folder.is_dir():
-            shutil.rmtree(folder)
-    for name, plan in PLANS.items():
-        (GOLDEN / name).mkdir()
-        for form in forms(plan):
-            golden(name, form).write_text(render(plan, form))
-    (GOLDEN / "matrix.txt").write_text(matrix.table(MATRIX) + "\n")
+    if request.config.getoption("--update-golden"):
+        goldens.update()
+
+
+@pytest.fixture
+def local() -> Plan:
+    return goldens.plans()[LOCAL]
 
 
 def test_no_shipped_file_is_wrong() -> None:
-    assert [str(one.error) for one in MATRIX if one.error] == []
+    assert [str(entry.error) for entry in goldens.matrix() if entry.error] == []
 
 
 def test_names_are_unique() -> None:
-    settled = [one.plan.name for one in MATRIX if one.plan is not None]
-    assert len(PLANS) == len(settled) + 1
+    settled = [entry.plan.name for entry in goldens.matrix() if entry.plan is not None]
+    assert len(goldens.plans()) == len(settled) + 1
     assert len(settled) == len(set(settled))
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_golden_files(name: str) -> None:
-    for form in forms(PLANS[name]):
-        compare(render(PLANS[name], form), golden(name, form))
+def test_all_combinations_are_known() -> None:
+    assert sorted(goldens.plans()) == goldens.names(), "make golden"
 
 
-def test_the_matrix_and_what_makes_no_sense_in_it() -> None:
-    compare(matrix.table(MATRIX) + "\n", GOLDEN / "matrix.txt")
+@pytest.mark.parametrize("name", goldens.names())
+def test_golden_texts(name: str) -> None:
+    plan = goldens.plans()[name]
+    for form in goldens.forms(plan):
+        goldens.check(name, form, goldens.blanked(plan, form))
 
 
-@pytest.mark.parametrize("form", forms(LOCAL))
-def test_an_appended_line_fails(form: Format, tmp_path: Path) -> None:
-    longer = tmp_path / "golden"
-    longer.write_text(golden(LOCAL.name, form).read_text() + "one more\n")
-    with pytest.raises(AssertionError, match="make golden"):
-        compare(render(LOCAL, form), longer)
-    with pytest.raises(AssertionError, match="make golden"):
-        compare(render(LOCAL, form) + "\n", golden(LOCAL.name, form))
+def test_digests() -> None:
+    assert goldens.digests() == goldens.DIGESTS.read_text().splitlines(), "make golden"
+
+
+def test_the_facts_of_every_site() -> None:
+    assert goldens.sites() == goldens.SITES.read_text().splitlines(), "make golden"
+
+
+def test_the_matrix_and_unsupported_combinations() -> None:
+    goldens.compare(goldens.table(), goldens.MATRIX)
+
+
+def test_every_axis_has_a_whole_text() -> None:
+    missing = goldens.covered(goldens.plans()) - goldens.covered(goldens.whole())
+    assert not missing, "no whole golden text shows this: make golden"
+
+
+def test_few_texts_are_whole() -> None:
+    # A new site brings one or two; whoever must read a difference reads these.
+    assert len(goldens.whole()) < len(goldens.plans()) / 4
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_appended_line_fails(*, whole: bool) -> None:
+    name = next(name for name in goldens.names() if (name in goldens.whole()) == whole)
+    text = goldens.blanked(goldens.plans()[name], "apptainer")
+    goldens.check(name, "apptainer", text)
+    for other in (f"{text}one more\n", f"{text}\n", text[:-1]):
+        with pytest.raises(AssertionError, match="make golden"):
+            goldens.check(name, "apptainer", other)
+
+
+def test_a_difference_is_shown_against_the_nearest_whole_text() -> None:
+    name = next(name for name in goldens.names() if name not in goldens.whole())
+    text = goldens.blanked(goldens.plans()[name], "apptainer")
+    with pytest.raises(AssertionError) as caught:
+        goldens.check(name, "apptainer", f"{text}one more line\n")
+    assert "+one more line" in str(caught.value)
 
 
 def test_there_are_no_other_golden_files() -> None:
-    found = {path for path in GOLDEN.rglob("*") if path.is_file()}
-    texts_ = {golden(name, form) for name, plan in PLANS.items() for form in forms(plan)}
+    kept = {path for path in GOLDEN.rglob("*") if path.is_file()}
+    whole = {
+        goldens.path_of(name, form)
+        for name in goldens.whole()
+        for form in goldens.forms(goldens.plans()[name])
+    }
+    lists = {goldens.DIGESTS, goldens.CHECKSUMS, goldens.SITES, goldens.MATRIX}
     # ReFrame's are compared by test_reframe.py.
-    found -= set(GOLDEN.glob("reframe-*.txt"))
-    assert found == texts_ | {GOLDEN / "README.md", GOLDEN / "matrix.txt"}
+    kept -= set(GOLDEN.glob("reframe-*.txt"))
+    assert kept == whole | lists | {GOLDEN / "README.md"}
 
 
-@pytest.mark.parametrize("form", texts.formats_of(LOCAL))
-def test_the_host_is_in_no_text(form: Format) -> None:
+@pytest.mark.parametrize("form", [form for form in texts.FORMATS if form != "route"])
+def test_the_host_is_in_no_text(form: Format, local: Plan) -> None:
     environ = {
         "http_proxy": "http://user:secret@proxy.example:3128",
         "PIP_INDEX_URL": "https://mirror.example/simple",
@@ -101,8 +109,8 @@ def test_the_host_is_in_no_text(form: Format) -> None:
         "HOME": "/home/hidden",
     }
     other = host(environ=environ, home=Path("/home/hidden"), user="hidden", kernel="9.9-hidden")
-    text = render(shipped_plan("local", on=other), form)
-    assert text == render(LOCAL, form)
+    text = goldens.render(shipped_plan("local", on=other), form)
+    assert text == goldens.render(local, form)
     for trace in ("hidden", "secret", "proxy", "mirror.example"):
         assert trace not in text
 
@@ -119,12 +127,20 @@ def read(path: Path) -> tuple[str, Any]:
     return reader.bootstrap, reader.recipe[reader.active_layer]
 
 
-@pytest.mark.parametrize(
-    "plan", [p for p in PLANS.values() if p.site.name in WITH_TWIN and not p.recipe.base.image]
-)
-def test_an_independent_reader_sees_what_is_meant(plan: Plan, tmp_path: Path) -> None:
-    folder = tmp_path / "it's a folder"
-    build_context.write(plan, "apptainer", render(plan, "apptainer"), f"{folder}/")
+def test_an_independent_reader_sees_what_is_meant(tmp_path: Path) -> None:
+    read_again = [
+        plan
+        for plan in goldens.plans().values()
+        if plan.site.name in goldens.WITH_TWIN and not plan.recipe.base.image
+    ]
+    assert read_again
+    for plan in read_again:
+        _check_reading(plan, tmp_path / plan.name / "it's a folder")
+
+
+def _check_reading(plan: Plan, folder: Path) -> None:
+    folder.parent.mkdir()
+    build_context.write(plan, "apptainer", goldens.render(plan, "apptainer"), f"{folder}/")
     bootstrap, seen = read(folder / "apptainer.def")
     assert (bootstrap, seen.fromHeader) == ("Bootstrap: localimage", "base.sqfs")
     assert [line.split() for line in seen.files] == [
@@ -148,8 +164,8 @@ def test_an_independent_reader_sees_what_is_meant(plan: Plan, tmp_path: Path) ->
     assert len(steps) == int(steps[0].split("/")[1].split()[0])
 
 
-def test_the_recorded_host_is_the_twins() -> None:
-    assert not [note for note in LOCAL.notes if "twin" in note]
-    assert LOCAL.recipe.base.release == HOST.release
+def test_the_recorded_host_is_the_twins(local: Plan) -> None:
+    assert not [note for note in local.notes if "twin" in note]
+    assert local.recipe.base.release == HOST.release
     newer = shipped_plan("local", on=host(release="trixie"))
     assert newer.recipe.base.release == "trixie"

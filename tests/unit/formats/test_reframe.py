@@ -13,7 +13,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import reframe
 from dlcontainer.formats.reframe import Reference, Wanted
 from dlcontainer.sites.site import Site, Target
-from tests.unit.formats.test_golden import compare
+from tests.goldens import compare
 from tests.values import GOLDEN, TEMPLATES, shipped_site
 
 # No line break can stand in a fact of a site; in a path one can.

@@ -1,0 +1,207 @@
+"""Golden texts: whole for a few combinations, a checksum each for the others.
+
+The plan's digest stands in every text and changes with every file that goes into an image, so it
+is blanked in the texts and kept once, in digests.txt.
+"""
+
+import difflib
+import hashlib
+import shutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from dlcontainer.cli import matrix as matrix_command
+from dlcontainer.formats import texts
+from dlcontainer.formats.texts import FILE_NAMES, Format
+from dlcontainer.planning.matrix import Combination
+from dlcontainer.planning.plan import Plan
+from tests.values import GOLDEN, TEMPLATES, shipped_matrix, shipped_plan, shipped_sites
+
+# A twin is another text for every distribution's base; two show it.
+WITH_TWIN = ("local", "example-slurm")
+DIGESTS, CHECKSUMS, SITES = (GOLDEN / f"{name}.txt" for name in ("digests", "checksums", "sites"))
+MATRIX = GOLDEN / "matrix.txt"
+BLANK = "PLAN-DIGEST"
+_PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe")
+_REMEDY = "if it is meant to be so: make golden"
+
+
+@cache
+def matrix() -> tuple[Combination, ...]:
+    """Settle every shipped recipe for every shipped site, once a test run."""
+    return tuple(shipped_matrix())
+
+
+@cache
+def plans() -> Mapping[str, Plan]:
+    """Name every plan that has golden texts."""
+    settled = {entry.plan.name: entry.plan for entry in matrix() if entry.plan is not None}
+    # The matrix has the usual variant of a kind; of the others one site shows what they look like.
+    more = shipped_plan("local", "horovod", "tensorflow")
+    return {**settled, more.name: more}
+
+
+def names() -> list[str]:
+    """List the names of the plans without settling any, to collect tests by."""
+    return [line.split()[0] for line in DIGESTS.read_text().splitlines()]
+
+
+def forms(plan: Plan) -> list[Format]:
+    """List the formats whose texts are golden."""
+    return [
+        form for form in texts.formats_of(plan) if form != "native" or plan.site.name in WITH_TWIN
+    ]
+
+
+def render(plan: Plan, form: Format) -> str:
+    """Render a text as it is written for users."""
+    return texts.text(plan, form, [TEMPLATES])
+
+
+def blanked(plan: Plan, form: Format) -> str:
+    """Render a text without the plan's digest."""
+    return render(plan, form).replace(plan.digest, BLANK)
+
+
+def features(plan: Plan, form: Format) -> set[str]:
+    """Name what must stand in some whole text: add a line here for a new axis."""
+    site, base = plan.site, plan.recipe.base
+    named = {f"recipe {plan.recipe.name}", f"package manager {base.manager}"}
+    if plan.choice is not None:
+        named.add(f"{plan.choice.kind} variant of {plan.recipe.name}")
+    if form == "job":
+        mpi = f"{site.mpi.mode} {site.mpi.family}" if site.mpi else "none"
+        runtime = f"runtime {site.engine.runtime}"
+        named |= {f"scheduler {site.scheduler.kind}", runtime, f"mpi {mpi}", f"site {site.name}"}
+    return {f"{form}: {name}" for name in named}
+
+
+def whole() -> list[str]:
+    """List the combinations whose texts are kept whole."""
+    return sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
+
+
+def covered(chosen: Iterable[str]) -> set[str]:
+    """Name the features of some combinations."""
+    return {
+        feature
+        for name in chosen
+        for form in forms(plans()[name])
+        for feature in features(plans()[name], form)
+    }
+
+
+def choose() -> list[str]:
+    """Choose few combinations that have every feature; those kept whole today stay if they can."""
+    left = covered(plans())
+    chosen: list[str] = []
+    today = set(whole())
+    while left:
+        best = max(
+            sorted(plans()),
+            key=lambda name: (len(left & covered([name])), _weight(name), name in today),
+        )
+        chosen.append(best)
+        left -= covered([best])
+    return sorted(chosen)
+
+
+def _weight(name: str) -> int:
+    """Prefer what most sites publish."""
+    return -_PREFERRED.index(plans()[name].recipe.name)
+
+
+def path_of(name: str, form: Format) -> Path:
+    """Name a whole text's file."""
+    return GOLDEN / name / FILE_NAMES[form]
+
+
+def compare(text: str, path: Path) -> None:
+    """Compare a text with a whole golden file."""
+    assert text == path.read_text(), f"not {path}; {_REMEDY}"
+
+
+def checksums() -> dict[str, str]:
+    """Read the checksums: `NAME/FILE` -> SHA-256 of the blanked text."""
+    lines = (line.split() for line in CHECKSUMS.read_text().splitlines())
+    return {name: checksum for checksum, name in lines}
+
+
+def check(name: str, form: Format, text: str) -> None:
+    """Compare a blanked text with its golden one; a difference is shown against the nearest."""
+    path = path_of(name, form)
+    if path.parent.is_dir():
+        compare(text, path)
+        return
+    key = f"{name}/{FILE_NAMES[form]}"
+    assert checksums().get(key) == sha256(text), (
+        f"not the checksum of {key}; {_REMEDY}\n{_against_nearest(text, form)}"
+    )
+
+
+def sha256(text: str) -> str:
+    """Give the checksum that is kept of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _against_nearest(text: str, form: Format) -> str:
+    """Show how a text differs from the whole one that shares most lines with it."""
+    kept = sorted(GOLDEN.glob(f"*/{FILE_NAMES[form]}"))
+    lines = set(text.splitlines())
+    nearest = min(kept, key=lambda path: len(lines ^ set(path.read_text().splitlines())))
+    name = f"{nearest.parent.name}/{nearest.name}"
+    diff = difflib.unified_diff(
+        nearest.read_text().splitlines(), text.splitlines(), name, "now", lineterm=""
+    )
+    return "\n".join(diff)
+
+
+def update() -> None:
+    """Write all golden files again."""
+    chosen = choose()
+    for folder in whole():
+        shutil.rmtree(GOLDEN / folder)
+    sums = []
+    for name, plan in plans().items():
+        for form in forms(plan):
+            text = blanked(plan, form)
+            if name in chosen:
+                path_of(name, form).parent.mkdir(exist_ok=True)
+                path_of(name, form).write_text(text)
+            else:
+                sums.append(f"{sha256(text)}  {name}/{FILE_NAMES[form]}")
+    CHECKSUMS.write_text("\n".join(sorted(sums, key=lambda line: line.split()[1])) + "\n")
+    DIGESTS.write_text("".join(f"{line}\n" for line in digests()))
+    SITES.write_text("".join(f"{line}\n" for line in sites()))
+    MATRIX.write_text(table())
+
+
+def digests() -> list[str]:
+    """Give a line for each plan: its name and digest."""
+    return [f"{name} {plan.digest}" for name, plan in sorted(plans().items())]
+
+
+def sites() -> list[str]:
+    """Give a line for each target of each site: a checksum of all its facts."""
+    return [f"{sha256(site.model_dump_json())}  {target}" for target, site in shipped_sites()]
+
+
+def table() -> str:
+    """Give the table of `plan --all`."""
+    text = matrix_command.table(list(matrix())) + "\n"
+    for plan in plans().values():
+        text = text.replace(plan.digest[:12], "." * 12)
+    return text
+
+
+def write_all(folder: Path) -> list[Path]:
+    """Write every text below a folder, for linters and schedulers; give the files."""
+    files = []
+    for name, plan in plans().items():
+        for form in forms(plan):
+            path = folder / name / FILE_NAMES[form]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(render(plan, form))
+            files.append(path)
+    return files
