@@ -6,6 +6,7 @@ is blanked in the texts and kept once, in digests.txt.
 
 import difflib
 import hashlib
+import json
 import shutil
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -16,11 +17,14 @@ from dlcontainer.formats import texts
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan
-from tests.values import GOLDEN, TEMPLATES, shipped_matrix, shipped_plan, shipped_sites
+from tests import values
+from tests.values import GOLDEN, shipped_matrix, shipped_plan, shipped_sites, shipped_variants
 
 # A twin is another text for every distribution's base; two show it.
 WITH_TWIN = ("local", "example-slurm")
-DIGESTS, CHECKSUMS, SITES = (GOLDEN / f"{name}.txt" for name in ("digests", "checksums", "sites"))
+DIGESTS, CHECKSUMS, SITES, VARIANTS = (
+    GOLDEN / f"{name}.txt" for name in ("digests", "checksums", "sites", "variants")
+)
 MATRIX = GOLDEN / "matrix.txt"
 BLANK = "PLAN-DIGEST"
 _PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe")
@@ -56,7 +60,7 @@ def forms(plan: Plan) -> list[Format]:
 
 def render(plan: Plan, form: Format) -> str:
     """Render a text as it is written for users."""
-    return texts.text(plan, form, [TEMPLATES])
+    return texts.text(plan, form, [values.TEMPLATES])
 
 
 def blanked(plan: Plan, form: Format) -> str:
@@ -174,6 +178,7 @@ def update() -> None:
     CHECKSUMS.write_text("\n".join(sorted(sums, key=lambda line: line.split()[1])) + "\n")
     DIGESTS.write_text("".join(f"{line}\n" for line in digests()))
     SITES.write_text("".join(f"{line}\n" for line in sites()))
+    VARIANTS.write_text("".join(f"{line}\n" for line in variants()))
     MATRIX.write_text(table())
 
 
@@ -185,6 +190,13 @@ def digests() -> list[str]:
 def sites() -> list[str]:
     """Give a line for each target of each site: a checksum of all its facts."""
     return [f"{sha256(site.model_dump_json())}  {target}" for target, site in shipped_sites()]
+
+
+def variants() -> list[str]:
+    """Give a line for each variant of each recipe, those too that no shipped site takes."""
+    return [
+        f"{sha256(json.dumps(data, sort_keys=True))}  {name}" for name, data in shipped_variants()
+    ]
 
 
 def table() -> str:

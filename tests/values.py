@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dlcontainer import config
-from dlcontainer.config import Document, Sourced
+from dlcontainer.config import Document, Sourced, resources
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.planning import matrix, plan
 from dlcontainer.planning.matrix import Combination
@@ -164,6 +164,14 @@ def shipped_sites(*, on: Host = HOST) -> Iterator[tuple[str, Site]]:
             yield target.named(path.stem), shipped_site(path.stem, target, on=on).value
 
 
+def shipped_variants() -> Iterator[tuple[str, Any]]:
+    """Read every variant of every shipped recipe, as it is written."""
+    for path in sorted((ROOT / "recipes").glob("*/recipe.yaml")):
+        written: Any = recipe.read(path, display=path.name).data.get("variants", {})
+        for name, data in sorted(written.items()):
+            yield f"{path.parent.name}:{name}", data
+
+
 def _world(on: Host) -> "World":
     from dlcontainer.cli.context import World
 
@@ -171,5 +179,6 @@ def _world(on: Host) -> "World":
     environ = {"XDG_CONFIG_HOME": "/no/such/config", "XDG_CACHE_HOME": "/no/such/cache"}
     world = World(environ={**environ, "PATH": "/no/such"})
     world.__dict__["host"] = on
+    world.__dict__["resources"] = resources.locate(None, package=ROOT / "dlcontainer")
     world.__dict__["setting"] = replace(world.setting, trial=None)
     return world

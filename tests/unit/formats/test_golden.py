@@ -55,6 +55,10 @@ def test_the_facts_of_every_site() -> None:
     assert goldens.sites() == goldens.SITES.read_text().splitlines(), "make golden"
 
 
+def test_every_variant() -> None:
+    assert goldens.variants() == goldens.VARIANTS.read_text().splitlines(), "make golden"
+
+
 def test_the_matrix_and_unsupported_combinations() -> None:
     goldens.compare(goldens.table(), goldens.MATRIX)
 
@@ -94,7 +98,7 @@ def test_there_are_no_other_golden_files() -> None:
         for name in goldens.whole()
         for form in goldens.forms(goldens.plans()[name])
     }
-    lists = {goldens.DIGESTS, goldens.CHECKSUMS, goldens.SITES, goldens.MATRIX}
+    lists = {goldens.DIGESTS, goldens.CHECKSUMS, goldens.SITES, goldens.VARIANTS, goldens.MATRIX}
     # ReFrame's are compared by test_reframe.py.
     kept -= set(GOLDEN.glob("reframe-*.txt"))
     assert kept == whole | lists | {GOLDEN / "README.md"}
