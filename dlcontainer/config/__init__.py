@@ -6,7 +6,7 @@ from dlcontainer.config.overrides import from_settings
 from dlcontainer.config.select import Sourced, from_data, map_text, nest, replaced, subtree, without
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.config.validation import validate
-from dlcontainer.config.yaml_files import load, parse
+from dlcontainer.config.yaml_text.files import load, parse
 
 __all__ = [
     "Document",

@@ -1,7 +1,7 @@
 """Several documents, one over the other."""
 
 from dlcontainer.config.document import Document, KeyPath, Origin, dotted, walk
-from dlcontainer.config.yaml_scalars import kind
+from dlcontainer.config.yaml_text.scalars import kind
 from dlcontainer.errors import ConfigError
 
 

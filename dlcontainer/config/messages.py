@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_origin
 
 from dlcontainer.config.schema_paths import Shape, bare, choices, fields_of, literals
 from dlcontainer.config.suggestions import suggest
-from dlcontainer.config.yaml_scalars import kind
+from dlcontainer.config.yaml_text.scalars import kind
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlcontainer.config import Document, load, parse
-from dlcontainer.config.yaml_scalars import resolve
+from dlcontainer.config.yaml_text.scalars import resolve
 from dlcontainer.errors import ConfigError
 
 

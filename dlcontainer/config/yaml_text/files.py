@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from dlcontainer.config.document import Document, KeyPath, Origin
-from dlcontainer.config.yaml_events import Tree
-from dlcontainer.config.yaml_scalars import kind, refused_in_text
+from dlcontainer.config.yaml_text.events import Tree
+from dlcontainer.config.yaml_text.scalars import kind, refused_in_text
 from dlcontainer.errors import ConfigError, Mark
 
 MAX_BYTES = 1024 * 1024

@@ -7,7 +7,7 @@ from typing import NoReturn
 import yaml
 
 from dlcontainer.config.document import MAX_DEPTH, KeyPath, Origin
-from dlcontainer.config.yaml_scalars import OLD_BOOLEANS, kind, refused_in_value, resolve
+from dlcontainer.config.yaml_text.scalars import OLD_BOOLEANS, kind, refused_in_value, resolve
 from dlcontainer.errors import ConfigError, Mark
 
 MAX_VALUES = 50_000

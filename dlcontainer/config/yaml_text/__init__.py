@@ -1,0 +1,1 @@
+"""YAML as text: events, scalars and files, each value with its line."""
