@@ -69,6 +69,19 @@ RECIPE: Mapping[str, Any] = {
     "exposes": ["python"],
     "verify": {"script": "verify.py", "imports": {"tool": "{{ versions.tool }}"}},
 }
+# What a record must say of the plan.
+CONTENT: Mapping[str, Any] = {
+    "site": "demo",
+    "recipe": {
+        "name": "demo",
+        "version": "1.0",
+        "summary": "A recipe for tests",
+        "prefix": "/opt/demo",
+        "exposes": ["python"],
+        "verify": {"imports": {"tool": "2.0"}},
+    },
+    "environment": {},
+}
 IMAGE_BASE = {"image": f"docker://registry.example.org/base/os@sha256:{'ab' * 32}"}
 TAGGED_BASE = {"image": "docker://registry.example.org/base/os:8.9"}
 # Values that do harm wherever one layer of quoting is missing.

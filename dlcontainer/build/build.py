@@ -36,7 +36,7 @@ from dlcontainer.config.suggestions import suggest
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.formats import build_context
-from dlcontainer.image.record import Written
+from dlcontainer.image.record import Record
 from dlcontainer.packages.pip import pip_report
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
@@ -137,15 +137,15 @@ def _found(plan: Plan, workshop: Workshop, output: Path, start: float) -> Image 
 def _image(
     workshop: Workshop,
     there: Places,
-    written: Written,
+    written: Record,
     delivered: Delivered | None,
     start: float,
 ) -> Image:
     stays = delivered is not None and workshop.delivery.outcome == "image"
     return Image(
         places=there,
-        sha256=written.sha256,
-        size=written.size,
+        sha256=written.image.sha256,
+        size=written.image.size,
         seconds=time.monotonic() - start,
         name=delivered.name if delivered and stays else None,
         pushed=delivered.reference if delivered else None,

@@ -14,7 +14,7 @@ from dlcontainer.build.run_steps import Done
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import Outcome
 from dlcontainer.engines.capabilities import Trial
-from dlcontainer.image.record import SCHEMA, Written
+from dlcontainer.image.record import SCHEMA, Record
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.system.machine import Host
@@ -47,7 +47,7 @@ class Facts:
     delivered: Delivered | None = None
 
 
-def write(path: Path, facts: Facts) -> Written:
+def write(path: Path, facts: Facts) -> Record:
     """Write the record of a finished image."""
     plan, base = facts.plan, facts.base
     sha256, size = _measured(facts)
@@ -77,16 +77,9 @@ def write(path: Path, facts: Facts) -> Written:
         "provenance": {key: value for key, value in facts.provenance.items() if key != "plan"},
         "python_packages": list(facts.packages),
     }
-    path.write_text(json.dumps(body, indent=1) + "\n")
-    return Written(
-        sha256=sha256,
-        size=size,
-        digest=plan.digest,
-        base=base.sha256 if isinstance(base, BaseTree) else None,
-        lock=facts.lock,
-        builder=builder,
-        packing=(facts.squash, facts.order),
-    )
+    text = json.dumps(body, indent=1) + "\n"
+    path.write_text(text)
+    return Record.model_validate_json(text)
 
 
 def _engine(facts: Facts) -> dict[str, object]:

@@ -10,7 +10,7 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.image.record import Written
+    from dlcontainer.image.record import Record
     from dlcontainer.publish.publish import Published
 
 
@@ -40,7 +40,7 @@ def publish(
     runner = console.runner(world.environ)
     program = apptainer.find(world.environ)
 
-    def check(image: Path, written: "Written") -> Sequence[dict[str, object]]:
+    def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
         inspector = validating.Inspector(
             engine=program,

@@ -1,13 +1,27 @@
-"""The record of a build, beside its image: what was built, from what. JSON."""
+"""The record of a build, beside its image: what was built, from what. JSON.
+
+One model and one reader: whatever of a record becomes a path, a name or a command has the type that
+says so. A record says more than the model holds: the rest is for people, and for `inspect`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
-from dlcontainer.config.field_types import Line, Strict
+from dlcontainer.config.field_types import (
+    Command,
+    EnvName,
+    ImagePath,
+    Line,
+    Name,
+    Sha256,
+    Strict,
+    Url,
+    Version,
+)
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system import foreign_files
 
@@ -15,66 +29,88 @@ SCHEMA = "dlcontainer/record/1"
 MOST_BYTES = 16_000_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
-    """What a record says of its image: SHA-256, size in bytes, the plan's digest, the base's.
-
-    Of an image in an engine's store they are its id and the bytes of its layers. `moment` is the
-    SOURCE_DATE_EPOCH that it was built with, `builder` the engine that ran its steps, `packing`
-    mksquashfs's settings and the digest of the trace that its files are ordered by.
-    """
-
-    sha256: str
-    size: int
-    digest: str
-    base: str | None = None
-    lock: str | None = None
-    moment: int | None = None
-    builder: str = "apptainer"
-    packing: tuple[tuple[str, ...], str | None] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """A record as it was read: its bytes, all that it says, and what it says of its image."""
-
-    data: bytes
-    body: Mapping[str, Any]
-    written: Written
-
-
-class _Loose(Strict):
-    """What is read of a record; it says more than that."""
-
+class _Part(Strict):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
-class _Image(_Loose):
-    sha256: Line
-    size: int
+class Image(_Part):
+    """The image's SHA-256 and size in bytes; of one in an engine's store its id and layers."""
+
+    sha256: Sha256
+    size: int = Field(ge=0)
 
 
-class _Base(_Loose):
+class Base(_Part):
+    """The base's root tree; an image of a registry has no checksum here."""
+
     sha256: Line | None = None
 
 
-class _Engine(_Loose):
+class Engine(_Part):
+    """Which engine ran the steps; mksquashfs's settings, and the trace that orders the files."""
+
     builder: Line = "apptainer"
-    squash: list[str] | None = None
+    squash: tuple[str, ...] | None = None
     order: Line | None = None
 
 
-class _Provenance(_Loose):
+class Provenance(_Part):
+    """The moment that the image was built for, s since 1970, if one was given."""
+
     source_date_epoch: int | None = None
 
 
-class _Body(_Loose):
-    image: _Image
-    digest: Line
-    base: _Base | None = None
+class Verify(_Part):
+    """The modules that prove the image, each with its version."""
+
+    imports: dict[Line, Line] = Field(default_factory=dict)
+
+
+class Recipe(_Part):
+    """The recipe as it was settled."""
+
+    # Names and never paths: folders and modules are called so, and the recipe of that name is read.
+    name: Name
+    version: Version
+    summary: Line
+    homepage: Url | None = None
+    license: Line | None = None
+    prefix: ImagePath
+    exposes: tuple[Command, ...]
+    verify: Verify = Verify()
+    variant: Name | None = None
+
+
+class Content(_Part):
+    """The plan: all that makes the image."""
+
+    site: Name
+    epoch: Name | None = None
+    node_type: Name | None = None
+    recipe: Recipe
+    environment: dict[EnvName, Line] = Field(default_factory=dict)
+
+
+class Record(_Part):
+    """What a record says of its image: `digest` is the plan's, `lock` that of the lock file."""
+
+    schema_version: Literal["dlcontainer/record/1"] = Field(alias="schema")
+    image: Image
+    digest: Sha256
+    content: Content
+    base: Base | None = None
     lock: Line | None = None
-    engine: _Engine | None = None
-    provenance: _Provenance = _Provenance()
+    engine: Engine = Engine()
+    provenance: Provenance = Provenance()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordFile:
+    """A record as it was read: its bytes, all that they say, and the model of it."""
+
+    data: bytes
+    body: Mapping[str, Any]
+    record: Record
 
 
 def beside(image: Path) -> Path:
@@ -82,16 +118,16 @@ def beside(image: Path) -> Path:
     return (image.resolve() if image.is_symlink() else image).with_suffix(".json")
 
 
-def read(path: Path) -> Written | None:
+def read(path: Path) -> Record | None:
     """Read what a record says of its image; None where there is none.
 
     Raises ChecksFailedError for one that is cut, or of another version.
     """
-    there = opened(path)
-    return there.written if there else None
+    file = opened(path)
+    return file.record if file else None
 
 
-def opened(path: Path) -> Record | None:
+def opened(path: Path) -> RecordFile | None:
     """Read a record; None where there is none, ChecksFailedError for what is not one."""
     try:
         with foreign_files.opened(path) as file:
@@ -102,7 +138,7 @@ def opened(path: Path) -> Record | None:
         raise ChecksFailedError(f"can't read {path}: {error.strerror}") from None
 
 
-def of_file(file: BinaryIO, path: Path) -> Record:
+def of_file(file: BinaryIO, path: Path) -> RecordFile:
     """Read a record from an open file; raises OSError, and ChecksFailedError for what is none."""
     data = foreign_files.content(file, MOST_BYTES)
     try:
@@ -115,33 +151,16 @@ def of_file(file: BinaryIO, path: Path) -> Record:
         raise _unfit(path, "invalid record: not a JSON object")
     if body.get("schema", SCHEMA) != SCHEMA:
         raise ChecksFailedError(
-            f"{path} is of the version {shown(body['schema'])}, this dlcontainer reads {SCHEMA}",
+            f"{path} is of the version {_shown(body['schema'])}, this dlcontainer reads {SCHEMA}",
             next_step="build the image again, or use the dlcontainer that made it",
         )
-    if "schema" not in body:
-        raise _unfit(path, "incomplete record: 'schema' is missing")
     try:
-        said = _Body.model_validate(body)
+        return RecordFile(data=data, body=body, record=Record.model_validate_json(data))
     except ValidationError as error:
-        raise _unfit(path, unusable(error)) from None
-    return Record(data=data, body=body, written=_written(said))
+        raise _unfit(path, _unusable(error)) from None
 
 
-def _written(said: _Body) -> Written:
-    engine = said.engine or _Engine()
-    return Written(
-        sha256=said.image.sha256,
-        size=said.image.size,
-        digest=said.digest,
-        base=said.base.sha256 if said.base else None,
-        lock=said.lock,
-        moment=said.provenance.source_date_epoch,
-        builder=engine.builder,
-        packing=(tuple(engine.squash or ()), engine.order),
-    )
-
-
-def unusable(error: ValidationError) -> str:
+def _unusable(error: ValidationError) -> str:
     """Say in one line what of a record is missing or wrong."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
@@ -151,7 +170,7 @@ def unusable(error: ValidationError) -> str:
     return f"invalid record: {key}: {said[:200]}"
 
 
-def shown(value: object) -> str:
+def _shown(value: object) -> str:
     """Show a value of a record in a message: short, and nothing that a terminal would obey."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

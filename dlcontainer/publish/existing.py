@@ -41,7 +41,7 @@ def require_same(place: Place, release: Release, top: Folder, progress: Progress
 def _require_image(place: Place, release: Release, folder: Folder, progress: Progress) -> None:
     path = folder.path / "record.json"
     with _explained(place, path), folder.open("record.json") as file:
-        sha256 = record.of_file(file, path).written.sha256
+        sha256 = record.of_file(file, path).record.image.sha256
     if sha256 != release.sha256:
         raise PublishError(
             f"{place.name}/{place.version} is published already, and is another image",

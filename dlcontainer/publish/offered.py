@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from dlcontainer.errors import ChecksFailedError, PublishError
 from dlcontainer.image import record, sbom
-from dlcontainer.image.record import Record
+from dlcontainer.image.record import RecordFile
 from dlcontainer.publish.ownership import user_name
 from dlcontainer.system import foreign_files
 
@@ -29,7 +29,7 @@ class Offered:
 
     path: Path
     image: BinaryIO
-    record: Record
+    record: RecordFile
     bill: bytes | None
     log: bytes | None
 
@@ -72,7 +72,7 @@ def _resolved(image: Path) -> Path:
         ) from None
 
 
-def _record(image: Path, owner: int) -> Record:
+def _record(image: Path, owner: int) -> RecordFile:
     path = record.beside(image)
     try:
         with _opened(path, owner) as file:

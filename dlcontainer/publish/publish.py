@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, PublishError
-from dlcontainer.image.record import Written
+from dlcontainer.image.record import Record
 from dlcontainer.publish import existing, module_tree, offered, ownership, releases, staging
 from dlcontainer.publish.module_tree import Locked, Place
 from dlcontainer.publish.modulefiles import LastResort, Release
@@ -41,7 +41,7 @@ class Shop:
     runner: Runner
     templates: tuple[Path, ...]
     progress: Progress
-    check: Callable[[Path, Written], Checks]
+    check: Callable[[Path, Record], Checks]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +100,7 @@ def _published(work: _Work) -> bool:
                 _link(work, held.enter_context(_staging(work)))
         reap(place.root, shop.runner, shop.progress.note)
         return False
-    checks = shop.check(work.given.path, work.given.record.written)
+    checks = shop.check(work.given.path, work.given.record.record)
     _require_ok(checks)
     with (
         module_tree.locked(place, work.top, work.own, shop.progress.note) as locked,

@@ -11,7 +11,7 @@ from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import labels
 from dlcontainer.image import layout, record, sif
-from dlcontainer.image.record import Written
+from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files
 from dlcontainer.system.machine import Host
@@ -82,7 +82,7 @@ class _Inside:
 
 
 def validate(
-    image: Path, site: Site | None, inspector: Inspector, written: Written | None = None
+    image: Path, site: Site | None, inspector: Inspector, written: Record | None = None
 ) -> list[Check]:
     """Check an image; every check is reported as it is made.
 
@@ -130,7 +130,7 @@ def _inside(image: Path, site: Site | None, inspector: Inspector, add: _Add) -> 
     return _Inside(image=image, inspector=inspector, emulated=emulated)
 
 
-def _check_file(image: Path, written: Written | None, add: _Add) -> None:
+def _check_file(image: Path, written: Record | None, add: _Add) -> None:
     if written is None:
         add("record", False, f"no {record.beside(image).name} beside the image")
         return
@@ -138,12 +138,12 @@ def _check_file(image: Path, written: Written | None, add: _Add) -> None:
 
     with image.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    same = sha256 == written.sha256
+    same = sha256 == written.image.sha256
     detail = f"sha256 {sha256[:12]}…" if same else f"sha256 {sha256[:12]}… is not the record's"
     add("record", same, f"{detail}, {image.stat().st_size / 1e6:.0f} MB")
 
 
-def _check_labels(image: Path, written: Written | None, inspector: Inspector, add: _Add) -> None:
+def _check_labels(image: Path, written: Record | None, inspector: Inspector, add: _Add) -> None:
     env = apptainer.environment(inspector.host.environ)
     try:
         answer = inspector.runner(inspector.engine.inspect_argv(image), env=env)
@@ -186,9 +186,7 @@ def _look_inside(inside: _Inside, add: _Add) -> dict[str, object] | None:
     return seen
 
 
-def _check_inside(
-    seen: Mapping[str, object], written: Written | None, arch: str, add: _Add
-) -> None:
+def _check_inside(seen: Mapping[str, object], written: Record | None, arch: str, add: _Add) -> None:
     add("machine", seen["machine"] == arch, f"{seen['machine']} inside")
     prefix = str(seen["prefix"])
     add("python", seen["sys_prefix"] == prefix, f"{seen['python']} in {seen['sys_prefix']}")

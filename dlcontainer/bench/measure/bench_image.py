@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
-
 from dlcontainer.bench.samples.vocabulary import FRAMEWORKS, Framework
-from dlcontainer.config.field_types import EnvName, ImagePath, Line, Name, Strict
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import record, sif
 
@@ -47,33 +44,6 @@ class Subject:
         return min(found, key=self.modules.index)
 
 
-class _Loose(Strict):
-    """What is read of a record; an image may be somebody else's."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
-
-
-class _Verify(_Loose):
-    imports: dict[Line, Line]
-
-
-class _Recipe(_Loose):
-    # A name and never a path: the recipe of that name is read, and its steps run on this host.
-    name: Name
-    prefix: ImagePath
-    verify: _Verify
-    variant: Name | None = None
-
-
-class _Content(_Loose):
-    recipe: _Recipe
-    environment: dict[EnvName, Line]
-
-
-class _Body(_Loose):
-    content: _Content
-
-
 def read(image: Path, arch: str) -> Subject:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
     found = sif.arch(image)
@@ -83,28 +53,22 @@ def read(image: Path, arch: str) -> Subject:
             why="emulated times say nothing about a container's cost",
             next_step=f"measure on a machine with {found}",
         )
-    beside = record.beside(image)
-    there = record.opened(beside)
-    if there is None:
+    path = record.beside(image)
+    written = record.read(path)
+    if written is None:
         raise ChecksFailedError(
-            f"no record {beside.name} beside the image",
+            f"no record {path.name} beside the image",
             why="it says what is in the image, and what a native twin must hold",
             next_step="measure an image that `dlcontainer build` made",
         )
-    try:
-        content = _Body.model_validate(there.body).content
-    except ValidationError as error:
-        raise ChecksFailedError(
-            f"{beside}: {record.unusable(error)}",
-            next_step="build the image again",
-        ) from None
+    content, recipe = written.content, written.content.recipe
     return Subject(
         image=image,
-        recipe=content.recipe.name,
-        sha256=there.written.sha256,
-        digest=there.written.digest,
-        prefix=content.recipe.prefix,
-        modules=tuple(content.recipe.verify.imports),
+        recipe=recipe.name,
+        sha256=written.image.sha256,
+        digest=written.digest,
+        prefix=recipe.prefix,
+        modules=tuple(recipe.verify.imports),
         environment=content.environment,
-        variant=content.recipe.variant,
+        variant=recipe.variant,
     )

@@ -13,7 +13,7 @@ from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import Workshop
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.image import record, sbom
-from dlcontainer.image.record import Written
+from dlcontainer.image.record import Record
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import foreign_files, guarded_files
 from dlcontainer.system.machine import source_date
@@ -47,7 +47,7 @@ def places(plan: Plan, workshop: Workshop, output: Path) -> Places:
     )
 
 
-def found(plan: Plan, workshop: Workshop, there: Places) -> Written | None:
+def found(plan: Plan, workshop: Workshop, there: Places) -> Record | None:
     """Give the record of the image that is there, if it is this plan's, on today's base, whole.
 
     None where a registry is to get it: only a build pushes.
@@ -61,16 +61,16 @@ def found(plan: Plan, workshop: Workshop, there: Places) -> Written | None:
     if written is None or wanted != (
         written.digest,
         written.lock,
-        written.builder,
-        written.moment,
-        written.packing,
+        written.engine.builder,
+        written.provenance.source_date_epoch,
+        (written.engine.squash or (), written.engine.order),
     ):
         return None
     if not plan.recipe.base.image:
         base = root_tree.recall(plan, workshop.cache, workshop.bundle)
-        if base is None or base.sha256 != written.base:
+        if base is None or written.base is None or base.sha256 != written.base.sha256:
             return None
-    if _sha256(plan, workshop, there) == written.sha256:
+    if _sha256(plan, workshop, there) == written.image.sha256:
         return written
     workshop.progress.note(f"{there.image or 'the image'} is not what its record says: made anew")
     return None

@@ -89,7 +89,7 @@ def test_what_it_says(written: Path, tmp_path: Path) -> None:
 def test_reading_it_back(written: Path) -> None:
     read = record.read(written)
     assert read is not None
-    assert (read.sha256, read.size) == (hashlib.sha256(b"image").hexdigest(), 5)
+    assert (read.image.sha256, read.image.size) == (hashlib.sha256(b"image").hexdigest(), 5)
     assert record.read(written.with_name("other.json")) is None
 
 

@@ -193,7 +193,7 @@ def test_what_the_record_says_is_what_is_checked(image: Path, root: Path) -> Non
     link.symlink_to(image.name)
     put(link, root, check=check)
     with offered.opened(image) as given:
-        assert told == [(image, given.record.written)]
+        assert told == [(image, given.record.record)]
 
 
 def test_files_are_closed(image: Path) -> None:

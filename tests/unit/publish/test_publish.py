@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import ConfigError, PublishError
-from dlcontainer.image.record import Written
+from dlcontainer.image.record import Record
 from dlcontainer.publish import publish as publishing
 from tests.publishing import BOTH, hidden, image_of, put, seen
 from tests.values import site_of
@@ -112,7 +112,7 @@ def test_again_is_nothing_new(image: Path, root: Path) -> None:
     put(image, root)
     before = {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
 
-    def never(image: Path, written: Written) -> list[dict[str, object]]:
+    def never(image: Path, written: Record) -> list[dict[str, object]]:
         raise AssertionError("it was checked again")
 
     assert not put(image, root, check=never).new

@@ -14,7 +14,7 @@ from dlcontainer.system.process import CommandTimeoutError, Completed
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.validate import Check, Inspector
 from tests.fakes import RecordingRunner, completed
-from tests.values import HOST, TRIAL, site_of
+from tests.values import CONTENT, HOST, TRIAL, site_of
 
 IMAGE = b"\0" * 32 + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(80)
 DIGEST = "ab" * 32
@@ -73,6 +73,7 @@ def image(tmp_path: Path) -> Path:
         "schema": "dlcontainer/record/1",
         "image": {"sha256": hashlib.sha256(IMAGE).hexdigest(), "size": len(IMAGE)},
         "digest": DIGEST,
+        "content": CONTENT,
     }
     path.with_suffix(".json").write_text(json.dumps(body))
     return path

@@ -55,7 +55,7 @@ def workshop(tmp_path: Path, client: FakeClient | None = None, **route: Any) -> 
 def client_with(plan: Plan) -> FakeClient:
     client = FakeClient()
     name = oci_backend.image_name(plan, OciStore(client=client, arch="x86_64"))
-    client.store[name] = image(name, id="sha256:77", total=99)
+    client.store[name] = image(name, id="sha256:" + "77" * 32, total=99)
     return client
 
 
@@ -117,9 +117,9 @@ def test_what_is_there_is_found_by_its_own_engine_alone(
     there = write(plan, shop, tmp_path / "out")
     written = previous.found(plan, shop, there)
     assert written is not None
-    assert written.builder == "docker"
+    assert written.engine.builder == "docker"
     if outcome == "image":
-        assert (written.sha256, written.size) == ("77", 99)
+        assert (written.image.sha256, written.image.size) == ("77" * 32, 99)
     other = workshop(tmp_path, FakeClient(daemon=replace(FakeClient().daemon, kind="podman")))
     assert previous.found(plan, replace(other, delivery=shop.delivery), there) is None
     assert previous.found(plan, workshop(tmp_path), there) is None
