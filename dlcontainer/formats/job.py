@@ -6,6 +6,7 @@ submitted: where jobs are submitted there is often no dlcontainer to render anot
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dlcontainer import config
 from dlcontainer.config.templating import Text, quote
@@ -15,32 +16,16 @@ from dlcontainer.formats.job_environment import Surroundings
 from dlcontainer.formats.runtimes import Start
 from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
-from dlcontainer.sites.facts import Facts, SchedulerKind
+from dlcontainer.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from dlcontainer.sites.facts import Facts
 
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
-
-# How a job is submitted: with a command of one's own, and with a variable. (PBS hands no words on.)
-_SUBMIT: Mapping[SchedulerKind, tuple[str, str]] = {
-    "none": ("bash job.sh [COMMAND [WORD ...]]", "DLCONTAINER_FORM=NAME bash job.sh"),
-    "slurm": ("sbatch job.sh [COMMAND [WORD ...]]", "DLCONTAINER_FORM=NAME sbatch job.sh"),
-    "lsf": ("bsub job.sh [COMMAND [WORD ...]]", "DLCONTAINER_FORM=NAME bsub job.sh"),
-    "pbs": ("qsub job.sh", "qsub -v DLCONTAINER_FORM=NAME job.sh"),
-    "cobalt": ("qsub job.sh [COMMAND [WORD ...]]", "qsub --env DLCONTAINER_FORM=NAME job.sh"),
-}
-# These lists name a host once a slot. LSF's has the node that the script itself runs on too, whose
-# name tells it apart at the centres that document it (OLCF, LLNL).
-_HOSTS = "$(awk '%s!seen[$1]++ { n++ } END { print n + 0 }' \"${%s-/dev/null}\" || :)"
-_NODES: Mapping[SchedulerKind, str] = {
-    "none": "1",
-    "slurm": "${SLURM_NNODES-}",
-    "lsf": _HOSTS % ("NF && !/^(batch|launch|login)/ && ", "LSB_DJOB_HOSTFILE"),
-    "pbs": _HOSTS % ("NF && ", "PBS_NODEFILE"),
-    "cobalt": "${COBALT_JOBSIZE-}",
-}
-# Where a job starts that does not start where it was submitted.
-_GO: Mapping[SchedulerKind, str] = {"pbs": 'cd "${PBS_O_WORKDIR:-$PWD}"'}
+_SCRIPT = "job.sh"
+_WORDS = ("[COMMAND [WORD ...]]",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +43,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     Raises ConfigError for a form that the site has not, and for what its runtime can't do.
     """
     scheduler = plan.site.scheduler
+    batch = SCHEDULERS[scheduler.kind]
     usual = _usual(plan, launch)
     around = job_environment.of(plan)
     start = runtimes.start(plan, around)
@@ -70,7 +56,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "directives": [Text(line) for line in scheduler.directives],
         "head": [Text(line) for line in _head(plan, start, usual)],
         "needs": any(line.startswith(NEED) for line in lines),
-        "go": Text(_GO.get(scheduler.kind, "")),
+        "go": Text(batch.enter_folder),
         "start": start,
         "python": plan.python,
         "verify": layout.VERIFY,
@@ -81,8 +67,8 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "start_needs": start_needs,
         "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
         "counts": bool(scheduler.forms),
-        "nodes": Text(_NODES[scheduler.kind]),
-        "submit": f"run this in a job: {_SUBMIT[scheduler.kind][0]}",
+        "nodes": Text(batch.node_count),
+        "submit": f"run this in a job: {' '.join(batch.submit_argv(_SCRIPT, words=_WORDS))}",
         "forms": forms,
         "usual": Text(usual),
         "names": Text(", ".join(scheduler.forms)),
@@ -104,7 +90,8 @@ def _usual(plan: Plan, launch: str | None) -> str:
 
 def _head(plan: Plan, start: Start, usual: str) -> list[str]:
     site = plan.site
-    submit, chosen = _SUBMIT[site.scheduler.kind]
+    batch = SCHEDULERS[site.scheduler.kind]
+    submit = " ".join(batch.submit_argv(_SCRIPT, words=_WORDS))
     lines = [
         f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
         f"plan: sha256:{plan.digest}",
@@ -116,6 +103,7 @@ def _head(plan: Plan, start: Start, usual: str) -> list[str]:
         lines.append("The machine is decommissioned: rendered for the record.")
     if len(site.scheduler.forms) > 1:
         names = ", ".join(site.scheduler.forms)
+        chosen = " ".join(batch.submit_argv(_SCRIPT, variable="DLCONTAINER_FORM=NAME"))
         lines.append(f"Ways to place ranks: {names}. Another than {usual}: {chosen}")
     if start.prefix is None and start.image:
         lines.append(start.hint)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import schedulers
 from dlcontainer.config import templating
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
-from dlcontainer.sites.facts import SchedulerKind
+from dlcontainer.schedulers.base import ReframeBackend
 from dlcontainer.sites.site import Site
 
 # The programming environment that ReFrame has without a word of the site's.
@@ -36,30 +37,7 @@ VERDICTS: Mapping[str, int] = {
     "INCONCLUSIVE": 2,
     "NOT COMPARABLE": 3,
 }
-# Our word -> ReFrame's. It has none for Cobalt.
-_SCHEDULERS: Mapping[SchedulerKind, str] = {
-    "none": "local",
-    "slurm": "slurm",
-    "lsf": "lsf",
-    "pbs": "pbs",
-}
-_LAUNCHERS: Mapping[str, str] = {
-    "srun": "srun",
-    "ibrun": "ibrun",
-    "mpirun": "mpirun",
-    "mpiexec": "mpiexec",
-    "aprun": "alps",
-    "lrun": "lrun",
-    "jsrun": "jsrun",  # registered by the settings
-}
 _MODULES = {"none": "nomod", "lmod": "lmod", "tcl": "tmod4"}
-# What ReFrame writes into a job's head itself: name, size, time, output.
-_OWN: Mapping[SchedulerKind, str] = {
-    "slurm": r"(-J|-N|-n|-t|-o|-e|--(job-name|nodes|ntasks|ntasks-per-node|time|output|error))\b",
-    "lsf": r"-(J|o|e|W|n|nnodes)\b",
-    "pbs": r"(-N|-o|-e|-l\s*(select|walltime|place)=)",
-    "none": r"",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +109,7 @@ def _name(text: str) -> str:
 
 def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
     """Render the test; raises ConfigError where ReFrame can't start jobs of the site."""
-    _scheduler(site)
+    backend = _backend(site)
     either = "|".join(wanted.probes)
     values = {
         "title": _comment(f"What {wanted.image.name} costs at {wanted.site}, by ReFrame."),
@@ -149,7 +127,7 @@ def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
         "environment": ENVIRONMENT,
         # It stands in a shell's script, as ReFrame writes it.
         "executable": shlex.quote(wanted.executable),
-        "on_node": site.scheduler.kind != "lsf",
+        "on_node": backend.script_on_compute_node,
     }
     return templating.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
 
@@ -175,7 +153,7 @@ def _partition(site: Site) -> Mapping[str, object]:
     return {
         "name": partition(site),
         "descr": node_type.summary if node_type else site.summary,
-        "scheduler": _scheduler(site),
+        "scheduler": _backend(site).name,
         "launcher": _launcher(site),
         "access": _deep(_access(site)),
         "prepare": _deep(_prepare(site)),
@@ -187,26 +165,28 @@ def _deep(values: list[str]) -> Text:
     return Text(literal(values).replace("\n", "\n" + " " * 20))
 
 
-def _scheduler(site: Site) -> str:
-    try:
-        return _SCHEDULERS[site.scheduler.kind]
-    except KeyError:
+def _backend(site: Site) -> ReframeBackend:
+    backend = schedulers.SCHEDULERS[site.scheduler.kind].reframe
+    if backend is None:
         raise ConfigError(
             f"site {site.name}: ReFrame starts no jobs of {site.scheduler.kind}",
             why="it has no backend for this scheduler",
             next_step="run `dlcontainer bench` in a job script: dlcontainer render --format job",
-        ) from None
+        )
+    return backend
 
 
 def _launcher(site: Site) -> str:
-    return _LAUNCHERS.get(site.scheduler.launcher[0] if site.scheduler.launcher else "", "local")
+    words = site.scheduler.launcher
+    known = schedulers.launcher(words[0]) if words else None
+    return known.reframe if known else "local"
 
 
 def _access(site: Site) -> list[str]:
     """Give the options of every job: the site's directives that ReFrame doesn't write itself."""
-    own = re.compile(_OWN[site.scheduler.kind])
+    written = re.compile(_backend(site).written_options)
     options = [line.partition(" ")[2].strip() for line in site.scheduler.directives]
-    return [option for option in options if option and not own.match(option)]
+    return [option for option in options if option and not written.match(option)]
 
 
 def _prepare(site: Site) -> list[str]:

@@ -1,7 +1,7 @@
 """The groups of facts that a site config is made of; each names its sources."""
 
 import re
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -26,8 +26,13 @@ from dlcontainer.config.field_types import (
     Version,
 )
 from dlcontainer.engines.base import EngineKind
+from dlcontainer.schedulers import SCHEDULERS
 
-SchedulerKind = Literal["none", "slurm", "lsf", "pbs", "cobalt"]
+if TYPE_CHECKING:
+    SchedulerKind = str
+else:
+    # Literal, so that messages and the JSON schema list the names; mypy takes no computed one.
+    SchedulerKind = Literal[tuple(SCHEDULERS)]
 # What starts images in jobs.
 Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
 # What a launcher's words may ask for: filled in by the job script.

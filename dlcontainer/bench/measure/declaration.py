@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlcontainer import schedulers
 from dlcontainer.bench.measure.arms import Contained, Native, Workload
 from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
@@ -34,9 +35,6 @@ _WARMUP_STEPS = 5
 _LOSS_TOLERANCE = 0.01
 # Data and weights are the same in every launch of every session.
 _WORKLOAD_SEED = 20190617
-
-# Slurm, PBS, LSF, Flux, Grid Engine: what names a job in its environment.
-_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID")
 
 Side = Native | Contained
 
@@ -235,7 +233,7 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
     return {
         "node": platform.node(),
         "boot_id": boot_id(),
-        "allocation": allocation(host.environ),
+        "allocation": schedulers.allocation(host.environ),
         "arch": host.arch,
         "distribution": host.distribution,
         "release": host.release,
@@ -259,14 +257,6 @@ def boot_id() -> str | None:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return None
-
-
-def allocation(environ: Mapping[str, str]) -> str | None:
-    """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
-    for name in _JOBS:
-        if environ.get(name):
-            return f"{name}={environ[name]}"
-    return None
 
 
 def now() -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from dlcontainer.bench.measure.declaration import allocation
+from dlcontainer import schedulers
 from dlcontainer.bench.measure.ranks import HANDED, Team
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.engines.apptainer import KEPT_VARIABLES
@@ -21,21 +21,7 @@ from dlcontainer.sites.facts import LAUNCH_WORDS, LaunchForm, Scheduler
 from dlcontainer.system.machine import find_program
 
 _COUNT = re.compile(r"(?<!\$)\{(" + "|".join(LAUNCH_WORDS) + r")\}")
-# The first name of Slurm's list: n1,n3 or nid[001-004,007] or a login node's only one.
-_FIRST = re.compile(r"([^\[\],]+)(?:\[(\d+))?")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-# How a launcher is told the numbers of ranks, of nodes, and of ranks a node.
-_COUNTS: Mapping[str, tuple[str, ...]] = {
-    "srun": ("--nodes={nodes}", "--ntasks={ranks}", "--ntasks-per-node={ranks_per_node}"),
-    "mpirun": ("-n", "{ranks}"),
-    "mpiexec": ("-n", "{ranks}"),
-    "mpiexec.hydra": ("-n", "{ranks}", "-ppn", "{ranks_per_node}"),
-    "orterun": ("-n", "{ranks}"),
-    "prterun": ("-n", "{ranks}"),
-    "aprun": ("-n", "{ranks}", "-N", "{ranks_per_node}"),
-}
-# Open MPI fills a node before the next; another number a node must be said.
-_OPEN_MPI = frozenset({"mpirun", "mpiexec", "orterun", "prterun"})
 # A launcher that was built where it stands finds its libraries by this.
 _ITS_OWN = ("LD_LIBRARY_PATH", "OPAL_PREFIX", "TMPDIR")
 
@@ -63,7 +49,7 @@ def team(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> Team
     Raises UsageError where counts contradict each other, or nothing is known that starts ranks.
     """
     per_node = _per_node(asked)
-    if asked.nodes > 1 and allocation(environ) is None:
+    if asked.nodes > 1 and schedulers.allocation(environ) is None:
         raise UsageError(
             f"--nodes {asked.nodes}: this is no batch job",
             why="other nodes are reached within an allocation only",
@@ -93,14 +79,13 @@ def team(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> Team
 
 def _first_node(environ: Mapping[str, str]) -> str:
     """Name the host where rank 0 will be: within a job this one, for who holds one its first."""
-    first = _FIRST.match(environ.get("SLURM_JOB_NODELIST", ""))
-    if first is None or environ.get("SLURMD_NODENAME"):
+    name = schedulers.first_host(environ)
+    if name is None:
         return platform.node()
-    name = first[1] + (first[2] or "")
     try:
         socket.getaddrinfo(name, None)
     except OSError:
-        # Slurm's name of a node need not be a host's.
+        # A scheduler's name of a node need not be a host's.
         return platform.node()
     return name
 
@@ -149,11 +134,10 @@ def _filled(word: str, environ: Mapping[str, str]) -> str:
 
 
 def _counting(words: tuple[str, ...], asked: Asked) -> tuple[str, ...]:
-    program = Path(words[0]).name
-    counts = _COUNTS.get(program, ())
-    if program in _OPEN_MPI and asked.nodes > 1:
-        return (*counts, "--map-by", "ppr:{ranks_per_node}:node")
-    return counts
+    known = schedulers.launcher(Path(words[0]).name)
+    if known is None:
+        return ()
+    return known.counts if asked.nodes == 1 else (*known.counts, *known.across_nodes)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from dlcontainer import schedulers
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.engines.base import Binds
 
@@ -26,9 +27,9 @@ _END = "dlc-rank"
 
 # Ranks, and how they find each other: as in the published wrappers (templates/module).
 _LAUNCHERS = (
-    *("SLURM*", "PMI_*", "PMIX_*", "PMI2_*", "OMPI_*", "PRTE_*", "HYDRA_*", "HYDI_*", "MPI*"),
-    *("MV2_*", "I_MPI_*", "PBS_*", "PALS_*", "LSB_*", "LS_*", "LSF_*", "JSM_*", "FLUX_*"),
-    "COBALT_*",
+    *schedulers.variables(),
+    *("PMI_*", "PMIX_*", "PMI2_*", "OMPI_*", "PRTE_*", "HYDRA_*", "HYDI_*", "MPI*", "MV2_*"),
+    *("I_MPI_*", "FLUX_*"),
 )
 # How they talk: the same in every arm, and attested.
 _TRANSPORTS = (

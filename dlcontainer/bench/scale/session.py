@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from dlcontainer import __version__
+from dlcontainer import __version__, schedulers
 from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
@@ -197,7 +197,7 @@ def _machine(ground: Ground) -> dict[str, Json]:
     host, lab = ground.lab.host, ground.lab
     found: dict[str, Json] = {
         "node": platform.node(),
-        "allocation": declaration.allocation(host.environ),
+        "allocation": schedulers.allocation(host.environ),
         "boot_id": declaration.boot_id(),
         "arch": host.arch,
         "kernel": host.kernel,

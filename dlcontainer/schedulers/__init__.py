@@ -1,0 +1,50 @@
+"""Schedulers, one file each: job scripts, ranks and ReFrame ask the table, never for a name."""
+
+from collections.abc import Mapping
+
+from dlcontainer.schedulers import mpi
+from dlcontainer.schedulers.base import BatchSystem, Launcher
+from dlcontainer.schedulers.cobalt import COBALT
+from dlcontainer.schedulers.lsf import LSF
+from dlcontainer.schedulers.none import NONE
+from dlcontainer.schedulers.pbs import PBS
+from dlcontainer.schedulers.slurm import SLURM
+
+# A site config's `scheduler.kind`: a new scheduler is a file and a line here.
+SCHEDULERS: Mapping[str, BatchSystem] = {
+    "none": NONE,
+    "slurm": SLURM,
+    "lsf": LSF,
+    "pbs": PBS,
+    "cobalt": COBALT,
+}
+# Flux and Grid Engine: no site has them, but sessions within their jobs know that they are in one.
+_OTHER_JOBS = ("FLUX_JOB_ID", "JOB_ID")
+
+
+def launcher(program: str) -> Launcher | None:
+    """Find a launcher by its program's name; None for one that nobody described."""
+    for scheduler in SCHEDULERS.values():
+        if program in scheduler.launchers:
+            return scheduler.launchers[program]
+    return mpi.LAUNCHERS.get(program)
+
+
+def allocation(environ: Mapping[str, str]) -> str | None:
+    """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
+    known = (scheduler.job_variable for scheduler in SCHEDULERS.values())
+    for name in (*filter(None, known), *_OTHER_JOBS):
+        if environ.get(name):
+            return f"{name}={environ[name]}"
+    return None
+
+
+def first_host(environ: Mapping[str, str]) -> str | None:
+    """Name the first host of an allocation that this process is outside of; None if unknown."""
+    hosts = (scheduler.first_host(environ) for scheduler in SCHEDULERS.values())
+    return next(filter(None, hosts), None)
+
+
+def variables() -> tuple[str, ...]:
+    """List the patterns of the variables that schedulers set in jobs."""
+    return tuple(name for scheduler in SCHEDULERS.values() for name in scheduler.variables)

@@ -1,0 +1,79 @@
+"""What a scheduler is: data and pure functions; it submits nothing.
+
+One file a scheduler. All that differs between schedulers is a field here, so that no other module
+asks for one by name.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launcher:
+    """A program that starts ranks, and how it is told their numbers.
+
+    Words may hold {nodes}, {ranks}, {ranks_per_node}. Without words a launcher takes the numbers
+    from its allocation.
+    """
+
+    counts: tuple[str, ...] = ()
+    # Further words where the ranks are on several nodes.
+    across_nodes: tuple[str, ...] = ()
+    # ReFrame's name for it; "local" starts no ranks.
+    reframe: str = "local"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReframeBackend:
+    """A scheduler as ReFrame knows it (reframe-hpc 4.10, its manual and backends)."""
+
+    name: str
+    # A pattern: options that ReFrame writes into a job's head itself (name, size, time, output).
+    written_options: str = ""
+    # False where a job's script runs on a batch node, from which a launcher reaches the others.
+    script_on_compute_node: bool = True
+
+
+def _unknown_host(_environ: Mapping[str, str]) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchSystem:
+    """One scheduler, as job scripts, ranks and ReFrame need to know it."""
+
+    submit: str
+    # Whether words after the script's name reach the script.
+    takes_words: bool = True
+    # The option that hands a variable to the job; empty where the job gets the whole environment.
+    variable_option: str = ""
+    # What a job's shell expands to the number of nodes; other text than a number is an error there.
+    node_count: str
+    # A shell command, where a job does not start in the folder it was submitted from.
+    enter_folder: str = ""
+    # The variable that names the job in its environment, and all that this scheduler sets there.
+    job_variable: str = ""
+    variables: tuple[str, ...] = ()
+    # Names an allocation's first host for a process outside of it, where the scheduler tells.
+    first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
+    launchers: Mapping[str, Launcher] = field(default_factory=dict)
+    # None where ReFrame has no backend.
+    reframe: ReframeBackend | None = None
+
+    def submit_argv(
+        self, script: str, *, words: Sequence[str] = (), variable: str = ""
+    ) -> tuple[str, ...]:
+        """Give the command that submits a script, with words for it and a variable, NAME=VALUE."""
+        command = (self.submit, script, *(words if self.takes_words else ()))
+        if not variable:
+            return command
+        if not self.variable_option:
+            return (variable, *command)  # as a shell reads it
+        return (self.submit, self.variable_option, variable, *command[1:])
+
+
+def hosts_listed(variable: str, *, condition: str = "") -> str:
+    """Count the hosts of a file that has a line for each slot; `variable` names the file."""
+    test = f"NF && {condition} && " if condition else "NF && "
+    count = f"awk '{test}!seen[$1]++ {{ n++ }} END {{ print n + 0 }}'"
+    return f'$({count} "${{{variable}-/dev/null}}" || :)'

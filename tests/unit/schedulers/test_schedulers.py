@@ -1,0 +1,153 @@
+"""The table of schedulers: each is one file, and a new one is known everywhere at once."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from dlcontainer import schedulers
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import reframe, texts
+from dlcontainer.planning.plan import Plan
+from dlcontainer.schedulers import SCHEDULERS, slurm
+from dlcontainer.schedulers.base import BatchSystem, Launcher, ReframeBackend, hosts_listed
+from dlcontainer.sites import facts
+from tests.jobs import plan_at
+from tests.values import ROOT, TEMPLATES
+
+FORM = {"summary": "a form", "launcher": ["startranks", "-n{ranks}"], "ranks_per_node": 4}
+MADE_UP = BatchSystem(
+    submit="queue",
+    takes_words=False,
+    variable_option="--with",
+    node_count=hosts_listed("QUEUE_HOSTS"),
+    enter_folder='cd "$QUEUE_FOLDER"',
+    job_variable="QUEUE_JOB",
+    variables=("QUEUE_*",),
+    first_host=lambda environ: environ.get("QUEUE_FIRST"),
+    launchers={"startranks": Launcher(counts=("-n", "{ranks}"), reframe="starter")},
+    reframe=ReframeBackend(name="queue", written_options="-t"),
+)
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(SCHEDULERS, "made-up", MADE_UP)
+    return "made-up"
+
+
+def plan_for(kind: str, folder: Path) -> Plan:
+    """Settle a plan for a site of that scheduler; models know the names from the table's text."""
+    data = {"launcher": ["startranks"], "forms": {"first": FORM, "second": FORM}}
+    plan = plan_at(folder, scheduler={**data, "directives": ["#QUEUE -a x", "#QUEUE -t 1"]})
+    scheduler = plan.site.scheduler.model_copy(update={"kind": kind})
+    return replace(plan, site=plan.site.model_copy(update={"scheduler": scheduler}))
+
+
+def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) -> None:
+    plan = plan_for(made_up, tmp_path)
+    lines = texts.text(plan, "job", [TEMPLATES]).splitlines()
+    assert lines[1:3] == ["#QUEUE -a x", "#QUEUE -t 1"]
+    assert "# Rendered by dlcontainer. To submit it: queue job.sh" in lines
+    assert (
+        "# Ways to place ranks: first, second. Another than first: "
+        "queue --with DLCONTAINER_FORM=NAME job.sh"
+    ) in lines
+    assert 'cd "$QUEUE_FOLDER"' in lines
+    assert (
+        "dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "
+        '"${QUEUE_HOSTS-/dev/null}" || :)'
+    ) in lines
+    assert "        dlc_ranks=$((dlc_nodes * 4))" in lines
+    settings = reframe.settings([plan.site], [TEMPLATES])
+    assert '"scheduler": "queue"' in settings
+    assert '"launcher": "starter"' in settings
+    assert '"-a x"' in settings
+    assert '"-t 1"' not in settings
+
+
+def test_a_session_knows_a_new_scheduler(made_up: str) -> None:
+    environ = {"QUEUE_JOB": "7", "QUEUE_FIRST": "n1"}
+    assert schedulers.allocation(environ) == "QUEUE_JOB=7"
+    assert schedulers.first_host(environ) == "n1"
+    assert "QUEUE_*" in schedulers.variables()
+    assert schedulers.launcher("startranks") == MADE_UP.launchers["startranks"]
+
+
+def test_a_site_config_takes_the_names_of_the_table() -> None:
+    assert get_args(facts.SchedulerKind) == tuple(SCHEDULERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "submit", "another"),
+    [
+        ("none", "bash job.sh WORD", "A=1 bash job.sh"),
+        ("slurm", "sbatch job.sh WORD", "A=1 sbatch job.sh"),
+        ("lsf", "bsub job.sh WORD", "A=1 bsub job.sh"),
+        ("pbs", "qsub job.sh", "qsub -v A=1 job.sh"),
+        ("cobalt", "qsub job.sh WORD", "qsub --env A=1 job.sh"),
+    ],
+)
+def test_how_a_script_is_submitted(name: str, submit: str, another: str) -> None:
+    scheduler = SCHEDULERS[name]
+    assert " ".join(scheduler.submit_argv("job.sh", words=["WORD"])) == submit
+    assert " ".join(scheduler.submit_argv("job.sh", variable="A=1")) == another
+
+
+def test_no_scheduler_is_forgotten_by_the_wrappers() -> None:
+    """A wrapper hands a job's variables on, and a kept mount is one job's."""
+    wrapper, keep = (
+        (TEMPLATES / "module" / f"{name}.sh.j2").read_text() for name in ("wrapper", "keep")
+    )
+    handed = set(re.findall(r"\b[A-Z_]+\*", wrapper))
+    for name, scheduler in SCHEDULERS.items():
+        assert handed.issuperset(scheduler.variables), name
+        assert f"${{{scheduler.job_variable}-}}" in keep or not scheduler.job_variable, name
+
+
+def test_no_other_module_asks_for_a_scheduler_by_name() -> None:
+    names = "|".join(name for name in SCHEDULERS if name != "none")
+    literal = re.compile(rf"""["']({names})["']""")
+    folder = ROOT / "dlcontainer"
+    asking = {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*.py")
+        if literal.search(path.read_text())
+    }
+    # The table itself, and ReFrame's own words.
+    assert asking == {
+        *("schedulers/__init__.py", "schedulers/slurm.py", "schedulers/lsf.py"),
+        "schedulers/pbs.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("environ", "job"),
+    [
+        ({"SLURM_JOB_ID": "7", "LSB_JOBID": ""}, "SLURM_JOB_ID=7"),
+        ({"PBS_JOBID": "7.pbs"}, "PBS_JOBID=7.pbs"),
+        ({"LSB_JOBID": "7"}, "LSB_JOBID=7"),
+        ({"COBALT_JOBID": "7"}, "COBALT_JOBID=7"),
+        ({"FLUX_JOB_ID": "f7", "JOB_ID": "1"}, "FLUX_JOB_ID=f7"),
+        ({"SLURM_JOB_ID": "", "": "7"}, None),
+    ],
+)
+def test_the_job_that_this_is_part_of(environ: dict[str, str], job: str | None) -> None:
+    assert schedulers.allocation(environ) == job
+
+
+@pytest.mark.parametrize(
+    ("nodes", "host"), [("n1,n3", "n1"), ("nid[001-004,007]", "nid001"), ("login", "login")]
+)
+def test_the_first_node_of_slurms_list(nodes: str, host: str) -> None:
+    assert slurm.first_host({"SLURM_JOB_NODELIST": nodes}) == host
+    assert slurm.first_host({"SLURM_JOB_NODELIST": nodes, "SLURMD_NODENAME": "n1"}) is None
+    assert schedulers.first_host({}) is None
+
+
+def test_reframe_has_no_backend_for_cobalt(tmp_path: Path) -> None:
+    plan = plan_for("cobalt", tmp_path)
+    with pytest.raises(ConfigError, match="ReFrame starts no jobs of cobalt"):
+        reframe.settings([plan.site], [TEMPLATES])
