@@ -33,6 +33,7 @@ def publish(
     from dlcontainer.publish.modulefiles import LastResort
     from dlcontainer.system.machine import find_program
     from dlcontainer.validate import validate as validating
+    from dlcontainer.validate.inspected import Inspector
 
     world = here()
     loaded = world.site(site).value
@@ -42,7 +43,7 @@ def publish(
 
     def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
-        inspector = validating.Inspector(
+        inspector = Inspector(
             engine=program,
             trial=capabilities.require(world.cache, program, world.host, runner),
             host=world.host,

@@ -22,6 +22,7 @@ def validate(
     from dlcontainer.engines import apptainer, capabilities
     from dlcontainer.image import sif
     from dlcontainer.validate import validate as validating
+    from dlcontainer.validate.inspected import Check, Inspector
 
     world = here()
     loaded = world.site(site).value if site else None
@@ -30,7 +31,7 @@ def validate(
     runner = console.runner(world.environ)
     program = apptainer.find(world.environ)
 
-    def show(check: validating.Check) -> None:
+    def show(check: Check) -> None:
         if not as_json:
             mark = "ok    " if check.ok else "FAILED"
             output.say(f"{mark}  {check.name}: {check.detail}")
@@ -38,7 +39,7 @@ def validate(
     checks = validating.validate(
         image.absolute(),
         loaded,
-        validating.Inspector(
+        Inspector(
             engine=program,
             trial=capabilities.require(world.cache, program, world.host, runner),
             host=world.host,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system.process import CommandTimeoutError, Completed
 from dlcontainer.validate import validate as validating
-from dlcontainer.validate.validate import Check, Inspector
+from dlcontainer.validate.checks import CHECKS, ENDING
+from dlcontainer.validate.checks.base import Answer
+from dlcontainer.validate.inspected import PROBE, Check, Inspected, Inspector
 from tests.fakes import RecordingRunner, completed
 from tests.values import CONTENT, HOST, TRIAL, site_of
 
@@ -110,7 +113,7 @@ def test_a_good_image(image: Path) -> None:
     for call in runner.calls[1:]:
         assert {"--cleanenv", "--containall", "--no-home", "--userns"} <= set(call.argv)
         assert ("PYTHONNOUSERSITE=1" in call.argv, call.timeout) == (True, 600.0)
-    assert runner.calls[1].stdin == validating.PROBE.read_text()
+    assert runner.calls[1].stdin == PROBE.read_text()
     assert runner.argvs[1][-1] == "sh"
     assert runner.argvs[2][-2:] == ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
 
@@ -298,3 +301,20 @@ def test_failed_checks_are_named() -> None:
     with pytest.raises(ChecksFailedError, match=r"^2 of 3 checks failed: a, c") as caught:
         validating.require_ok(checks)
     assert caught.value.exit_code == 1
+
+
+def test_a_new_check_is_a_line_of_the_table(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def size(inspected: Inspected) -> Iterator[Answer]:
+        yield Answer(ok=False, detail=f"{inspected.arch}, {inspected.image.stat().st_size} bytes")
+        # What was asked before is not asked again: the runner has no further answer.
+        yield Answer(ok=True, detail=str(inspected.inside["python"]), of="again")
+
+    monkeypatch.setitem(CHECKS, "size", size)
+    checks = check(image, RecordingRunner(answers(), strict=True))
+    assert list(checks)[-2:] == ["size", "size again"]
+    assert failed(checks) == {"size": f"x86_64, {len(IMAGE)} bytes"}
+    assert checks["size again"].detail == "3.11.2"
+
+
+def test_what_ends_a_validation_is_a_check() -> None:
+    assert set(CHECKS) > ENDING

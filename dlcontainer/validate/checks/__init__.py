@@ -1,0 +1,24 @@
+"""The table of checks: a new one is a function and a line here."""
+
+from collections.abc import Mapping
+
+from dlcontainer.validate.checks import file, inside
+from dlcontainer.validate.checks.base import CheckFunction
+from dlcontainer.validate.checks.verify import verify
+
+# Made and reported in this order. Names are part of the output and of published checks: they stay.
+CHECKS: Mapping[str, CheckFunction] = {
+    "architecture": file.architecture,
+    "record": file.record,
+    "labels": file.labels,
+    "runs": inside.runs,
+    "machine": inside.machine,
+    "python": inside.python,
+    "manifest": inside.manifest,
+    "import": inside.imports,
+    "host stays out": inside.host_stays_out,
+    "no leftovers": inside.no_leftovers,
+    "verify": verify,
+}
+# Where one of these fails, those after it have nothing to look at.
+ENDING = frozenset({"architecture", "runs"})

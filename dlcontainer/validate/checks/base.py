@@ -1,0 +1,19 @@
+"""What a check is: a function of what was inspected."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dlcontainer.validate.inspected import Inspected
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """Whether a check holds, and what was seen; `of` names the thing where a check has several."""
+
+    ok: bool
+    detail: str
+    of: str = ""
+
+
+# No answer where there is nothing to hold the image against.
+CheckFunction = Callable[[Inspected], Iterable[Answer]]

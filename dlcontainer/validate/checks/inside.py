@@ -1,0 +1,69 @@
+"""Checks of what the probe finds inside an image."""
+
+from collections.abc import Iterator
+
+from dlcontainer.validate.checks.base import Answer
+from dlcontainer.validate.inspected import Inspected, Unanswered
+
+
+def runs(image: Inspected) -> Iterator[Answer]:
+    """Run the probe in the image, by its own Python."""
+    if isinstance(image.probed, Unanswered):
+        yield Answer(ok=False, detail=image.probed.why)
+        return
+    mode = image.inspector.trial.run_mode
+    yield Answer(ok=True, detail=f"engine mode {mode}{image.remark}")
+
+
+def machine(image: Inspected) -> Iterator[Answer]:
+    """Compare the machine that programs see inside with the image's architecture."""
+    seen = image.inside["machine"]
+    yield Answer(ok=seen == image.arch, detail=f"{seen} inside")
+
+
+def python(image: Inspected) -> Iterator[Answer]:
+    """See that Python runs from the recipe's prefix."""
+    seen = image.inside
+    same = seen["sys_prefix"] == str(seen["prefix"])
+    yield Answer(ok=same, detail=f"{seen['python']} in {seen['sys_prefix']}")
+
+
+def manifest(image: Inspected) -> Iterator[Answer]:
+    """Compare the manifest's plan with the record's."""
+    if image.record is not None:
+        digest = image.inside["digest"]
+        yield Answer(ok=digest == image.record.digest, detail=f"plan {str(digest)[:12]}…")
+
+
+def imports(image: Inspected) -> Iterator[Answer]:
+    """See that each promised module has its version and comes from the image."""
+    seen = image.inside
+    # A recipe may put the distribution's packages on its environment's path; what else is on it
+    # shows in "host stays out".
+    places = (f"{seen['prefix']}/", f"{seen['packages']}/")
+    entries = seen["imports"]
+    for entry in entries if isinstance(entries, list) else []:
+        same = entry["version"] == entry["wanted"]
+        detail = entry["error"] or f"{entry['version']} from {entry['file']}"
+        if not same:
+            detail += f", wanted {entry['wanted']}"
+        ok = same and str(entry["file"]).startswith(places)
+        yield Answer(ok=ok, detail=detail, of=str(entry["module"]))
+
+
+def host_stays_out(image: Inspected) -> Iterator[Answer]:
+    """See that nothing of the host's environment reaches programs inside."""
+    leaks = image.inside["leaks"]
+    detail = _listed(leaks) or "no variable, user site or path of the host"
+    yield Answer(ok=not leaks, detail=detail)
+
+
+def no_leftovers(image: Inspected) -> Iterator[Answer]:
+    """See that the build left nothing of its own behind."""
+    leftovers = image.inside["leftovers"]
+    detail = _listed(leftovers) or "no cache, log, token or CA of a build"
+    yield Answer(ok=not leftovers, detail=detail)
+
+
+def _listed(items: object) -> str:
+    return ", ".join(str(item) for item in items) if isinstance(items, list) else ""

@@ -1,0 +1,24 @@
+"""The image's own proof: the recipe's verify script, run inside."""
+
+from collections.abc import Iterator
+
+from dlcontainer.system import foreign_files
+from dlcontainer.validate.checks.base import Answer
+from dlcontainer.validate.inspected import Inspected, Unanswered
+
+
+def verify(image: Inspected) -> Iterator[Answer]:
+    """Run the script, whose last line is a JSON object with 'ok' and 'what'."""
+    printed = image.verified
+    if isinstance(printed, Unanswered):
+        yield Answer(ok=False, detail=printed.why)
+        return
+    try:
+        facts = foreign_files.loads(printed.strip().splitlines()[-1])
+        ok = facts.pop("ok") is True
+        proof = facts.pop("what")
+        rest = ", ".join(f"{key} {value}" for key, value in sorted(facts.items()))
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        yield Answer(ok=False, detail="the script printed no JSON object with 'ok' and 'what'")
+        return
+    yield Answer(ok=ok, detail=f"{proof}: {rest}{image.remark}")

@@ -1,0 +1,181 @@
+"""What validation asks of an image, its record and the engine: each question once, when needed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dlcontainer.config.field_types import Arch
+from dlcontainer.engines import apptainer, emulation
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.image import layout, record, sif
+from dlcontainer.image.record import Record
+from dlcontainer.sites.site import Site
+from dlcontainer.system import foreign_files
+from dlcontainer.system.machine import Host
+from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, Runner
+
+# The environment that checks run in, declared whole: nothing of the caller's reaches them.
+ENVIRONMENT: Mapping[str, str] = {
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+PROBE = Path(__file__).resolve().parent.parent / "probe" / "inside.py"
+_INSIDE = "dlcontainer/inside/1"
+_TIMEOUT_S = 600.0
+# Emulated training is about 100 times as slow (docs/measurements.md).
+_EMULATED_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing that was looked at: whether it holds, and what was seen."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inspector:
+    """What a validation works with, and what hears of each check."""
+
+    engine: Apptainer
+    trial: Trial
+    host: Host
+    runner: Runner
+    on_check: Callable[[Check], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unanswered:
+    """Why a question has no answer."""
+
+    why: str
+
+
+# No slots: an answer is kept in the instance's dictionary.
+@dataclass(frozen=True, kw_only=True)
+class Inspected:
+    """An image that is checked for a site, or for this host; its properties ask."""
+
+    image: Path
+    site: Site | None
+    inspector: Inspector
+    # What its record says, where somebody has read that already.
+    written: Record | None = None
+
+    @cached_property
+    def arch(self) -> str:
+        """The architecture in the image's header."""
+        return sif.arch(self.image)
+
+    @cached_property
+    def record(self) -> Record | None:
+        """What the file beside the image says of it; None without one."""
+        return self.written or record.read(record.beside(self.image))
+
+    @cached_property
+    def sha256(self) -> str:
+        """The checksum of the image's file."""
+        import hashlib
+
+        with self.image.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @cached_property
+    def labels(self) -> Mapping[str, str] | Unanswered:
+        """The image's labels, as the engine reads them."""
+        inspector = self.inspector
+        env = apptainer.environment(inspector.host.environ)
+        try:
+            answer = inspector.runner(inspector.engine.inspect_argv(self.image), env=env)
+            labels: Mapping[str, str] = foreign_files.loads(answer.stdout)["data"]["attributes"][
+                "labels"
+            ]
+        except (CommandFailedError, ValueError, KeyError, TypeError) as error:
+            return Unanswered(why=f"the engine could not read them: {error}")
+        return labels or {}
+
+    @cached_property
+    def probed(self) -> Mapping[str, object] | Unanswered:
+        """What the probe finds when it runs in the image."""
+        arch = self._emulated_arch
+        obstacle = emulation.obstacle(arch) if arch else None
+        if obstacle is not None:
+            why, cure = obstacle
+            return Unanswered(why=f"no {arch} program runs here: {why}; root types once: {cure}")
+        # The shell finds the image's own Python through the manifest: the image may hold no other.
+        find = (
+            f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {layout.MANIFEST}) && '
+            'exec "$python" - "$@"'
+        )
+        argv = ("/bin/sh", "-c", find, "sh", *sorted(self._emulator))
+        try:
+            answer = foreign_files.loads(self._run(argv, PROBE.read_text()))
+            if not isinstance(answer, dict) or answer.get("schema") != _INSIDE:
+                raise ValueError("the image's Python did not answer as the probe does")
+        except CommandFailedError as error:
+            return Unanswered(why=_last_line(error.completed.stderr) or str(error))
+        except (CommandTimeoutError, ValueError) as error:
+            return Unanswered(why=str(error))
+        return answer
+
+    @property
+    def inside(self) -> Mapping[str, object]:
+        """What the probe found, for checks that stand behind the one that it ran."""
+        if isinstance(self.probed, Unanswered):
+            raise LookupError(self.probed.why)
+        return self.probed
+
+    @cached_property
+    def verified(self) -> str | Unanswered:
+        """What the image's own proof prints."""
+        argv = (str(self.inside["interpreter"]), str(self.inside["verify"]))
+        try:
+            return self._run(argv)
+        except CommandFailedError as error:
+            completed = error.completed
+            return Unanswered(why=_last_line(completed.stdout + completed.stderr) or str(error))
+        except CommandTimeoutError as error:
+            return Unanswered(why=str(error))
+
+    @property
+    def remark(self) -> str:
+        """What is said of the emulator beside a check of what runs."""
+        if self._emulated_arch is None:
+            return ""
+        return "".join([", emulated by qemu", *(f" as {cpu}" for cpu in self._emulator.values())])
+
+    @property
+    def _emulated_arch(self) -> Arch | None:
+        """The image's architecture, where this host's processor is another."""
+        if self.site is None or self.site.arch == self.inspector.host.arch:
+            return None
+        return self.site.arch
+
+    @property
+    def _emulator(self) -> Mapping[str, str]:
+        arch = self._emulated_arch
+        return emulation.environment(arch) if arch else {}
+
+    def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
+        inspector = self.inspector
+        spec = RunSpec(
+            image=self.image,
+            argv=argv,
+            mode=inspector.trial.run_mode or "plain",
+            environment={**ENVIRONMENT, **self._emulator},
+        )
+        return inspector.runner(
+            inspector.engine.run_argv(spec),
+            env=apptainer.environment(inspector.host.environ),
+            stdin=stdin,
+            timeout=_EMULATED_TIMEOUT_S if self._emulated_arch else _TIMEOUT_S,
+        ).stdout
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
