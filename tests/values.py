@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,12 @@ HOSTILE = (
     "%post",
     "ünïcode ' and \" 空",
 )
+
+
+@cache
+def recorded(name: str) -> str:
+    """Read a recorded answer, once a test run."""
+    return (RECORDED / name).read_text()
 
 
 def host(**changes: Any) -> Host:

@@ -212,7 +212,8 @@ TEXT = st.text(alphabet=st.sampled_from("a'\"\\$`(){}%#;&|<> =é~*!-[]"), min_si
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(line=TEXT, host=TEXT, runtime=st.sampled_from(get_args(Runtime)))
 def test_any_text_is_refused_or_arrives(

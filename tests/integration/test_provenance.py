@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.image import sif
@@ -32,6 +30,9 @@ def inside(image: Path, unsquashfs: str, path: str) -> str:
 
 
 def test_one_bill_in_three_places(tiny_image: Built, unsquashfs: str, world: World) -> None:
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     image = tiny_image.image
     beside = Path(tiny_image.body["sbom"])
     assert beside == image.with_name("tiny-1.0-local.cdx.json")

@@ -4,7 +4,6 @@ import ast
 
 import numpy
 import pytest
-import scipy.stats
 
 from benchmarks import simulation, statistics
 from benchmarks.simulation import WORDS, Design, World, agrees, share, simulate
@@ -75,6 +74,7 @@ def test_a_tool_that_never_decides_fails() -> None:
 
 
 def test_agresti_and_coull() -> None:
+    import scipy.stats
     from statsmodels.stats.proportion import proportion_confint
 
     for hits, count in ((0, 10), (5, 100), (90, 1000), (7, 7)):

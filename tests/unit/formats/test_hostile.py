@@ -147,7 +147,8 @@ def test_a_native_twin_in_a_hostile_folder_activates(tmp_path: Path, sh: Shell, 
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(text=st.text(alphabet=st.sampled_from("a'\"\\$`(){}%#;&|<>\n \t=é~*!-"), max_size=12))
 def test_any_text_arrives_as_it_is(tmp_path: Path, text: str) -> None:

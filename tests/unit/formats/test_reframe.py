@@ -1,6 +1,7 @@
 """ReFrame's texts: byte for byte, and inert whatever stands in names."""
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,17 @@ from tests.values import GOLDEN, TEMPLATES, shipped_site
 
 # No line break can stand in a fact of a site; in a path one can.
 HOSTILE = 'a\'b"""c\\ $(touch x) `id` {{ x }} {% x %} \u00e9\u2028\U0001f600'
-SITES: dict[str, tuple[Site, ...]] = {
-    "summit": (shipped_site("summit").value,),
-    "example-slurm": (shipped_site("example-slurm").value,),
-    "polaris": (shipped_site("polaris").value,),
-    "perlmutter": tuple(
-        shipped_site("perlmutter", Target(node_type=kind)).value for kind in ("gpu", "cpu")
-    ),
+NODE_TYPES: dict[str, tuple[str | None, ...]] = {
+    "summit": (None,),
+    "example-slurm": (None,),
+    "polaris": (None,),
+    "perlmutter": ("gpu", "cpu"),
 }
+
+
+@cache
+def sites_of(name: str) -> tuple[Site, ...]:
+    return tuple(shipped_site(name, Target(node_type=kind)).value for kind in NODE_TYPES[name])
 
 
 def wanted(**changes: Any) -> Wanted:
@@ -40,14 +44,14 @@ def wanted(**changes: Any) -> Wanted:
 
 
 def texts(name: str) -> dict[str, str]:
-    sites = SITES[name]
+    sites = sites_of(name)
     return {
         f"reframe-{name}-test.txt": reframe.test(sites[0], wanted(site=name), [TEMPLATES]),
         f"reframe-{name}-settings.txt": reframe.settings(sites, [TEMPLATES]),
     }
 
 
-@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("name", NODE_TYPES)
 def test_golden_texts(name: str, request: pytest.FixtureRequest) -> None:
     for file, text in texts(name).items():
         if request.config.getoption("--update-golden"):
@@ -72,7 +76,7 @@ def shape(text: str) -> list[str]:
 
 
 def test_hostile_names_are_text() -> None:
-    site = SITES["example-slurm"][0]
+    site = sites_of("example-slurm")[0]
     hostile = site.model_copy(
         update={
             "summary": HOSTILE,
@@ -111,7 +115,7 @@ def test_any_tree_is_a_literal(tree: object) -> None:
 
 
 def test_what_reframe_writes_itself_is_left_out() -> None:
-    access = {name: reframe._access(sites[0]) for name, sites in SITES.items()}
+    access = {name: reframe._access(sites_of(name)[0]) for name in NODE_TYPES}
     assert access == {
         "summit": ["-P ABC123", "-q batch", '-alloc_flags "smt4 nvme"'],
         "example-slurm": ["--partition=batch"],
@@ -127,7 +131,7 @@ def test_no_backend_for_a_scheduler() -> None:
 
 
 def test_names_that_reframe_takes() -> None:
-    site = SITES["example-slurm"][0]
+    site = sites_of("example-slurm")[0]
     assert reframe.system(site.model_copy(update={"name": "3.x-y"})) == "_3_x-y"
 
 

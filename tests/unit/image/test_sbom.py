@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from dlcontainer.errors import ChecksFailedError
@@ -52,6 +50,9 @@ def rendered(subject: sbom.Subject = SUBJECT, contents: Contents = CONTENTS) -> 
     ],
 )
 def test_the_official_schema(subject: sbom.Subject, contents: Contents) -> None:
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     validator = JsonStrictValidator(SchemaVersion.V1_6)
     text = sbom.render(subject, contents)
     assert validator.validate_str(text) is None

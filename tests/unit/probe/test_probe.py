@@ -66,8 +66,9 @@ def copied(folder: Path) -> Path:
 
 
 @pytest.mark.usefixtures("real_processes")
-@pytest.mark.parametrize("python", [sys.executable, oldest()], ids=["this", "oldest"])
-def test_import_probe(python: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["this", "oldest"])
+def test_import_probe(which: str, tmp_path: Path) -> None:
+    python = sys.executable if which == "this" else oldest()
     folder = copied(tmp_path / "it's a probe")
     environment = {"DLC_PROBE_INSIDE": "5", "SECRET": "x", "OMP_NUM_THREADS": "3"}
     code, said = probe(python, folder, "import", "--module", "json", env=environment)

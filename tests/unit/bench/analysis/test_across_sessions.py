@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import scipy.stats
 
 from dlcontainer.bench.analysis.across_sessions import across
 from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
@@ -65,6 +64,8 @@ def test_two_are_never_pooled(tmp_path: Path) -> None:
     ],
 )
 def test_the_words_across(tmp_path: Path, ratios: list[float], word: str) -> None:
+    import scipy.stats
+
     members = sessions(tmp_path, ratios)
     (found,) = across(members)
     assert found.word == word

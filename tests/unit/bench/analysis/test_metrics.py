@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlcontainer.bench.analysis.qualification import standings
@@ -26,7 +25,6 @@ SECONDARY = {"step_p95_s": 0.05, "counts.max_rss_mb": 0.05}
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(deadline=None)
 def test_holm_is_statsmodels(p_values: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 
@@ -39,7 +37,6 @@ def test_holm_of_nothing() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=3, max_size=30, unique=True))
-@settings(deadline=None)
 def test_p_is_statsmodels_of_the_same_model(values: list[float]) -> None:
     from statsmodels.api import OLS
 
@@ -58,6 +55,8 @@ def test_p_of_what_cannot_be_fitted() -> None:
 
 @pytest.mark.parametrize("n", [3, 4, 10])
 def test_the_interval_of_means_is_scipys(n: int) -> None:
+    import scipy.stats
+
     values = normal(n, 0.02, 0.01, n)
     found = paired.mean_interval(values, 0.95)
     low, high = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)

@@ -130,7 +130,7 @@ def test_inconclusive_says_how_many_more() -> None:
     st.booleans(),
     st.lists(st.floats(-0.2, 0.2), max_size=8),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_the_order_of_precedence(values: list[float], train: bool, control: list[float]) -> None:
     rules = TRAIN if train else IMPORT
     fitted = fit(values)

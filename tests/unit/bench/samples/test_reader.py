@@ -98,7 +98,8 @@ def test_a_removed_a_moved_and_a_doubled_line_are_found(written: Path) -> None:
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.data())
 def test_no_changed_byte_goes_unnoticed(tmp_path: Path, data: st.DataObject) -> None:
@@ -115,7 +116,8 @@ def test_no_changed_byte_goes_unnoticed(tmp_path: Path, data: st.DataObject) -> 
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.data())
 def test_a_cut_file_is_an_incomplete_session_or_no_file(

@@ -5,9 +5,7 @@ import random
 import statistics
 from collections.abc import Sequence
 
-import numpy
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,8 +40,9 @@ def robust(values: Sequence[float], level: float) -> paired.Interval | None:
 
 
 @given(pairs_of)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_fit_is_statsmodels_linear_model(items: list[tuple[float, bool]]) -> None:
+    import numpy
     from statsmodels.api import OLS
 
     d = numpy.array([value for value, _ in items])
@@ -65,6 +64,7 @@ def test_the_fit_is_statsmodels_linear_model(items: list[tuple[float, bool]]) ->
 def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
     # Without an order effect to fit, TOST on d has df n - 1; the interval form is compared at
     # that df, so that only the equivalence of interval and two tests is at stake.
+    import numpy
     from statsmodels.stats.weightstats import DescrStatsW
 
     margin = math.log1p(0.02)
@@ -81,6 +81,9 @@ def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
 
 @pytest.mark.parametrize("n", [6, 7, 8, 12, 20, 32])
 def test_the_rank_interval_inverts_scipys_signed_rank_test(n: int) -> None:
+    import numpy
+    import scipy.stats
+
     values = normal(n, 0.01, 0.02, n)
     found = robust(values, 0.9)
     assert found is not None
@@ -133,7 +136,7 @@ def test_there_is_no_rank_interval_of_few_pairs() -> None:
 
 
 @given(st.lists(finite, min_size=6, max_size=20), st.floats(-0.5, 0.5))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_shift_moves_every_figure_and_nothing_else(values: list[float], shift: float) -> None:
     one, other = fit(values), fit([value + shift for value in values])
     assert other.mean == pytest.approx(one.mean + shift, abs=1e-9)
@@ -142,7 +145,7 @@ def test_a_shift_moves_every_figure_and_nothing_else(values: list[float], shift:
 
 
 @given(pairs_of)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_swapping_the_sides_inverts_the_ratio(items: list[tuple[float, bool]]) -> None:
     there = paired.fit(differences([v for v, _ in items], [f for _, f in items]))
     back = paired.fit(differences([-v for v, _ in items], [not f for _, f in items]))
@@ -153,7 +156,7 @@ def test_swapping_the_sides_inverts_the_ratio(items: list[tuple[float, bool]]) -
 
 
 @given(st.lists(finite, min_size=8, max_size=8), finite)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_pure_order_effect_leaves_the_ratio_alone(noise: list[float], effect: float) -> None:
     first = [index % 2 == 1 for index in range(8)]
     moved = [d + (-effect if f else effect) for d, f in zip(noise, first, strict=True)]
@@ -164,7 +167,7 @@ def test_a_pure_order_effect_leaves_the_ratio_alone(noise: list[float], effect: 
 
 
 @given(st.lists(finite, min_size=3, max_size=20), st.floats(0.5, 0.99), st.floats(0.5, 0.99))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_higher_level_is_a_wider_interval(values: list[float], one: float, two: float) -> None:
     narrow, wide = (paired.interval(fit(values), level) for level in sorted((one, two)))
     assert wide.low <= narrow.low <= narrow.ratio <= narrow.high <= wide.high
@@ -206,6 +209,8 @@ def test_the_power_at_half_a_percent_is_that_of_the_protocol() -> None:
 
 @pytest.mark.parametrize(("n", "sd", "truth"), [(8, 0.014, 0.005), (12, 0.02, 0.0), (32, 0.05, 0)])
 def test_the_power_is_that_of_a_simulation(n: int, sd: float, truth: float) -> None:
+    import numpy
+
     count = 3000
     drawn = numpy.random.default_rng(7).normal(truth, sd, (count, n))
     won = sum(paired.interval(fit(row), 0.9).within(0.02) for row in drawn.tolist())
@@ -263,6 +268,9 @@ def test_pairs_needed() -> None:
 def test_the_spent_levels_hold_the_whole(
     schedule: tuple[tuple[int, ...], float], level: float
 ) -> None:
+    import numpy
+    import scipy.stats
+
     looks, alpha = schedule
     count = 20_000
     walk = numpy.random.default_rng(5).normal(0, 1, (count, looks[-1])).cumsum(axis=1)

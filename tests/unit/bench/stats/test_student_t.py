@@ -2,10 +2,7 @@
 
 import math
 
-import numpy
 import pytest
-import scipy.integrate
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,21 +11,26 @@ from dlcontainer.bench.stats import power, student_t
 
 # SciPy rounds t below 1e-8 to 0; ours is held against the slope of the tail there, below.
 @given(st.floats(-60, 60).filter(lambda t: abs(t) > 1e-6 or t == 0), st.integers(1, 3000))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_the_tail_is_scipys(t: float, df: int) -> None:
+    import scipy.stats
+
     assert student_t.tail(t, df) == pytest.approx(float(scipy.stats.t.sf(t, df)), rel=1e-9)
 
 
 @given(st.floats(1e-300, 1e-6), st.integers(1, 3000))
-@settings(deadline=None)
 def test_the_tail_near_zero_is_a_line(t: float, df: int) -> None:
+    import scipy.stats
+
     slope = float(scipy.stats.t.pdf(0, df))
     assert student_t.tail(t, df) == pytest.approx(0.5 - slope * t, abs=1e-14)
 
 
 @given(st.floats(1e-6, 0.999), st.integers(1, 500))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_quantile_is_scipys(above: float, df: int) -> None:
+    import scipy.stats
+
     wanted = float(scipy.stats.t.isf(above, df))
     assert student_t.quantile(above, df) == pytest.approx(wanted, rel=1e-8, abs=1e-9)
 
@@ -48,6 +50,8 @@ def test_what_is_no_probability(above: float) -> None:
 @pytest.mark.parametrize("n", [3, 4, 8, 32, 400])
 @pytest.mark.parametrize("effect", [0.0, 0.3, 1.5])
 def test_the_power_of_a_difference_is_the_noncentral_t(n: int, effect: float) -> None:
+    import scipy.stats
+
     critical = scipy.stats.t.isf(0.025, n - 2)
     wanted = float(scipy.stats.nct.sf(critical, n - 2, effect * math.sqrt(n)))
     found = power.different(n, 0.01, 0.05, effect * 0.01)
@@ -57,6 +61,9 @@ def test_the_power_of_a_difference_is_the_noncentral_t(n: int, effect: float) ->
 @pytest.mark.parametrize("n", [3, 4, 8, 32])
 @pytest.mark.parametrize("truth", [0.0, 0.005])
 def test_the_power_of_equivalence_is_scipys_integral(n: int, truth: float) -> None:
+    import scipy.integrate
+    import scipy.stats
+
     sd, margin, df = 0.012, math.log1p(0.02), n - 2
     t, se = scipy.stats.t.isf(0.05, df), sd / math.sqrt(n)
 
@@ -90,6 +97,8 @@ def test_pairs_for_a_site_to_be_qualified() -> None:
 
 
 def test_the_scales_are_a_distribution() -> None:
+    import numpy
+
     for df in (1, 2, 6, 30, 5000):
         weights = numpy.array(power._scales(df))
         assert weights[:, 0].sum() == pytest.approx(1, abs=3e-3 if df == 1 else 1e-6)

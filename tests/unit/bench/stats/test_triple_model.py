@@ -5,9 +5,7 @@ import random
 from dataclasses import replace
 from itertools import permutations
 
-import numpy
 import pytest
-import statsmodels.api
 
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
 from dlcontainer.bench.samples import launch_order
@@ -70,6 +68,9 @@ def planted(
 
 @pytest.mark.parametrize("count", [6, 12, 13, 17, 36])
 def test_the_fit_is_that_of_statsmodels(count: int) -> None:
+    import numpy
+    import statsmodels.api
+
     drawn = planted(count, 0.01, count, (0.03, 0.01, 0.02))
     ours = triple_model.fit(drawn)
     assert ours is not None

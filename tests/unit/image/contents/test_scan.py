@@ -14,10 +14,10 @@ from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
 from tests.sifs import write_sif
-from tests.values import RECORDED
+from tests.values import recorded
 
 SITE = "/opt/x/lib/python3.11/site-packages"
-STATUS = (RECORDED / "dpkg-status-bookworm.txt").read_text()
+STATUS = "dpkg-status-bookworm.txt"
 
 
 def lay(root: Path, files: Mapping[str, str]) -> Path:
@@ -40,7 +40,7 @@ def dist_info(name: str, version: str, at: str = SITE, **files: str) -> dict[str
 
 
 def test_dpkg(tmp_path: Path) -> None:
-    found = take(lay(tmp_path, {"/var/lib/dpkg/status": STATUS}))
+    found = take(lay(tmp_path, {"/var/lib/dpkg/status": recorded(STATUS)}))
     said = {one.name: one for one in found.packages}
     assert set(said) == {"libc6", "bash", "tzdata"}  # `removed` has only its settings left
     assert (said["libc6"].version, said["libc6"].arch) == ("2.36-9+deb12u14", "amd64")
@@ -141,7 +141,9 @@ def test_rpm_that_can_not_be_read(tmp_path: Path) -> None:
 
 
 def test_no_link_leads_out(tmp_path: Path) -> None:
-    outside = lay(tmp_path / "host", {"/status": STATUS, **dist_info("hostile", "1", "/site")})
+    outside = lay(
+        tmp_path / "host", {"/status": recorded(STATUS), **dist_info("hostile", "1", "/site")}
+    )
     root = lay(tmp_path / "tree", {"/etc/hostname": "x\n"})
     (root / "var/lib/dpkg").mkdir(parents=True)
     (root / "var/lib/dpkg/status").symlink_to(outside / "status")

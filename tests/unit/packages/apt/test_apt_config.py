@@ -8,9 +8,9 @@ from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.system.machine import Host
 from tests.fakes import RecordingRunner, completed
-from tests.values import IMAGE_BASE, RECORDED, folder_of, host, plan_of, site_of
+from tests.values import IMAGE_BASE, folder_of, host, plan_of, recorded, site_of
 
-LISTED = (RECORDED / "indextargets-bookworm.txt").read_text()
+LISTED = "indextargets-bookworm.txt"
 DUMP = """Acquire "";
 Acquire::AllowInsecureRepositories "0";
 Acquire::http "";
@@ -55,8 +55,8 @@ def apt(tmp_path: Path) -> Host:
 
 
 def test_the_sources_of_a_release() -> None:
-    assert apt_config.parse_targets(LISTED, "bookworm") == SOURCES
-    assert apt_config.parse_targets(LISTED, "trixie") == ()
+    assert apt_config.parse_targets(recorded(LISTED), "bookworm") == SOURCES
+    assert apt_config.parse_targets(recorded(LISTED), "trixie") == ()
     assert apt_config.parse_targets("", "bookworm") == ()
 
 
@@ -73,7 +73,7 @@ def test_a_keyring_that_is_there(tmp_path: Path) -> None:
 
 
 def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
-    answers = [completed("apt-get", stdout=LISTED), completed("apt-config", stdout=DUMP)]
+    answers = [completed("apt-get", stdout=recorded(LISTED)), completed("apt-config", stdout=DUMP)]
     runner = RecordingRunner([*answers], strict=True)
     plan = plan_of(folder_of(tmp_path))
     sources, settings = apt_config.read(plan, apt, runner, {"https_proxy": "http://p.example:1"})
@@ -96,7 +96,9 @@ def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
 def test_an_image_that_states_its_system_has_the_hosts_mirrors(apt: Host, tmp_path: Path) -> None:
     system = {"distribution": "debian", "release": "bookworm", "source": "a page"}
     plan = plan_of(folder_of(tmp_path, base={**IMAGE_BASE, "system": system}))
-    runner = RecordingRunner([completed("apt-get", stdout=LISTED), completed("apt-config")])
+    runner = RecordingRunner(
+        [completed("apt-get", stdout=recorded(LISTED)), completed("apt-config")]
+    )
     assert apt_config.read(plan, apt, runner, {})[0] == SOURCES
 
 

@@ -10,10 +10,10 @@ from dlcontainer.packages.apt.apt_resolver import Apt, parse_printed, parse_stan
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
 from tests.locks import deb
-from tests.values import RECORDED, host
+from tests.values import host, recorded
 
-PRINTED = (RECORDED / "apt-print-uris-bookworm.txt").read_text()
-SHOWN = (RECORDED / "apt-cache-show-bookworm.txt").read_text()
+PRINTED = "apt-print-uris-bookworm.txt"
+SHOWN = "apt-cache-show-bookworm.txt"
 SOURCE = AptSource(
     uri="https://mirror.example/archive/debian/20261120T020000Z",
     suite="bookworm",
@@ -52,23 +52,25 @@ def failed(text: str) -> CommandFailedError:
 
 
 def test_printed_addresses() -> None:
-    assert parse_printed(PRINTED)[3] == ("mawk", "1.3.4.20200120-3.1", "amd64")
-    assert parse_printed(PRINTED)[-2] == ("libcap2", "1:2.66-4+deb12u3+b1", "amd64")
-    assert len(parse_printed(PRINTED)) == 9
+    assert parse_printed(recorded(PRINTED))[3] == ("mawk", "1.3.4.20200120-3.1", "amd64")
+    assert parse_printed(recorded(PRINTED))[-2] == ("libcap2", "1:2.66-4+deb12u3+b1", "amd64")
+    assert len(parse_printed(recorded(PRINTED))) == 9
 
 
 def test_stanzas() -> None:
-    first, second = parse_stanzas(SHOWN)
+    first, second = parse_stanzas(recorded(SHOWN))
     assert (first["Package"], second["Priority"]) == ("libcap2", "required")
     assert first[""].startswith("Package: libcap2\n")
     assert "\n\n" not in first[""]
 
 
 def test_install_asks_apt_and_counts_it_as_installed(apt: Apt, runner: RecordingRunner) -> None:
-    lines = [line for line in PRINTED.splitlines() if "/mawk_" in line or "/libcap2_" in line]
+    lines = [
+        line for line in recorded(PRINTED).splitlines() if "/mawk_" in line or "/libcap2_" in line
+    ]
     runner.answers = [
         completed("apt-get", stdout="\n".join(lines)),
-        completed("apt-cache", stdout=SHOWN),
+        completed("apt-cache", stdout=recorded(SHOWN)),
         completed("apt-get", stdout="0 upgraded"),
     ]
     cap, mawk = apt.install(["mawk", "libcap2"])
@@ -117,7 +119,7 @@ def test_packages_that_are_not_there_for_the_architecture(
         "E: Version '9' for 'mawk' was not found\n"
         "E: Package 'gone' has no installation candidate\n"
     )
-    mawk = SHOWN.partition("\n\n")[2]
+    mawk = recorded(SHOWN).partition("\n\n")[2]
     runner.answers = [failed(said), completed("apt-cache", code=100, stdout=mawk)]
     with pytest.raises(MisfitError) as caught:
         apt.install(["intel-microcode", "mawk=9", "gone"])
@@ -152,8 +154,8 @@ def test_what_can_not_be_fetched(
 
 
 def test_a_list_without_checksums(apt: Apt, runner: RecordingRunner) -> None:
-    weak = "\n".join(line for line in SHOWN.splitlines() if not line.startswith("SHA256"))
-    lines = [line for line in PRINTED.splitlines() if "/mawk_" in line]
+    weak = "\n".join(line for line in recorded(SHOWN).splitlines() if not line.startswith("SHA256"))
+    lines = [line for line in recorded(PRINTED).splitlines() if "/mawk_" in line]
     runner.answers = [
         completed("apt-get", stdout="\n".join(lines)),
         completed("apt-cache", stdout=weak),

@@ -13,9 +13,9 @@ from dlcontainer.packages.pip.pip_resolver import Pip, platforms, say_files, ski
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
 from tests.locks import wheel
-from tests.values import RECORDED, host
+from tests.values import host, recorded
 
-SKIPPED = (RECORDED / "pip-skipped-numpy-ppc64le.txt").read_text()
+SKIPPED = "pip-skipped-numpy-ppc64le.txt"
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_all_missing_wheels_are_named(runner: RecordingRunner, tmp_path: Path) -
     report(tmp_path)
     lost = "ERROR: Could not find a version that satisfies the requirement b==9 "
     runner.answers = [
-        failed(SKIPPED),
-        failed(SKIPPED),
+        failed(recorded(SKIPPED)),
+        failed(recorded(SKIPPED)),
         failed(f"{lost}(from versions: 1.0, 2.0)\nERROR: No matching distribution found for b==9"),
         failed(""),
         completed("pip"),
@@ -140,14 +140,14 @@ def test_another_failure_is_not_a_missing_wheel(runner: RecordingRunner, tmp_pat
 
 
 def test_files_of_a_pinned_version_only() -> None:
-    files = skipped_files(SKIPPED, "NumPy==2.3.5")
+    files = skipped_files(recorded(SKIPPED), "NumPy==2.3.5")
     assert "numpy-2.3.5.tar.gz" in files
     assert all("2.3.5" in file for file in files)
     said = say_files(files, "3.11")
     assert said.startswith("there are wheels of cp311 for ")
     assert "win_amd64" in said
     assert "wheels of cp313" in said
-    assert skipped_files(SKIPPED, "numpy==2.3") == []
+    assert skipped_files(recorded(SKIPPED), "numpy==2.3") == []
 
 
 @pytest.mark.parametrize(
