@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pytest
-
 import dlcontainer
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.world import World, isolated, missing
 from tests.processes import poll
+from tests.skips import skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +105,7 @@ def world_of(account: Account, engine: Apptainer) -> Iterator[World]:
             missing("setpriv")
         for path in (str(engine.program), dlcontainer.__file__):
             if subprocess.run(account.argv("test", "-r", path), check=False).returncode != 0:
-                pytest.skip(f"an ordinary user can't read {path}")
+                skip(f"an ordinary user can't read {path}")
         start, variables = _entry(world, account)
         account.own(folder)
         yield replace(
@@ -172,5 +171,5 @@ def _entry(world: World, account: Account) -> tuple[tuple[str, ...], dict[str, s
         text=True,
     )
     if done.returncode != 0:
-        pytest.skip(f"an ordinary user can run neither {sys.executable} nor {done.stderr[-200:]}")
+        skip(f"an ordinary user can run neither {sys.executable} nor {done.stderr[-200:]}")
     return start, variables

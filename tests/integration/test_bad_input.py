@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.world import Built, World, write_bare
+from tests.skips import skip
 
 SMALL_MB = 24
 
@@ -19,9 +20,11 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        pytest.skip("no mount program")
+        skip("no mount program")
     if done.returncode != 0:
-        pytest.skip(f"a file system can't be mounted here: {done.stderr.strip()}")
+        skip(
+            f"a file system can't be mounted here: {done.stderr.strip()}", elsewhere="a run as root"
+        )
     try:
         yield folder
     finally:

@@ -14,13 +14,17 @@ import pytest
 from dlcontainer.system import machine
 from tests.integration import accounts
 from tests.integration.world import Built, World
+from tests.skips import skip
 
 
 @pytest.fixture
 def host() -> machine.Host:
     found = machine.read_host(os.environ)
     if found.distribution not in {"debian", "ubuntu"}:
-        pytest.skip("a native twin needs a distribution that images have as their base")
+        skip(
+            "a native twin needs a distribution that images have as their base",
+            elsewhere="Debian or Ubuntu",
+        )
     return found
 
 
@@ -29,7 +33,7 @@ def needs(*packages: str) -> None:
         query = ["dpkg-query", "-W", "-f=${Status}", package]
         done = subprocess.run(query, capture_output=True, text=True, check=False)
         if "ok installed" not in done.stdout:
-            pytest.skip(f"the OS package {package} is missing, as native.sh would say")
+            skip(f"the OS package {package} is missing, as native.sh would say")
 
 
 def native(script: Path, target: Path, world: World) -> "subprocess.CompletedProcess[str]":
@@ -142,7 +146,7 @@ def test_other_architecture_is_refused(
 ) -> None:
     script = rendered(world, tiny, tmp_path / "text", "--set", "site.arch=ppc64le")
     if platform.machine() == "ppc64le":
-        pytest.skip("this machine is a ppc64le")
+        skip("this machine is a ppc64le", elsewhere="another processor")
     refused(script, tmp_path / "target", world, "made for ppc64le")
 
 

@@ -15,6 +15,7 @@ from dlcontainer.packages.lockfile import Lock
 from dlcontainer.system import machine
 from tests.integration.test_lock import apt_world, fetched, locked
 from tests.integration.world import World, missing
+from tests.skips import skip
 
 __all__ = ["apt_world", "fetched", "locked"]
 
@@ -27,7 +28,7 @@ def cut_off(world: World, *words: str) -> World:
         missing("unshare")
     how = ["unshare", "--net", *words]
     if subprocess.run([*how, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("a network namespace needs root here")
+        skip("a network namespace needs root here", elsewhere="a run as root")
     return World(environ=world.environ, folder=world.folder, program=(*how, *world.program))
 
 
@@ -99,7 +100,7 @@ def test_a_full_disk(apt_world: World, tiny: Path, locked: Path, tmp_path: Path)
         check=False,
     )
     if done.returncode in (1, 99):
-        pytest.skip("a mount of its own needs root here")
+        skip("a mount of its own needs root here", elsewhere="a run as root")
     assert done.returncode == 5, done.stderr
     assert "MB free, the OS packages alone need" in done.stderr
     assert "lock.json" not in done.stdout

@@ -16,6 +16,7 @@ from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report import html_report, inputs
 from dlcontainer.bench.samples import reader
 from tests import findings as made
+from tests.skips import skip
 from tests.unit.bench.scale import test_analysis as matrices
 
 CHECKOUT = Path(__file__).parents[2]
@@ -58,10 +59,7 @@ class Browser:
 def browser(tmp_path: Path) -> Browser:
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
-        message = "no Chromium: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        skip("no Chromium: apt-get install chromium")
     return Browser(program=program, home=tmp_path / "home")
 
 

@@ -18,6 +18,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.accounts import NOBODY as NOBODY_ACCOUNT
 from tests.integration.accounts import Account, given, without, world_of
 from tests.integration.world import write_bare
+from tests.skips import skip
 from tools.aptget import private_apt
 from tools.aptsources import archive_of, read_sources, suite_of
 from tools.console import SetupError
@@ -32,10 +33,7 @@ def need(command: str, package: str) -> str:
     """Return the command's path; without it fail in CI and skip elsewhere."""
     found = shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if found is None:
-        message = f"no {command} here: apt-get install {package}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        skip(f"no {command} here: apt-get install {package}")
     return found
 
 
@@ -120,7 +118,9 @@ def place(request: pytest.FixtureRequest, debian: None) -> Iterator[Place]:
         ids = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
         become = (need("setpriv", "util-linux"), *ids)
     elif os.geteuid() != 0 and request.param == "root":
-        pytest.skip("only root can set it up as root: run the tests as root too")
+        skip(
+            "only root can set it up as root: run the tests as root too", elsewhere="a run as root"
+        )
     # Not tmp_path: another user must be able to enter.
     folder = Path(tempfile.mkdtemp(prefix="dlcontainer-test-"))
     try:

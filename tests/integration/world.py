@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pytest
-
 from dlcontainer.config.field_types import ARCHES, DEBIAN_ARCH
 from dlcontainer.system.machine import read_host
+from tests.skips import skip
 
 # Short steps without any package of the distribution's, for what is not about Python.
 BARE = """\
@@ -87,10 +86,7 @@ verify: {script: verify.py}
 
 def missing(what: str) -> NoReturn:
     """Say what a test lacks: on a laptop it is skipped, in CI it fails."""
-    text = f"no {what} here; type `make setup`"
-    if os.environ.get("CI") == "true":
-        pytest.fail(text)
-    pytest.skip(text)
+    skip(f"no {what} here; type `make setup`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

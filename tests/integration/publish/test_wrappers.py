@@ -13,6 +13,7 @@ import pytest
 from tests.integration.publish.tools import ARGUMENTS, SHOW, Shelf, program
 from tests.integration.world import write_wheel
 from tests.processes import poll
+from tests.skips import skip
 
 TREE = (
     "import json, os, sys; print(json.dumps([dict(os.environ), sys.path, sys.flags.no_user_site]))"
@@ -134,7 +135,7 @@ def test_a_script_outside(shelf: Shelf) -> None:
     try:
         folder.mkdir(parents=True)
     except PermissionError:
-        pytest.skip("no folder outside the binds can be made here")
+        skip("no folder outside the binds can be made here", elsewhere="a run as root")
     try:
         script = folder / "train.py"
         script.write_text("print('ran')")

@@ -8,6 +8,7 @@ from tests.integration.accounts import NOBODY
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import NODES, Cluster
 from tests.processes import MARK, marked, new_mark, poll
+from tests.skips import skip
 
 WHO = ("sh", "-c", "echo $SLURMD_NODENAME $(id -u)")
 
@@ -17,8 +18,9 @@ def test_a_step_on_every_node(cluster: Cluster) -> None:
     assert sorted(said.splitlines()) == [f"n{n} {os.geteuid()}" for n in range(1, 1 + NODES)]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's cluster is the fixture's then")
 def test_an_ordinary_users_cluster_ends_with_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.getuid() != 0:
+        skip("an ordinary user's cluster is the fixture's then", elsewhere="a run as root")
     mark = new_mark()
     monkeypatch.setenv(MARK, mark)
     with clusters.running(NOBODY) as own:

@@ -15,6 +15,7 @@ from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import FREEZER, Cluster
 from tests.integration.world import Built, World
 from tests.processes import MARK, marked, new_mark, poll
+from tests.skips import skip
 
 KEEP_S = 10
 SAY = "import os; print('at', os.environ['APPTAINER_CONTAINER'], os.environ['SLURM_PROCID'])"
@@ -106,7 +107,9 @@ def test_ranks_of_a_step_share_a_mount_that_holds_nobody_up(batch: Batch) -> Non
 def strict() -> Iterator[Cluster]:
     """Run a Slurm that ends all processes of a step with it, wherever they have gone."""
     if not os.access(FREEZER, os.W_OK):
-        pytest.skip(f"no {FREEZER} that you may write: Slurm tracks steps by it")
+        skip(
+            f"no {FREEZER} that you may write: Slurm tracks steps by it", elsewhere="another kernel"
+        )
     with clusters.running(tracking="cgroup") as running:
         yield running
 

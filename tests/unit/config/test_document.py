@@ -10,6 +10,7 @@ import yaml
 
 from dlcontainer.config import Document, dotted, flatten, load, parse
 from dlcontainer.errors import ConfigError, Mark
+from tests.skips import skip
 
 
 @pytest.fixture(params=["C", "Python"], autouse=True)
@@ -18,7 +19,7 @@ def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "Python":
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     elif not hasattr(yaml, "CSafeLoader"):
-        pytest.skip("PyYAML without libyaml")
+        skip("PyYAML without libyaml")
     return str(request.param)
 
 

@@ -17,6 +17,7 @@ import pytest
 from dlcontainer.bench.samples import comparable
 from dlcontainer.config.resources import PROBE
 from dlcontainer.system.machine import find_program
+from tests.skips import skip
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_what_has_no_build_id_is_told_by_its_content(
 def test_build_ids_are_those_that_readelf_reads(probe: Any) -> None:
     readelf = find_program("readelf", os.environ)
     if readelf is None:
-        pytest.skip("no readelf: apt-get install binutils")
+        skip("no readelf: apt-get install binutils")
     found = probe("attest_libraries").facts()
     paths = probe("attest_libraries").mapped()
     name = next(name for name in found["system_library_builds"] if name.startswith("libc.so"))

@@ -13,6 +13,7 @@ from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.publish import publish as publishing
 from tests.publishing import BOTH, hidden, image_of, put, seen
+from tests.skips import skip
 from tests.values import site_of
 
 
@@ -70,8 +71,9 @@ def test_a_shared_root(image: Path, root: Path) -> None:
     }
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to any group")
 def test_the_group(image: Path, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        skip("only root can give a file to any group", elsewhere="a run as root")
     import grp
 
     ours, theirs = grp.getgrgid(0).gr_name, grp.getgrall()[3]

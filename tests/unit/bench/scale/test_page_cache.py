@@ -8,6 +8,7 @@ import pytest
 from dlcontainer.bench.scale import mount_watch, page_cache
 from dlcontainer.bench.scale.records import Coldness
 from dlcontainer.system import machine
+from tests.skips import skip
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_was_written_is_in_memory_and_can_be_driven_out(tree: Path) -> None:
     if machine.mount_of(tree).kind == "tmpfs":
-        pytest.skip("the tests' folder is memory")
+        skip("the tests' folder is memory", elsewhere="a folder on a disk")
     assert page_cache.in_memory(tree) == 1.0
     before = page_cache.emptied(tree)
     assert before.method == "fadvise on a fresh copy"

@@ -1,0 +1,93 @@
+"""Rules for the tests themselves: a skipped test runs somewhere, and collecting is quick."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from _pytest.outcomes import Failed, Skipped
+
+from tests.skips import skip
+from tests.values import ROOT
+
+SKIPPING = {"skip", "skipif", "importorskip", "xfail", "skipTest", "skipIf", "skipUnless"}
+HEAVY = {"cyclonedx", "hpccm", "reframe", "scipy", "statsmodels"}
+# What settles plans, reads files or starts programs: `pytest --collect-only` waits for each.
+SLOW = {
+    *("shipped_plan", "shipped_matrix", "shipped_site", "shipped_sites", "plan_of", "plan_at"),
+    *("read_text", "read_bytes", "recorded", "oldest", "Popen", "check_output", "which"),
+}
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
+
+
+def name_of(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk what runs when a module is imported: decorators and defaults, no function's body."""
+    yield node
+    for field, value in ast.iter_fields(node):
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and field == "body":
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from at_import(child)
+
+
+def packages(node: ast.Import | ast.ImportFrom) -> set[str]:
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    else:
+        names = [alias.name for alias in node.names]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_all_skips_go_through_one_function() -> None:
+    skips = [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name, module in modules().items()
+        if name != "tests/skips.py"
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute) and node.attr in SKIPPING
+    ]
+    assert skips == []
+
+
+def test_nothing_is_settled_when_tests_are_collected() -> None:
+    slow = [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name, module in modules().items()
+        for top in module.body
+        for node in at_import(top)
+        if (isinstance(node, ast.Call) and name_of(node) in SLOW)
+        or (isinstance(node, ast.Import | ast.ImportFrom) and packages(node) & HEAVY)
+    ]
+    assert slow == [], "do it in a fixture or a cached function"
+
+
+@pytest.mark.parametrize("value", ["", "false"])
+def test_outside_of_ci_a_test_is_skipped(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CI", value)
+    with pytest.raises(Skipped, match="no program"):
+        skip("no program")
+
+
+def test_in_ci_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(Failed, match="no program"):
+        skip("no program")
+    with pytest.raises(Skipped, match="not root; covered by a run as root"):
+        skip("not root", elsewhere="a run as root")
+
+
+def test_the_walk_sees_what_runs_at_import() -> None:
+    text = "A = shipped_plan('x')\n@mark(plan_of())\ndef f(a=which('x')):\n    return read_text()\n"
+    calls = (node for node in at_import(ast.parse(text)) if isinstance(node, ast.Call))
+    names = {name_of(call) for call in calls}
+    assert names == {"shipped_plan", "mark", "plan_of", "which"}
