@@ -1,6 +1,8 @@
 # Relative paths throughout: the checkout's own path may contain a space.
 PYTHON ?= python3
 EXTRAS ?= dev
+# What `make unit` runs.
+ONLY ?= tests/unit
 VENV := .venv
 BIN := $(VENV)/bin
 # The private Apptainer and helper programs are linked in BIN. Not exported for all: `make setup`
@@ -8,13 +10,16 @@ BIN := $(VENV)/bin
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo golden test test-long lint dist clean
+.PHONY: help setup setup-venv setup-tests demo golden unit check test test-long lint dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-setup: ## virtual environment, Apptainer and its helper programs (a few minutes, once)
+# What the unit tests and the lint need: no engine, no root, nothing built.
+setup-venv:
 	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras $(EXTRAS)
+
+setup: setup-venv ## virtual environment, Apptainer and its helper programs (a few minutes, once)
 	@$(PYTHON) tools/setup_engine.py --bin $(BIN) --prefix .tools
 
 setup-tests: setup ## what the integration tests use beside the engine
@@ -38,14 +43,19 @@ demo: setup ## PyTorch for this machine: build, validate, publish, load, compare
 	$(BIN)/dlcontainer report demo/import.jsonl demo/train.jsonl -o demo/report.html && \
 	echo "make demo: done in $$(( $$(date +%s) - start )) s; open demo/report.html"
 
-lint: setup ## ruff, mypy and the layers of the design
+lint: setup-venv ## ruff, mypy and the layers of the design
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(wildcard dlcontainer tests tools benchmarks)
 	$(BIN)/lint-imports
 
-golden: setup ## write the golden files anew; look at `git diff` before you commit
+golden: setup-venv ## write the golden files anew; look at `git diff` before you commit
 	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py --update-golden
+
+unit: setup-venv ## the unit tests: no engine needed; one of them: make unit ONLY=tests/unit/cli
+	$(BIN)/python -m pytest -q -m "not long" $(ONLY)
+
+check: lint unit ## lint and the unit tests: before each commit
 
 test: setup-tests lint ## lint and all tests but those that take minutes
 	$(WITH_BIN) $(BIN)/python -m pytest -m "not long"

@@ -7,6 +7,7 @@ import pytest
 
 from dlcontainer.system.process import ProcessRunner
 from tests.processes import MARK, kill_marked, new_mark
+from tests.skips import skip
 
 
 @pytest.fixture
@@ -27,6 +28,13 @@ def no_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
     monkeypatch.setattr(os, "system", refuse)
     monkeypatch.setattr(os, "posix_spawn", refuse)
+
+
+@pytest.fixture
+def as_root() -> None:
+    """Let this test run where files can be given to other users."""
+    if os.getuid() != 0:
+        skip("only root can give a file to another user", elsewhere="a run as root")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from dlcontainer.engines.fake_ids import (
     SECCOMP_RET_ALLOW,
     SECCOMP_RET_ERRNO_0,
 )
+from tests.skips import skip
 
 CALLS = (
     *("chown", "fchown", "lchown", "fchownat"),
@@ -55,7 +56,7 @@ def number_of(machine: str, name: str) -> int | None:
     except OSError:
         if os.environ.get("CI") == "true":
             pytest.fail("no libseccomp.so.2 here: apt-get install libseccomp2")
-        pytest.skip("no libseccomp.so.2 here: apt-get install libseccomp2")
+        skip("no libseccomp.so.2 here: apt-get install libseccomp2")
     resolve = library.seccomp_syscall_resolve_name_arch
     resolve.argtypes = [ctypes.c_uint32, ctypes.c_char_p]
     number = int(resolve(MACHINES[machine][0], name.encode()))

@@ -148,7 +148,7 @@ def test_a_lock_that_a_colleague_planted(
     assert (stat.S_IMODE(victim.stat().st_mode), victim.read_text()) == (0o600, "secret")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.usefixtures("as_root")
 def test_a_lock_of_somebody_else(root: Path, top: Folder, place: Place) -> None:
     lock = place.folder.parent / ".lock"
     lock.parent.mkdir(parents=True)

@@ -15,7 +15,7 @@ from tests.publishing import BOTH, image_of, put, seen
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----"
 SUFFIXES = [".log", ".cdx.json", ".json"]
 OTHER = 65534
-root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+root_only = pytest.mark.usefixtures("as_root")
 
 
 @pytest.fixture

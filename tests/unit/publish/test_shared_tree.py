@@ -18,7 +18,7 @@ from tests.publishing import hidden, image_of, put, seen
 GROUP = 65534
 ADA, BOB = 65533, 65534
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two other users")
+pytestmark = pytest.mark.usefixtures("as_root")
 
 
 @pytest.fixture

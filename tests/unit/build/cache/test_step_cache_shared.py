@@ -16,6 +16,7 @@ from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.errors import BuildError
 from dlcontainer.system import guarded_files
 from tests.hostile import KINDS, make_foreign, open_place, plant
+from tests.skips import skip
 
 pytestmark = pytest.mark.timeout(60)  # to open a FIFO could take for ever
 
@@ -129,7 +130,7 @@ def test_a_name_that_is_taken_costs_nobody_anything(
     if os.getuid() == 0:  # another's; who can't give it away has it as their own
         make_foreign(taken, monkeypatch)
     elif kind == "folder":
-        pytest.skip("needs root, which can give a folder to another user")
+        skip("needs root, which can give a folder to another user", elsewhere="a run as root")
     keep(cache)
     keep(cache, "ab34")
     assert used(cache) == b"tree"
@@ -167,7 +168,7 @@ def test_a_file_of_another_user_is_not_used(
     cache: StepCache, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if os.getuid() != 0:
-        pytest.skip("needs root, which can give a file to another user")
+        skip("needs root, which can give a file to another user", elsewhere="a run as root")
     keep(cache)
     make_foreign(tree_of(cache) if what == "tree" else note_of(cache), monkeypatch)
     assert cache.recall(KEY) is None
