@@ -69,6 +69,7 @@ def differs() -> bool:
     return False
 
 
+@pytest.mark.long
 def test_the_copy_is_the_same(tree: Path) -> None:
     assert not differs()
 

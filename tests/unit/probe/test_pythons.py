@@ -113,15 +113,12 @@ def test_training(python: str, tmp_path: Path) -> None:
 
 
 def test_every_file_compiles(python: str, tmp_path: Path) -> None:
-    for path in sorted(PROBE.glob("*.py")):
-        words = [
-            python,
-            "-c",
-            "import sys; compile(open(sys.argv[1]).read(), 'x', 'exec')",
-            str(path),
-        ]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{path}\n{done.stderr}"
+    code = "import sys\nfor path in sys.argv[1:]: compile(open(path).read(), path, 'exec')"
+    files = sorted(map(str, PROBE.glob("*.py")))
+    assert files
+    words = [python, "-c", code, *files]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def look_round(python: str, folder: Path) -> Any:

@@ -91,7 +91,7 @@ def test_no_descriptor_and_no_zombie_is_left_after_many_calls(run: ProcessRunner
 
     run(["true"])
     before = state()
-    for n in range(200):
+    for n in range(80):
         kind = n % 4
         if kind == 0:
             run(["true"], stdin="x")
