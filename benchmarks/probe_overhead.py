@@ -51,7 +51,9 @@ class Idle:
         """Do nothing: the device is idle."""
 
 
-def blocks(trainer: Any, training: Any, steps: int, pairs: int, seed: int) -> list[dict[str, Any]]:
+def blocks(
+    trainer: Any, probe_train: Any, steps: int, pairs: int, seed: int
+) -> list[dict[str, Any]]:
     """Time blocks of steps in pairs, one with the probe's marks and one without."""
     draw, number, found = random.Random(seed), 0, []
     orders: list[bool] = []
@@ -63,10 +65,10 @@ def blocks(trainer: Any, training: Any, steps: int, pairs: int, seed: int) -> li
         times: dict[bool, tuple[float, float]] = {}
         for marked in (marked_first, not marked_first):
             trainer.settle()
-            clock = training.Clock()
+            clock = probe_train.Clock()
             begin, cpu = time.perf_counter(), time.process_time()
             if marked:
-                # As training.measure does it.
+                # As probe_train.measure does it.
                 clock.mark()
                 for _ in range(steps):
                     trainer.step(number)
@@ -82,11 +84,11 @@ def blocks(trainer: Any, training: Any, steps: int, pairs: int, seed: int) -> li
     return found
 
 
-def mark_s(training: Any, number: int = 200_000) -> float:
+def mark_s(probe_train: Any, number: int = 200_000) -> float:
     """Give the time of one mark, s: the best of five loops."""
     best = float("inf")
     for _ in range(5):
-        clock = training.Clock()
+        clock = probe_train.Clock()
         begin = time.perf_counter()
         for _ in range(number):
             clock.mark()
@@ -97,18 +99,18 @@ def mark_s(training: Any, number: int = 200_000) -> float:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure in this process."""
     sys.path.insert(0, str(PROBE))
-    training = importlib.import_module("training")
+    probe_train = importlib.import_module("probe_train")
     if options.idle:
         trainer: Any = Idle(options.idle / 1e3)
     else:
         words = ["--framework", options.framework, "--threads", str(options.threads)]
-        wanted = training.options([*words, "--device", "cpu"])
+        wanted = probe_train.options([*words, "--device", "cpu"])
         wanted.place, wanted.meeting = importlib.import_module("ranks").place(), None
-        trainer = importlib.import_module(f"training_{options.framework}").Trainer(wanted)
+        trainer = importlib.import_module(f"train_{options.framework}").Trainer(wanted)
     for number in range(10):
         trainer.step(number)
-    found = blocks(trainer, training, options.steps, options.pairs, options.seed)
-    return {"pairs": found, "mark_s": mark_s(training), "python": platform.python_version()}
+    found = blocks(trainer, probe_train, options.steps, options.pairs, options.seed)
+    return {"pairs": found, "mark_s": mark_s(probe_train), "python": platform.python_version()}
 
 
 def analysed(found: dict[str, Any], steps: int) -> str:

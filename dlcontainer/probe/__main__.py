@@ -1,4 +1,7 @@
-"""Run a probe: `python [-S] DIRECTORY import|train …`; the last line printed is one JSON object.
+"""Run a probe: `python [-S] DIRECTORY NAME …`; the last line printed is one JSON object.
+
+A probe is a file of this folder, probe_NAME.py, with `run(arguments, stamps)`. Only `import` begins
+here: nothing but the module that it times may be loaded before its last stamp.
 
 Standard library and the framework only, Python >= 3.6. What stands above the stamps is kept
 small: it is part of what is measured. With -S the site module is run, and timed, by this file.
@@ -28,13 +31,13 @@ def _met(here):
     if os.environ.get("DLC_RANKS_START") != "storm":
         return None
     sys.path.insert(0, here)
-    import meeting
+    import barrier
     import ranks
 
     sys.path.remove(here)
     # The names of our files are the framework's to use.
-    del sys.modules["ranks"], sys.modules["meeting"]
-    met = meeting.Meeting(ranks.place())
+    del sys.modules["ranks"], sys.modules["barrier"]
+    met = barrier.Meeting(ranks.place())
     met.wait()
     met.close()
     return _time_ns()
@@ -63,16 +66,23 @@ def main():
         done_ns, cpu = _time_ns(), time.process_time() - cpu
         stamps = {"python": FIRST_LINE_NS, "site": site_ns, "barrier": met_ns, "import": done_ns}
         sys.path.insert(0, here)
-        import importing
+        import probe_import
 
-        importing.report(module, loaded, error, stamps, cpu)
-    elif name == "train":
-        sys.path.insert(0, here)
-        import training
-
-        training.run(arguments, {"python": FIRST_LINE_NS, "site": site_ns})
+        probe_import.report(module, loaded, error, stamps, cpu)
     else:
-        sys.exit("usage: probe import --module NAME | probe train [--help]")
+        sys.path.insert(0, here)
+        _probe(name, here).run(arguments, {"python": FIRST_LINE_NS, "site": site_ns})
+
+
+def _probe(name, here):
+    """Load the file of a probe; ends with the names that there are for one that is not there."""
+    import os
+
+    files = sorted(os.listdir(here))
+    names = [file[6:-3] for file in files if file.startswith("probe_") and file.endswith(".py")]
+    if name not in names:
+        sys.exit("usage: probe NAME [OPTION...]; NAME is one of: {}".format(", ".join(names)))
+    return __import__("probe_" + name)
 
 
 if __name__ == "__main__":

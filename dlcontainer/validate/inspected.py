@@ -22,7 +22,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "PYTHONNOUSERSITE": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-PROBE = Path(__file__).resolve().parent.parent / "probe" / "inside.py"
+PROBE = Path(__file__).resolve().parent.parent / "probe" / "image_check.py"
 _INSIDE = "dlcontainer/inside/1"
 _TIMEOUT_S = 600.0
 # Emulated training is about 100 times as slow (docs/measurements.md).

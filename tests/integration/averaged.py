@@ -13,17 +13,17 @@ RANKS = 2
 def wanted(rank, seed, threads):
     sys.path.insert(0, sys.argv[1])
     import ranks
-    import training
+    import probe_train
 
-    found = training.options(["--seed", str(seed), "--threads", str(threads), "--device", "cpu"])
+    found = probe_train.options(["--seed", str(seed), "--threads", str(threads), "--device", "cpu"])
     found.place = ranks.Place(rank, RANKS, rank, RANKS, "here")
     return argparse.Namespace(**vars(found))
 
 
 def with_torch(options, steps):
-    import training_torch
+    import train_torch
 
-    each = [training_torch.Trainer(one) for one in options]
+    each = [train_torch.Trainer(one) for one in options]
     models = [one._model for one in each]
     for number in range(steps):
         for one in each:
@@ -42,16 +42,16 @@ def with_torch(options, steps):
 
 def with_tensorflow(options, steps):
     import tensorflow as tf
-    import training
-    import training_tensorflow
+    import probe_train
+    import train_tensorflow
 
     each, losses = [], [[] for _ in options]
     for one in options:
         # Threads are settled once, before anything has run.
-        each.append(training_tensorflow.Trainer(argparse.Namespace(**dict(vars(one), threads=0))))
+        each.append(train_tensorflow.Trainer(argparse.Namespace(**dict(vars(one), threads=0))))
     speeds = [[tf.zeros_like(weight) for weight in one._network.weights] for one in each]
     for number in range(steps):
-        slopes, picked = [], number % training.BATCHES
+        slopes, picked = [], number % probe_train.BATCHES
         for one, curve in zip(each, losses):
             with tf.GradientTape() as tape:
                 said = one._network(one._images[picked])
@@ -62,8 +62,8 @@ def with_tensorflow(options, steps):
         means = [sum(parts) / RANKS for parts in zip(*slopes)]
         for one, own in zip(each, speeds):
             for place, (weight, mean) in enumerate(zip(one._network.weights, means)):
-                own[place] = training.MOMENTUM * own[place] + mean
-                weight.assign_sub(training.RATE * own[place])
+                own[place] = probe_train.MOMENTUM * own[place] + mean
+                weight.assign_sub(probe_train.RATE * own[place])
     return losses
 
 

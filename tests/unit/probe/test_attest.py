@@ -144,7 +144,7 @@ def test_the_way_between_gpus_in_nccls_own_words(probe: Any) -> None:
         "n1:7:9 [0] NCCL INFO Channel 01/0 : 3[3] -> 4[0] [receive] via NET/IB/0\n"
         "n1:7:9 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via SHM/direct/direct\n"
     )
-    assert probe("training_torch_ddp").ways(text) == {
+    assert probe("train_torch_ddp").ways(text) == {
         "channels": ["NET/IB", "P2P/CUMEM", "SHM/direct/direct"],
         "network": ["IB"],
     }

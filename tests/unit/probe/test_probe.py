@@ -92,7 +92,7 @@ def test_an_import_that_fails_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("real_processes")
 def test_files_of_the_probe_hide_no_module(tmp_path: Path) -> None:
-    code, _ = probe(sys.executable, copied(tmp_path / "p"), "import", "--module", "training")
+    code, _ = probe(sys.executable, copied(tmp_path / "p"), "import", "--module", "probe_train")
     assert code == 1
 
 

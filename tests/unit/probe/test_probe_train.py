@@ -39,23 +39,23 @@ class Stub:
 
 
 def test_bench_knows_the_frameworks_that_the_probe_knows(probe: Any) -> None:
-    assert probe("training").FRAMEWORKS == FRAMEWORKS
+    assert probe("probe_train").FRAMEWORKS == FRAMEWORKS
     for name in FRAMEWORKS:
-        methods = vars(probe(f"training_{name}").Trainer)
+        methods = vars(probe(f"train_{name}").Trainer)
         assert {"step", "settle", "clock", "losses", "counts"} <= set(methods)
 
 
 def test_torch_is_what_a_probe_without_a_word_trains(probe: Any) -> None:
-    assert probe("training").options([]).framework == "torch"
+    assert probe("probe_train").options([]).framework == "torch"
     with pytest.raises(SystemExit):
-        probe("training").options(["--framework", "caffe"])
+        probe("probe_train").options(["--framework", "caffe"])
 
 
 def test_only_steady_steps_are_timed_and_the_device_is_idle_at_both_ends(probe: Any) -> None:
-    training = probe("training")
-    wanted = training.options(["--steps", "4", "--warmup", "2"])
-    trainer = Stub(training.Clock)
-    values, steps = training.measure(trainer, wanted)
+    probe_train = probe("probe_train")
+    wanted = probe_train.options(["--steps", "4", "--warmup", "2"])
+    trainer = Stub(probe_train.Clock)
+    values, steps = probe_train.measure(trainer, wanted)
     assert trainer.said == [0, "idle", 1, "idle", 2, 3, 4, 5, "idle"]
     assert len(steps) == 4
     assert values["wall_s"] >= sum(steps)
@@ -64,11 +64,11 @@ def test_only_steady_steps_are_timed_and_the_device_is_idle_at_both_ends(probe: 
 
 @pytest.mark.parametrize(("share", "value"), [(0.5, 3), (0.95, 5), (0.0, 1), (1.0, 5), (0.2, 1)])
 def test_quantile_is_one_of_the_values(probe: Any, share: float, value: int) -> None:
-    assert probe("training").quantile([5, 1, 4, 2, 3], share) == value
+    assert probe("probe_train").quantile([5, 1, 4, 2, 3], share) == value
 
 
 def test_the_networks_have_the_same_stages(probe: Any) -> None:
-    assert probe("training").stages(8) == ((8, 8, 1), (8, 16, 2), (16, 32, 2))
+    assert probe("probe_train").stages(8) == ((8, 8, 1), (8, 16, 2), (16, 32, 2))
 
 
 @pytest.mark.usefixtures("real_processes")

@@ -21,7 +21,7 @@ MANAGED = "~/.pyenv/versions/3.{minor}.*/bin/python"
 
 # A framework of nothing: what is tried is the probe around it.
 TRAINER = """
-import training
+import probe_train
 
 
 class Trainer(object):
@@ -29,7 +29,7 @@ class Trainer(object):
     device = "cpu"
 
     def __init__(self, wanted):
-        training.settle_sizes(wanted, self.device)
+        probe_train.settle_sizes(wanted, self.device)
         self.kept = []
 
     def step(self, number):
@@ -39,7 +39,7 @@ class Trainer(object):
         pass
 
     def clock(self):
-        return training.Clock()
+        return probe_train.Clock()
 
     def losses(self):
         return self.kept
@@ -104,7 +104,7 @@ def test_an_import_that_fails(python: str, tmp_path: Path) -> None:
 
 def test_training(python: str, tmp_path: Path) -> None:
     folder = copied(tmp_path / "p")
-    (folder / "training_torch.py").write_text(TRAINER)
+    (folder / "train_torch.py").write_text(TRAINER)
     code, said = probe(python, folder, "train", "--steps", "7", "--warmup", "2", "--seed", "3")
     assert (code, said["probe"], len(said["steps_s"]), len(said["losses"])) == (0, "train", 7, 9)
     assert said["values"]["wall_s"] >= max(said["steps_s"])
@@ -130,7 +130,7 @@ def look_round(python: str, folder: Path) -> Any:
     manifest = folder / "manifest.json"
     body = {"content": content, "python": "x", "digest": "d", "verify": "v"}
     manifest.write_text(json.dumps(body))
-    script = (PROBE / "inside.py").read_text()
+    script = (PROBE / "image_check.py").read_text()
     assert 'MANIFEST = "' in script
     lines = [
         f"MANIFEST = {str(manifest)!r}" if line.startswith("MANIFEST = ") else line

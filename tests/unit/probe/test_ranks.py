@@ -24,7 +24,7 @@ from dlcontainer.config.resources import PROBE
 def ranks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(PROBE)
     yield importlib.import_module("ranks")
-    for name in ("ranks", "meeting"):
+    for name in ("ranks", "barrier"):
         sys.modules.pop(name, None)
 
 
@@ -118,7 +118,7 @@ class Meeters:
         self, ranks: Any, size: int, patience: int = 5, folder: Path = Path("/none")
     ) -> None:
         self.ranks, self.size = ranks, size
-        self.meeting = importlib.import_module("meeting")
+        self.barrier = importlib.import_module("barrier")
         self.environ = {
             "DLC_RANKS_MEET": f"127.0.0.1:{free()}",
             "DLC_RANKS_TOKEN": "a" * 32,
@@ -132,7 +132,7 @@ class Meeters:
     def rank(self, number: int, waits: int) -> None:
         own = self.ranks.Place(number, self.size, number, self.size, "n")
         try:
-            meeting = self.meeting.Meeting(own, self.environ)
+            meeting = self.barrier.Meeting(own, self.environ)
             self.said[number] = meeting.exchange(f"it is {number}")
             for _ in range(waits):
                 self.order.append("before")
@@ -188,7 +188,7 @@ def test_a_host_that_nobody_knows_is_not_waited_for(
     meeters = Meeters(ranks, 2, patience=60)
     unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     made = Mock(**{"return_value.connect.side_effect": unknown})
-    monkeypatch.setattr(meeters.meeting._socket, "socket", made)
+    monkeypatch.setattr(meeters.barrier._socket, "socket", made)
     meeters.environ["DLC_RANKS_MEET"] = "nid001:5000"
     meeters.rank(1, 1)
     assert meeters.errors == ["1: rank 0 can't be found: no host nid001"]
@@ -265,17 +265,20 @@ def test_one_rank_of_a_node_attests(ranks: Any) -> None:
 def test_bench_knows_the_ways_that_the_probe_knows(
     ranks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    training = importlib.import_module("training")
+    probe_train = importlib.import_module("probe_train")
     try:
-        assert training.WAYS == WAYS
+        assert probe_train.WAYS == WAYS
+        files = probe_train.FILES
         for framework, ways in WAYS.items():
             for way in ways:
-                trainer = importlib.import_module(f"training_{framework}_{way}").Trainer
+                trainer = importlib.import_module(
+                    f"train_{framework}_{files.get(way, way)}"
+                ).Trainer
                 assert {"step", "losses", "weights", "transport", "close"} <= set(dir(trainer))
         with pytest.raises(SystemExit):
-            training.options(["--framework", "mxnet", "--distributed", "ddp"])
+            probe_train.options(["--framework", "mxnet", "--distributed", "ddp"])
     finally:
-        for name in [name for name in sys.modules if name.startswith("training")]:
+        for name in [name for name in sys.modules if name.startswith(("train_", "probe_train"))]:
             del sys.modules[name]
 
 

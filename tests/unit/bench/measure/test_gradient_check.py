@@ -13,10 +13,10 @@ from dlcontainer.config.resources import PROBE
 
 
 @pytest.fixture
-def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def probe_train(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(PROBE)
-    yield importlib.import_module("training")
-    for name in ("training", "ranks", "meeting"):
+    yield importlib.import_module("probe_train")
+    for name in ("probe_train", "ranks", "barrier"):
         del sys.modules[name]
 
 
@@ -28,25 +28,25 @@ def weights(seed: int, count: int = 1000) -> list[float]:
     return [math.sin(seed + number * number) for number in range(count)]
 
 
-def test_ranks_that_average_agree_but_for_rounding(training: Any) -> None:
+def test_ranks_that_average_agree_but_for_rounding(probe_train: Any) -> None:
     before, after = weights(1), weights(2)
     rounded = [value * (1 + 1e-7) for value in after]
-    one, other = training.movement(before, after), training.movement(before, rounded)
+    one, other = probe_train.movement(before, after), probe_train.movement(before, rounded)
     assert one["length"] > 1
     assert gradient_check.problem([said(one), said(other)]) == ""
 
 
-def test_ranks_that_go_their_own_ways_are_refused(training: Any) -> None:
+def test_ranks_that_go_their_own_ways_are_refused(probe_train: Any) -> None:
     before = weights(1)
-    one, other = (training.movement(before, weights(seed)) for seed in (2, 3))
+    one, other = (probe_train.movement(before, weights(seed)) for seed in (2, 3))
     problem = gradient_check.problem([said(one), said(one), said(other)])
     assert "gradients are not averaged (horovod)" in problem
 
 
-def test_a_small_share_of_weights_that_is_not_averaged_is_seen(training: Any) -> None:
+def test_a_small_share_of_weights_that_is_not_averaged_is_seen(probe_train: Any) -> None:
     before, after = weights(1), weights(2)
     forgotten = [*after[:-10], *weights(3)[-10:]]
-    ways = [training.movement(before, end) for end in (after, forgotten)]
+    ways = [probe_train.movement(before, end) for end in (after, forgotten)]
     assert "not averaged" in gradient_check.problem([said(way) for way in ways])
 
 

@@ -9,9 +9,9 @@ import json
 import os
 import socket
 
-import training_tensorflow
+import train_tensorflow
 
-import training
+import probe_train
 
 
 def address(environ=os.environ):
@@ -32,8 +32,8 @@ def configuration(addresses, rank):
     return json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}})
 
 
-class Trainer(training_tensorflow.Trainer):
-    """One rank of several that average their gradients; see training.py."""
+class Trainer(train_tensorflow.Trainer):
+    """One rank of several that average their gradients; see probe_train.py."""
 
     def _found(self, wanted):
         place, distribute = wanted.place, self.framework.distribute
@@ -46,7 +46,7 @@ class Trainer(training_tensorflow.Trainer):
             raise RuntimeError(
                 "{} replicas for {} ranks".format(self._strategy.num_replicas_in_sync, place.size)
             )
-        training.stamp("process_group")
+        probe_train.stamp("process_group")
 
     def _stepper(self):
         tf, strategy = self.framework, self._strategy
@@ -56,7 +56,7 @@ class Trainer(training_tensorflow.Trainer):
                 tf.distribute.ReduceOp.MEAN, slopes
             )
 
-        own = training_tensorflow.stepper(tf, self._network, averaged)
+        own = train_tensorflow.stepper(tf, self._network, averaged)
 
         @tf.function
         def step(images, labels):

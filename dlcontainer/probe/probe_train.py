@@ -3,13 +3,13 @@
 Prints one JSON object. Wall time is that of all steady steps together, the device idle at both
 ends: a median step would hide stragglers. Python >= 3.6.
 
-Each framework has a file of its own, training_NAME.py, with a class Trainer: made from the options,
+Each framework has a file of its own, train_NAME.py, with a class Trainer: made from the options,
 it trains a step, waits until its device is idle, gives a clock and the losses. The networks are the
 same, layer by layer; weights and data come from each framework's own generator, so their losses are
 not to be compared with each other.
 
-Ranks that train together: `--distributed WAY` takes the Trainer of training_NAME_WAY.py, which is
-named in WAYS. Beside a Trainer's work (`step`, `settle`, `clock`, `losses`, `counts`, `device`,
+Ranks that train together: `--distributed WAY` takes the Trainer of train_NAME_WAY.py, which is
+named in WAYS (and in FILES, where the file has another name). Beside a Trainer's work (`step`, `settle`, `clock`, `losses`, `counts`, `device`,
 `framework`) it keeps to this:
 - `wanted.place` is this rank's ranks.Place; MASTER_ADDR and MASTER_PORT are free for it to use.
 - Weights are the same on all ranks (made from `wanted.seed`), data are this rank's own (from
@@ -18,7 +18,7 @@ named in WAYS. Beside a Trainer's work (`step`, `settle`, `clock`, `losses`, `co
 - It calls `stamp("import")` when the framework is loaded, `stamp("device")` when its device has
   data and weights, `stamp("process_group")` when all ranks have found each other, before or after
   the device. Trainers of one process call the first two.
-- `wanted.meeting()` gives the ranks' meeting.Meeting, where a trainer has something to exchange.
+- `wanted.meeting()` gives the ranks' barrier.Meeting, where a trainer has something to exchange.
 - `weights()` gives all weights that are trained, as one flat list of floats. How far they moved is
   reported by each rank; where ranks differ, nobody averaged, and the session refuses the launch.
 - A device for each rank of a node: that of its `place.local_rank`, counted round.
@@ -33,12 +33,14 @@ import resource
 import time
 
 import ranks
-from meeting import Meeting
+from barrier import Meeting
 
 SCHEMA = "dlcontainer/probe/1"
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 # framework -> ways to train on several ranks, the first is the usual one
 WAYS = {"torch": ("ddp", "horovod"), "tensorflow": ("tensorflow", "horovod")}
+# The way whose file has another name: it would be train_tensorflow_tensorflow.
+FILES = {"tensorflow": "multiworker"}
 CLASSES = 10
 # device -> batch, image side, width of the first stage: a step of some 20 ms on either
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
@@ -174,7 +176,8 @@ def _trained(wanted):
     if os.environ.get("DLC_RANKS_START") == "storm":
         meeting().wait()
         stamp("barrier")
-    name = "_".join(["training", wanted.framework] + [wanted.distributed or ""]).rstrip("_")
+    way = FILES.get(wanted.distributed, wanted.distributed)
+    name = "_".join(["train", wanted.framework] + ([way] if way else []))
     wanted.place, wanted.meeting = place, meeting
     trainer = importlib.import_module(name).Trainer(wanted)
     before = trainer.weights() if wanted.distributed else []

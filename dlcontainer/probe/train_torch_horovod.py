@@ -1,11 +1,11 @@
 """PyTorch's gradients averaged by Horovod, over MPI between CPUs. Python >= 3.6."""
 
-import horovods
-import training_torch
+import horovod_init
+import train_torch
 
 
-class Trainer(training_torch.Trainer):
-    """One rank of several that average their gradients; see training.py."""
+class Trainer(train_torch.Trainer):
+    """One rank of several that average their gradients; see probe_train.py."""
 
     def __init__(self, wanted):
         import horovod.torch as hvd
@@ -13,7 +13,7 @@ class Trainer(training_torch.Trainer):
         # Loaded first, and with it the framework: it is part of what is imported.
         super(Trainer, self).__init__(wanted)
         self._hvd = hvd
-        horovods.begin(hvd, wanted.place)
+        horovod_init.begin(hvd, wanted.place)
         # A check more than a need: the seed has made them the same.
         hvd.broadcast_parameters(self._model.state_dict(), root_rank=0)
         self._optimizer = hvd.DistributedOptimizer(
@@ -22,7 +22,7 @@ class Trainer(training_torch.Trainer):
 
     def transport(self):
         """Give what is known of the way between ranks."""
-        return horovods.transport(self._hvd, self.device)
+        return horovod_init.transport(self._hvd, self.device)
 
     def close(self):
         """Leave the group."""

@@ -2,7 +2,7 @@
 
 import sys
 
-import training
+import probe_train
 
 
 def network(torch, width):
@@ -28,9 +28,9 @@ def network(torch, width):
             return torch.relu(y + (x if self.short is None else self.short(x)))
 
     layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-    for inner, outer, stride in training.stages(width):
+    for inner, outer, stride in probe_train.stages(width):
         layers += [Block(inner, outer, stride), Block(outer, outer, 1)]
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, training.CLASSES)]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, probe_train.CLASSES)]
     return nn.Sequential(*layers)
 
 
@@ -52,12 +52,12 @@ class EventClock(object):
 
 
 class Trainer(object):
-    """Data, network and optimizer; see training.py."""
+    """Data, network and optimizer; see probe_train.py."""
 
     def __init__(self, wanted):
         import torch
 
-        training.stamp("import")
+        probe_train.stamp("import")
         self.framework = torch
         if wanted.threads:
             torch.set_num_threads(wanted.threads)
@@ -67,31 +67,31 @@ class Trainer(object):
         self.device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
         if self.device == "cuda":
             torch.cuda.set_device(wanted.place.local_rank % torch.cuda.device_count())
-        training.settle_sizes(wanted, self.device)
+        probe_train.settle_sizes(wanted, self.device)
         torch.manual_seed(wanted.seed)
         make = torch.Generator()
         make.manual_seed(wanted.seed + 1 + wanted.place.rank)
         shape = (wanted.batch, 3, wanted.size, wanted.size)
         # On the CPU, then moved: the same numbers on every device.
         self._images = [
-            torch.randn(*shape, generator=make).to(self.device) for _ in range(training.BATCHES)
+            torch.randn(*shape, generator=make).to(self.device) for _ in range(probe_train.BATCHES)
         ]
         self._labels = [
-            torch.randint(0, training.CLASSES, (wanted.batch,), generator=make).to(self.device)
-            for _ in range(training.BATCHES)
+            torch.randint(0, probe_train.CLASSES, (wanted.batch,), generator=make).to(self.device)
+            for _ in range(probe_train.BATCHES)
         ]
         self._model = network(torch, wanted.width).to(self.device)
         self._optimizer = torch.optim.SGD(
-            self._model.parameters(), lr=training.RATE, momentum=training.MOMENTUM
+            self._model.parameters(), lr=probe_train.RATE, momentum=probe_train.MOMENTUM
         )
         self._kept = []
         self.settle()
-        training.stamp("device")
+        probe_train.stamp("device")
 
     def step(self, number):
         """Train on one batch."""
         self._optimizer.zero_grad()
-        picked = number % training.BATCHES
+        picked = number % probe_train.BATCHES
         said = self._model(self._images[picked])
         loss = self.framework.nn.functional.cross_entropy(said, self._labels[picked])
         loss.backward()
@@ -105,7 +105,7 @@ class Trainer(object):
 
     def clock(self):
         """Give a clock that does not stop the device."""
-        return training.Clock() if self.device == "cpu" else EventClock(self.framework)
+        return probe_train.Clock() if self.device == "cpu" else EventClock(self.framework)
 
     def losses(self):
         """Give the losses of all steps, warm-up included."""

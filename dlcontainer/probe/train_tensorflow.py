@@ -6,7 +6,7 @@ loop works, differs from version to version, and is not what is measured.
 
 import sys
 
-import training
+import probe_train
 
 DECAY = 0.9  # of the running statistics, PyTorch's default
 
@@ -20,11 +20,11 @@ class Network(object):
         self.weights, self.statistics = [], []
         self.stem = self._unit(3, 3, width, 1)
         self.blocks = []
-        for inner, outer, stride in training.stages(width):
+        for inner, outer, stride in probe_train.stages(width):
             self.blocks += [self._block(inner, outer, stride), self._block(outer, outer, 1)]
         bound = (4 * width) ** -0.5
-        self.head = self._weight((4 * width, training.CLASSES), bound)
-        self.bias = self._weight((training.CLASSES,), bound)
+        self.head = self._weight((4 * width, probe_train.CLASSES), bound)
+        self.bias = self._weight((probe_train.CLASSES,), bound)
 
     def _weight(self, shape, bound):
         seed = (self.seed, len(self.weights))
@@ -84,14 +84,14 @@ def stepper(tf, network, averaged=lambda slopes: slopes):
             loss = tf.reduce_mean(losses)
         slopes = averaged(tape.gradient(loss, network.weights))
         for weight, speed, slope in zip(network.weights, speeds, slopes):
-            weight.assign_sub(training.RATE * speed.assign(training.MOMENTUM * speed + slope))
+            weight.assign_sub(probe_train.RATE * speed.assign(probe_train.MOMENTUM * speed + slope))
         return loss
 
     return step
 
 
 class Trainer(object):
-    """Data, network and step; see training.py. The CPU only: no GPU build was tried."""
+    """Data, network and step; see probe_train.py. The CPU only: no GPU build was tried."""
 
     device = "cpu"
 
@@ -100,26 +100,26 @@ class Trainer(object):
             sys.exit("--device cuda: this probe trains with TensorFlow on the CPU only")
         import tensorflow as tf
 
-        training.stamp("import")
+        probe_train.stamp("import")
         self.framework = tf
         tf.config.set_visible_devices([], "GPU")
         if wanted.threads:
             tf.config.threading.set_intra_op_parallelism_threads(wanted.threads)
             tf.config.threading.set_inter_op_parallelism_threads(wanted.threads)
         self._found(wanted)
-        training.settle_sizes(wanted, self.device)
+        probe_train.settle_sizes(wanted, self.device)
         shape = (wanted.batch, wanted.size, wanted.size, 3)
-        seeds = [(wanted.seed + 1 + wanted.place.rank, number) for number in range(training.BATCHES)]
+        seeds = [(wanted.seed + 1 + wanted.place.rank, number) for number in range(probe_train.BATCHES)]
         self._images = [tf.random.stateless_normal(shape, seed) for seed in seeds]
         self._labels = [
-            tf.random.stateless_uniform(shape[:1], seed, 0, training.CLASSES, tf.int32)
+            tf.random.stateless_uniform(shape[:1], seed, 0, probe_train.CLASSES, tf.int32)
             for seed in seeds
         ]
         self._network = Network(tf, wanted.width, wanted.seed)
         self._step = self._stepper()
         self._kept = []
         self.settle()
-        training.stamp("device")
+        probe_train.stamp("device")
 
     def _found(self, wanted):
         """Find other ranks before any operation has run: ways that need it so override this."""
@@ -129,7 +129,7 @@ class Trainer(object):
 
     def step(self, number):
         """Train on one batch; on a CPU the call returns when the graph has run."""
-        picked = number % training.BATCHES
+        picked = number % probe_train.BATCHES
         self._kept.append(self._step(self._images[picked], self._labels[picked]))
 
     def settle(self):
@@ -139,7 +139,7 @@ class Trainer(object):
 
     def clock(self):
         """Give a clock."""
-        return training.Clock()
+        return probe_train.Clock()
 
     def losses(self):
         """Give the losses of all steps, warm-up included."""

@@ -4,7 +4,7 @@ The ranks find each other by MPI: what started them must be the MPI's own launch
 knows. Horovod's own launcher, and its Gloo rendezvous, have no part in it.
 """
 
-import training
+import probe_train
 
 
 def begin(hvd, place):
@@ -17,7 +17,7 @@ def begin(hvd, place):
                 hvd.rank(), hvd.size(), place.rank, place.size
             )
         )
-    training.stamp("process_group")
+    probe_train.stamp("process_group")
 
 
 def transport(hvd, device):

@@ -3,7 +3,7 @@
 import os
 import sys
 
-import training
+import probe_train
 
 
 def network(mx, width):
@@ -34,14 +34,14 @@ def network(mx, width):
 
     layers = nn.HybridSequential()
     layers.add(unit(3, 3, width, 1), nn.Activation("relu"))
-    for inner, outer, stride in training.stages(width):
+    for inner, outer, stride in probe_train.stages(width):
         layers.add(Block(inner, outer, stride), Block(outer, outer, 1))
-    layers.add(nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dense(training.CLASSES, in_units=4 * width))
+    layers.add(nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dense(probe_train.CLASSES, in_units=4 * width))
     return layers
 
 
 class Trainer(object):
-    """Data, network and optimizer; see training.py. The CPU only: no GPU build was tried."""
+    """Data, network and optimizer; see probe_train.py. The CPU only: no GPU build was tried."""
 
     device = "cpu"
 
@@ -53,15 +53,15 @@ class Trainer(object):
             os.environ["OMP_NUM_THREADS"] = str(wanted.threads)
         import mxnet as mx
 
-        training.stamp("import")
+        probe_train.stamp("import")
         self.framework = mx
-        training.settle_sizes(wanted, self.device)
+        probe_train.settle_sizes(wanted, self.device)
         shape = (wanted.batch, 3, wanted.size, wanted.size)
         mx.random.seed(wanted.seed + 1 + wanted.place.rank)
-        self._images = [mx.nd.random.normal(shape=shape) for _ in range(training.BATCHES)]
+        self._images = [mx.nd.random.normal(shape=shape) for _ in range(probe_train.BATCHES)]
         self._labels = [
-            mx.nd.random.randint(0, training.CLASSES, shape=shape[:1]).astype("float32")
-            for _ in range(training.BATCHES)
+            mx.nd.random.randint(0, probe_train.CLASSES, shape=shape[:1]).astype("float32")
+            for _ in range(probe_train.BATCHES)
         ]
         mx.random.seed(wanted.seed)
         self._model = network(mx, wanted.width)
@@ -71,15 +71,15 @@ class Trainer(object):
         self._trainer = mx.gluon.Trainer(
             self._model.collect_params(),
             "sgd",
-            {"learning_rate": training.RATE, "momentum": training.MOMENTUM},
+            {"learning_rate": probe_train.RATE, "momentum": probe_train.MOMENTUM},
         )
         self._kept = []
         self.settle()
-        training.stamp("device")
+        probe_train.stamp("device")
 
     def step(self, number):
         """Train on one batch, to the end: the engine works behind the caller's back."""
-        picked = number % training.BATCHES
+        picked = number % probe_train.BATCHES
         with self.framework.autograd.record():
             loss = self._loss(self._model(self._images[picked]), self._labels[picked]).mean()
         loss.backward()
@@ -93,7 +93,7 @@ class Trainer(object):
 
     def clock(self):
         """Give a clock."""
-        return training.Clock()
+        return probe_train.Clock()
 
     def losses(self):
         """Give the losses of all steps, warm-up included."""

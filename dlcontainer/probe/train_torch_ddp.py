@@ -7,8 +7,8 @@ import os
 import re
 
 import ranks
-import training
-import training_torch
+import probe_train
+import train_torch
 
 # What NCCL writes of a channel ("… via P2P/CUMEM", "… [send] via NET/IB/0") and of its network.
 _CHANNEL = re.compile(r" via ([A-Z0-9]+(?:/[A-Za-z]+)*)")
@@ -23,8 +23,8 @@ def ways(text):
     }
 
 
-class Trainer(training_torch.Trainer):
-    """One rank of several that average their gradients; see training.py."""
+class Trainer(train_torch.Trainer):
+    """One rank of several that average their gradients; see probe_train.py."""
 
     def __init__(self, wanted):
         super(Trainer, self).__init__(wanted)
@@ -38,7 +38,7 @@ class Trainer(training_torch.Trainer):
             # Read once, when the first communicator is made; in steps NCCL writes nothing of this.
             os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=self._log)
         self._group.init_process_group(self._backend, init_method="env://")
-        training.stamp("process_group")
+        probe_train.stamp("process_group")
         devices = None if self.device == "cpu" else [self.framework.cuda.current_device()]
         parallel = self.framework.nn.parallel.DistributedDataParallel
         self._model = parallel(self._model, device_ids=devices)

@@ -4,12 +4,12 @@ Its reductions themselves, not its optimizers: those are Keras's, and with Keras
 averages nothing under model.fit, without a word.
 """
 
-import horovods
-import training_tensorflow
+import horovod_init
+import train_tensorflow
 
 
-class Trainer(training_tensorflow.Trainer):
-    """One rank of several that average their gradients; see training.py."""
+class Trainer(train_tensorflow.Trainer):
+    """One rank of several that average their gradients; see probe_train.py."""
 
     def __init__(self, wanted):
         import horovod.tensorflow as hvd
@@ -17,7 +17,7 @@ class Trainer(training_tensorflow.Trainer):
         # Loaded first, and with it the framework: it is part of what is imported.
         super(Trainer, self).__init__(wanted)
         self._hvd = hvd
-        horovods.begin(hvd, wanted.place)
+        horovod_init.begin(hvd, wanted.place)
         for weight in self._network.weights:
             # A check more than a need: the seed has made them the same.
             weight.assign(hvd.broadcast(weight, root_rank=0))
@@ -32,11 +32,11 @@ class Trainer(training_tensorflow.Trainer):
                 for number, slope in enumerate(slopes)
             ]
 
-        return training_tensorflow.stepper(self.framework, self._network, averaged)
+        return train_tensorflow.stepper(self.framework, self._network, averaged)
 
     def transport(self):
         """Give what is known of the way between ranks."""
-        return horovods.transport(self._hvd, self.device)
+        return horovod_init.transport(self._hvd, self.device)
 
     def close(self):
         """Leave the group."""
