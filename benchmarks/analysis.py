@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
 from benchmarks.sampling import describe, machine_facts
+from dlcontainer.bench import probes
 from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.samples.encoding import to_fields
@@ -35,7 +36,7 @@ def session(pairs: int) -> Session:
     """Give a declaration of so many pairs and as many controls."""
     declared = Declared(
         probe="train", question="overhead", metric="wall_s", margin=0.02, alpha=0.05, pairs=pairs,
-        control_pairs=pairs, seed=1, warmups=0, arms=("native", "container"),
+        control_pairs=pairs, seed=1, warmups=0, arms=("native", "container"), loss_tolerance=0.01,
     )  # fmt: skip
     return Session(
         declared=declared,
@@ -118,7 +119,7 @@ def main() -> None:
         began, worked = time.perf_counter(), time.process_time()
         series = reader.read(path)
         read_s = time.perf_counter() - began
-        word = analyse(series).verdict.word
+        word = analyse(series, probes.traits(series)).verdict.word
         seconds = time.perf_counter() - began
         processor_s = time.process_time() - worked
     found = {

@@ -11,6 +11,8 @@ from dlcontainer.bench.measure import session
 from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.declaration import Wanted
+from dlcontainer.bench.probes import PROBES
+from dlcontainer.bench.probes.base import Setting
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
@@ -90,11 +92,12 @@ class Bench:
     modules: tuple[str, ...] = ("torch",)
     host: Host = HOST
 
-    def run(self, runner: ProbeRunner, **changes: Any) -> Path:
+    def run(
+        self, runner: ProbeRunner, probe: str = "import", native_as: str = "tree", **changes: Any
+    ) -> Path:
         recipe = folder_of(Path(tempfile.mkdtemp(dir=self.folder)))
         native = self.folder / "native"
         wanted: dict[str, Any] = {
-            "probe": "import",
             "question": "overhead",
             "looks": (2,),
             "controls": 1,
@@ -102,10 +105,7 @@ class Bench:
             "seed": 5,
             "output": self.folder / "samples.jsonl",
             "site": "demo",
-            "module": "torch",
             "threads": 8,
-            "steps": 0,
-            "device": "cpu",
             "timeout_s": 60.0,
             "native": native,
             "probe_files": probe_files(),
@@ -135,7 +135,10 @@ class Bench:
             progress=Quiet(),
             work=work,
         )
-        return session.run(Wanted(**{**wanted, **changes}), plan_of(recipe), subject, lab)
+        typed = {"import": {"native_as": native_as}, "train": {"device": "cpu"}}[probe]
+        values = PROBES[probe].values(typed, Setting(contents=subject.contents))
+        wanted |= {"probe": PROBES[probe], "values": values, **changes}
+        return session.run(Wanted(**wanted), plan_of(recipe), subject, lab)
 
     def read(self) -> Series:
         return reader.read(self.folder / "samples.jsonl")

@@ -23,7 +23,7 @@ from dlcontainer.bench.samples.records import (
     Session,
     Stack,
 )
-from dlcontainer.bench.samples.vocabulary import Probe, Question
+from dlcontainer.bench.samples.vocabulary import Question
 from dlcontainer.bench.samples.writer import Writer
 
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -66,7 +66,7 @@ JOINER = {"runtime": 0.12, "python": 0.04, "site": 0.05, "import": 1.34}
 class Plan:
     """What to plant: ratio and sd of a pair in logs, an effect of running second, a drift."""
 
-    probe: Probe = "train"
+    probe: str = "train"
     question: Question = "overhead"
     seed: int = 1
     pairs: int = 12

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from dlcontainer.bench.samples.vocabulary import Probe
+from dlcontainer.bench.probes import PROBES
 from dlcontainer.cli import options, output
 from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.config.suggestions import suggest
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 # What the test itself gives to `bench`.
 _OURS = ("site", "image", "target", "resume", "as_json", "verbose")
 _BOUNDS = 2
+_USUAL = next(iter(PROBES))
 
 Probes = Annotated[
     str,
-    typer.Option("--probe", metavar="NAMES", help="import, train, or both: import,train."),
+    typer.Option(
+        "--probe",
+        metavar="NAMES",
+        help=f"{', '.join(PROBES)}, or several: {','.join(PROBES)}.",
+    ),
 ]
 Words = Annotated[
     list[str] | None,
@@ -50,7 +55,7 @@ def reframe(
         Path, typer.Option("--output", "-o", metavar="FILE.py", help="Where the test goes.")
     ],
     words: Words = None,
-    probes: Probes = "import",
+    probes: Probes = _USUAL,
     references: References = None,
     settings: Settings = None,
     as_json: options.Json = False,
@@ -74,6 +79,7 @@ def reframe(
         probes=chosen,
         words=tuple(words or ()),
         references=_references(references or [], chosen),
+        stepped=tuple(name for name, probe in PROBES.items() if probe.repeats),
     )
     written = [(target, texts.test(settled, wanted, folders))]
     if settings is not None:
@@ -93,7 +99,7 @@ def reframe(
 
 def _probes(text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
-    known = get_args(Probe)
+    known = tuple(PROBES)
     for word in found:
         if word not in known:
             raise UsageError(

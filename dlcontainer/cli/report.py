@@ -49,6 +49,7 @@ def report(
     verbose: options.Verbose = False,
 ) -> None:
     """Report measured sessions; a verdict alone is never an error."""
+    from dlcontainer.bench import probes
     from dlcontainer.bench.analysis.across_sessions import across
     from dlcontainer.bench.analysis.session_analysis import analyse
     from dlcontainer.bench.report import files as written
@@ -67,7 +68,8 @@ def report(
         atomic_files.require(target)
     found = [inputs.read(path) for path in files if inputs.is_one(path)]
     others = {one.path for one in found}
-    analyses = [analyse(reader.read(path)) for path in files if path not in others]
+    sessions = [reader.read(path) for path in files if path not in others]
+    analyses = [analyse(series, probes.traits(series)) for series in sessions]
     if target is not None:
         templates = here().resources.template_folders()
         settled = reporting.page(analyses, found)

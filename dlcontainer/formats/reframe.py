@@ -58,6 +58,8 @@ class Wanted:
     probes: tuple[str, ...]
     words: tuple[str, ...]
     references: Mapping[str, Mapping[str, Reference]]
+    # The probes whose launches are steps: the others have no steps a second.
+    stepped: tuple[str, ...]
     executable: str = "dlcontainer"
 
 
@@ -117,6 +119,7 @@ def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
         "site": wanted.site,
         "image": str(wanted.image),
         "either": Text(either),
+        "not_stepped": Text(_is_none_of(wanted.stepped)),
         "words": list(wanted.words),
         "references": {probe: dict(given) for probe, given in wanted.references.items()},
         "units": dict(UNITS),
@@ -130,6 +133,13 @@ def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
         "on_node": backend.script_on_compute_node,
     }
     return templating.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
+
+
+def _is_none_of(names: Sequence[str]) -> str:
+    """Write the comparison that holds for any other name."""
+    if len(names) == 1:
+        return f"!= {literal(names[0])}"
+    return f"not in [{', '.join(map(literal, names))}]"
 
 
 def settings(sites: Sequence[Site], templates: list[Path]) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.system import machine
 from tests.integration.world import Built, World, write_wheel
+from tests.judging import analyse
 from tests.processes import MARK, kill_marked, marked, poll
 
 
@@ -64,7 +64,7 @@ def test_a_session_is_whole(user: World, tiny_image: Built, tiny: Path, tmp_path
         assert set(sample.phases) == {"runtime", "python", "site", "import"}
     joined = {s.mount for s in series.samples if s.role == "joiner" and s.arm == "container"}
     assert joined == {"joiner"}
-    judged = session_analysis.analyse(series).verdict
+    judged = analyse(series).verdict
     # The same wheel on both sides: nothing forbids the comparison, two pairs decide nothing.
     assert judged.word == "INCONCLUSIVE", judged.reasons
 
@@ -79,7 +79,7 @@ def test_without_a_twin_the_unpacked_image_is_the_native_side(
     series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
     assert series.session.declared.arms == ("unpacked", "container")
     assert "no native twin" in series.session.arms["unpacked"].why
-    assert session_analysis.analyse(series).verdict.word == "INCONCLUSIVE"
+    assert analyse(series).verdict.word == "INCONCLUSIVE"
 
 
 def test_another_version_on_one_side(
@@ -88,7 +88,7 @@ def test_another_version_on_one_side(
     side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "2.0"))
     output = tmp_path / "x.jsonl"
     more = ("--pairs", 1, "--controls", 0, "--native", side)
-    judged = session_analysis.analyse(measured(user, tiny_image, tiny, output, *more)).verdict
+    judged = analyse(measured(user, tiny_image, tiny, output, *more)).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any("dlctiny 2.0" in reason and "dlctiny 1.0" in reason for reason in judged.reasons)
 
@@ -100,7 +100,7 @@ def test_another_number_of_threads_on_one_side(
     side = environment_with(tmp_path / "side", other_wheel(tmp_path / "wheel", "1.0"), line)
     more = ("--pairs", 1, "--controls", 0, "--native", side)
     series = measured(user, tiny_image, tiny, tmp_path / "x.jsonl", *more)
-    judged = session_analysis.analyse(series).verdict
+    judged = analyse(series).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any("OMP_NUM_THREADS" in reason and "77" in reason for reason in judged.reasons)
 
@@ -113,7 +113,7 @@ def test_another_number_of_threads_on_one_side(
         (["--controls", "-1"], 2, "0 or more"),
         (["--native", "/no/such/folder"], 2, "no bin/python"),
         (["--question", "deployment"], 2, "--native FOLDER"),
-        (["--steps", "5"], 2, "an import has none"),
+        (["--steps", "5"], 2, "applies to 'bench train' only"),
     ],
 )
 def test_bad_input(
@@ -234,7 +234,7 @@ def test_pytorch_imports_and_trains(world: World, pytorch_image: Built, tmp_path
         world.run("bench", probe, *base, *more, "-o", output)
         series = reader.read(output)
         assert series.complete
-        judged = session_analysis.analyse(series)
+        judged = analyse(series)
         assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
         if probe == "train":
             assert judged.losses is not None
@@ -272,6 +272,6 @@ def test_pytorch_of_another_version_or_thread_count(
         side = environment_with(tmp_path / name, *pth)
         output = tmp_path / f"{name}.jsonl"
         world.run("bench", "import", *base, "--controls", "0", "--native", side, "-o", output)
-        judged = session_analysis.analyse(reader.read(output)).verdict
+        judged = analyse(reader.read(output)).verdict
         assert judged.word == "NOT COMPARABLE"
         assert any(says in reason for reason in judged.reasons), judged.reasons

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
 from tests.integration.planting import planted_image
 from tests.integration.test_bad_input import failing, mounted
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World
+from tests.judging import analyse
 from tests.processes import MARK, marked, poll
 
 __all__ = ["user"]  # a fixture
@@ -46,7 +46,7 @@ def test_the_container_crashes(
     series = reader.read(output)
     assert series.end is not None
     assert says in series.end.reason
-    judged = session_analysis.analyse(series).verdict
+    judged = analyse(series).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any("no launch of container succeeded" in reason for reason in judged.reasons)
 

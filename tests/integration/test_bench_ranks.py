@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
 from tests.integration.test_bench import environment_with, holders, living, options, other_wheel
 from tests.integration.world import Built, World
+from tests.judging import analyse
 from tests.processes import MARK, kill_marked, marked, poll
 
 
@@ -61,7 +61,7 @@ def test_every_rank_is_kept(
         walls = [rank["values"]["wall_s"] for rank in raw(sample)]
         assert sample.wall_s == max(walls)
         assert phases(sample) == expected
-    judged = session_analysis.analyse(series).verdict
+    judged = analyse(series).verdict
     assert judged.word == "INCONCLUSIVE", judged.reasons
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import PROBE
@@ -19,6 +18,7 @@ from tests.integration.test_bench import environment_with
 from tests.integration.test_bench_ranks import phases, raw
 from tests.integration.test_frameworks import Inside
 from tests.integration.world import Built, World
+from tests.judging import analyse
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -127,7 +127,7 @@ def test_ranks_train_one_network(
     work = series.session.declared.workload
     # Named by nobody: the usual way of this image.
     assert (work["distributed"], work["framework"]) == (one.way, one.framework)
-    judged = session_analysis.analyse(series)
+    judged = analyse(series)
     if one.other:
         assert judged.verdict.word == "NOT COMPARABLE"
         (reason,) = judged.verdict.reasons

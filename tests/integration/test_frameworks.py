@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
 from tests.integration.world import Built, World
+from tests.judging import analyse
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -115,7 +115,7 @@ def test_a_framework_is_measured(plain: tuple[str, Built], patient: World, tmp_p
         assert series.complete
         for stack in series.stacks:
             assert str(stack.facts["framework"]).startswith(f"{name} ")
-        judged = session_analysis.analyse(series)
+        judged = analyse(series)
         # The same wheels on both sides: nothing forbids the comparison, two pairs decide nothing.
         assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
         if probe == "train":

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report import html_report, inputs
 from dlcontainer.bench.samples import reader
 from tests import findings as made
+from tests.judging import analyse
 from tests.skips import skip
 from tests.unit.bench.scale import test_analysis as matrices
 

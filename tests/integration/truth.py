@@ -9,12 +9,13 @@ How often one session errs is counted elsewhere, by simulation (benchmarks/stati
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dlcontainer.bench.analysis import interim, pairing, session_analysis
+from dlcontainer.bench.analysis import pairing, session_analysis
 from dlcontainer.bench.analysis.verdict import Evidence, Verdict, judge
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats import paired
 from tests.integration.world import World
+from tests.judging import analyse, rules
 
 # Each draws another order of launches.
 SEEDS = (11, 12, 13)
@@ -32,7 +33,7 @@ def bench(
     """Run a session to its end and judge it."""
     argv = ["--site", "local", "--image", image, "-o", output, *more]
     world.run("bench", probe, *map(str, argv), timeout=1500)
-    found = session_analysis.analyse(reader.read(output))
+    found = analyse(reader.read(output))
     # INCONCLUSIVE for want of launches would be right for a wrong reason.
     assert found.series.complete
     assert not found.failed
@@ -41,9 +42,8 @@ def bench(
 
 def native_against_native(series: Series) -> Verdict:
     """Judge the session's controls as if one of their sides were the container."""
-    rules = interim.rules(series)
     controls = pairing.differences(series.session.declared.metric, pairing.of(series)["control"])
-    return judge(rules, Evidence(pairs=paired.fit(controls)))
+    return judge(rules(series), Evidence(pairs=paired.fit(controls)))
 
 
 def sessions_until_right(session: Callable[[int], Mapping[str, str]]) -> Words:

@@ -88,7 +88,7 @@ def _judged(members: tuple[Analysis, ...]) -> Across:
     difference = paired.mean_interval(means, 1 - declared.alpha)
     equivalence = paired.mean_interval(means, 1 - 2 * declared.alpha)
     word: Word = "INCONCLUSIVE"
-    if declared.probe != "import" and equivalence.within(declared.margin):
+    if members[0].traits.equivalence and equivalence.within(declared.margin):
         word = "EQUIVALENT"
     elif difference.excludes_one():
         word = "SLOWER" if difference.low > 1 else "FASTER"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dlcontainer.bench.analysis import interim, pairing
 from dlcontainer.bench.analysis.interim import ByRole
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
-from dlcontainer.bench.analysis.verdict import Verdict
+from dlcontainer.bench.analysis.verdict import Rules, Verdict
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import paired
@@ -40,14 +40,15 @@ class Contrast:
         return " \u2192 ".join(self.sides)
 
 
-def of(series: Series, pairs: ByRole, main_refusals: tuple[str, ...]) -> tuple[Contrast, ...]:
+def of(
+    series: Series, rules: Rules, pairs: ByRole, main_refusals: tuple[str, ...]
+) -> tuple[Contrast, ...]:
     """Give the three contrasts of triples, the main one first; none of pairs."""
     declared = series.session.declared
     triples = pairing.triples(series) if declared.is_triple else None
     if triples is None or not triples.numbers:
         return ()
-    rules = interim.rules(series)
-    holds = interim.holds(series, pairs, main_refusals)
+    holds = interim.holds(series, rules, pairs, main_refusals)
     read = []
     for sides, meaning in MEANINGS.items():
         own = triples.pairs(*sides)
@@ -55,7 +56,7 @@ def of(series: Series, pairs: ByRole, main_refusals: tuple[str, ...]) -> tuple[C
         if figure is None:
             return ()
         refusals = interim.gates(series, sides).refusals
-        verdict = interim.judged(series, {**pairs, "pair": own}, refusals, holds)
+        verdict = interim.judged(series, rules, {**pairs, "pair": own}, refusals, holds)
         read.append((sides, meaning, own, figure, verdict))
     adjusted = paired.holm([paired.p_value(figure.fitted) for _, _, _, figure, _ in read])
     return tuple(

@@ -15,19 +15,20 @@ from dlcontainer.bench.samples import comparable, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import paired
 
 ByRole = Mapping[Role, Pairs]
 
 
-def rules(series: Series) -> Rules:
+def rules(series: Series, traits: Traits) -> Rules:
     """Give the rules of each look."""
     declared = series.session.declared
     return Rules(
         margin=declared.margin,
         alpha=paired.spent_alpha(series.looks, declared.alpha),
-        equivalence=declared.probe != "import",
+        equivalence=traits.equivalence,
         block=launch_order.TRIPLES if declared.is_triple else launch_order.BLOCK,
     )
 
@@ -41,20 +42,24 @@ class Gates:
     refusals: tuple[str, ...]
 
 
-def decides(series: Series, look: int) -> bool:
+def decides(series: Series, rules: Rules, look: int) -> bool:
     """Whether a session that is being measured ends at this look."""
-    return _at(series, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
+    return (
+        _at(series, rules, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
+    )
 
 
-def verdict(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> Verdict:
+def verdict(series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ...]) -> Verdict:
     """Judge a session: by its first look that decides, else by all that it measured.
 
     A session that did not end where it should have decides nothing.
     """
-    return judged(series, pairs, refusals, holds(series, pairs, refusals))
+    return judged(series, rules, pairs, refusals, holds(series, rules, pairs, refusals))
 
 
-def holds(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> tuple[str, ...]:
+def holds(
+    series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ...]
+) -> tuple[str, ...]:
     """Say why a session decides nothing: it is not whole, or did not end at its looks."""
     whole = len(pairs["pair"])
     found = _holds(series, whole)
@@ -63,7 +68,7 @@ def holds(series: Series, pairs: ByRole, refusals: tuple[str, ...]) -> tuple[str
     unit = "triples" if series.session.declared.is_triple else "pairs"
     word = "INCONCLUSIVE"
     for look in series.looks:
-        word = _at(series, pairs, refusals, look).word
+        word = _at(series, rules, pairs, refusals, look).word
         if word != "INCONCLUSIVE" and look < whole:
             return (f"it went on to {whole} {unit} after its look at {look} had decided",)
         if look >= whole:
@@ -103,7 +108,9 @@ def _facts(
     return nodes.differences(declared.question, reference, candidate), []
 
 
-def _at(series: Series, pairs: ByRole, refusals: tuple[str, ...], look: int) -> Verdict:
+def _at(
+    series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ...], look: int
+) -> Verdict:
     declared = series.session.declared
     due = {
         "pair": look,
@@ -111,11 +118,12 @@ def _at(series: Series, pairs: ByRole, refusals: tuple[str, ...], look: int) -> 
         "candidate_control": launch_order.due(declared.candidate_control_pairs, look, series.looks),
     }
     then = {role: found.until(due[role]) for role, found in pairs.items() if role in due}
-    return judged(series, then, refusals)
+    return judged(series, rules, then, refusals)
 
 
 def judged(
     series: Series,
+    rules: Rules,
     pairs: ByRole,
     refusals: tuple[str, ...],
     holds: tuple[str, ...] = (),
@@ -129,7 +137,7 @@ def judged(
         refusals=refusals,
         holds=holds,
     )
-    return judge(rules(series), evidence)
+    return judge(rules, evidence)
 
 
 def _mute_arms(series: Series, sides: tuple[ArmName, ArmName]) -> Iterable[str]:

@@ -81,8 +81,8 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
     if fitted is not None and known:
         needed = power.pairs_needed(fitted.sd, half, _ALPHA, equivalence=True, truth=0.0)
         more = None if needed is None else max(power.BLOCK, needed - fitted.n)
-    longest = max((item.series for item in members), key=lambda series: series.looks[-1])
-    planned, rules = longest.looks[-1], interim.rules(longest)
+    longest = max(members, key=lambda item: item.series.looks[-1])
+    planned, rules = longest.series.looks[-1], interim.rules(longest.series, longest.traits)
     supported = None
     if fitted is not None and known and rules.equivalence:
         supported = power.smallest_margin(planned, fitted.sd, rules.alpha)

@@ -12,6 +12,7 @@ from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.launch_table import Selection
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError
 
 
@@ -20,6 +21,7 @@ class Analysis:
     """All that a report says of one session; a report computes nothing itself."""
 
     series: Series
+    traits: Traits
     alpha: float
     pairs: dict[Role, Pairs]
     failed: Selection
@@ -35,8 +37,11 @@ class Analysis:
     contrasts: tuple[Contrast, ...] = ()
 
 
-def analyse(series: Series) -> Analysis:
-    """Judge one session; raises BenchDataError where it has no samples or no order in them."""
+def analyse(series: Series, traits: Traits) -> Analysis:
+    """Judge one session by its probe's traits.
+
+    Raises BenchDataError where it has no samples or no order in them.
+    """
     declared = series.session.declared
     if not series.launches:
         raise BenchDataError(
@@ -45,7 +50,7 @@ def analyse(series: Series) -> Analysis:
             why=series.end.reason if series.end and series.end.reason else None,
             next_step="measure again: dlcontainer bench",
         )
-    rules = interim.rules(series)
+    rules = interim.rules(series, traits)
     pairs = pairing.of(series)
     figures = {
         role: pairing.figure(declared.metric, role, pairs[role], rules.alpha)
@@ -56,6 +61,7 @@ def analyse(series: Series) -> Analysis:
     main = figures["pair"]
     return Analysis(
         series=series,
+        traits=traits,
         alpha=rules.alpha,
         pairs=pairs,
         failed=series.launches.at(series.launches.where(lambda kind: not kind.ok)),
@@ -67,8 +73,8 @@ def analyse(series: Series) -> Analysis:
         family=metrics.family(rules, main, secondary, declared.secondary) if main else None,
         differences=gates.differences,
         losses=gates.losses,
-        verdict=interim.verdict(series, pairs, gates.refusals),
-        contrasts=contrasts.of(series, pairs, gates.refusals),
+        verdict=interim.verdict(series, rules, pairs, gates.refusals),
+        contrasts=contrasts.of(series, rules, pairs, gates.refusals),
     )
 
 

@@ -1,7 +1,8 @@
 """The arms of a comparison: how each side's command line looks. Pure, but for the unpacking."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -11,6 +12,7 @@ from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.launch import Launch, inside, stamped
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
+from dlcontainer.bench.probes.base import Cell, Probe
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
@@ -20,24 +22,33 @@ from dlcontainer.system.process import CommandFailedError
 
 Mount = Literal["none", "first", "joiner"]
 
+_NO_PROBE = "dlc-no-probe"
+# Says which files the probe of an image is, each with its checksum.
+_LOOK = (
+    f'cd "$1" 2>/dev/null && test -r __main__.py || {{ echo {_NO_PROBE}; exit; }}; '
+    "sha256sum *.py || :"
+)
+_SHA256_LENGTH = 64
+
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workload:
-    """What every arm runs: the probe's arguments, and the environment declared for all arms.
+    """What every arm runs: one cell of a probe, and the environment declared for all arms.
 
     With a gathering each launch is that of its ranks.
     """
 
-    flags: tuple[str, ...]
-    arguments: tuple[str, ...]
+    probe: Probe
+    cell: Cell
     environment: Mapping[str, str]
     gathering: Gathering | None = None
 
-    def argv(self, python: str, probe: str) -> tuple[str, ...]:
-        """Give the command that runs the probe with a Python."""
-        return (python, *self.flags, probe, *self.arguments)
+    def argv(self, python: str, folder: str) -> tuple[str, ...]:
+        """Give the command that runs the probe, which lies in a folder, with a Python."""
+        # -S: the probe runs the site module itself, and times it.
+        return (python, "-S", folder, *self.probe.words(self.cell))
 
 
 class Arm(Protocol):
@@ -72,10 +83,10 @@ class Native:
         argv = workload.argv(f"{self.prefix}/bin/python", str(self.probe))
         gathered = workload.gathering
         if gathered is None:
-            return Launch(argv=tuple(stamped(inside(argv))), environment=own)
+            return _launch(stamped(inside(argv)), own, workload)
         handed = own | gathered.handed(gathered.folder)
         command = gathered.launched(ranks.rank(argv, handed, cleared=True))
-        return Launch(argv=tuple(stamped(command)), environment=gathered.team.environment)
+        return _launch(stamped(command), gathered.team.environment, workload)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +99,8 @@ class Contained:
     name: ArmName = "container"
     mount: Mount = "first"
     instance: Instance | None = None
+    # The checksums of the image's probe by its files' names; empty where the image can't tell.
+    probe_files: Mapping[str, str] = field(default_factory=dict)
 
     def launch(self, workload: Workload) -> Launch:
         """Give the command that starts a workload on this side."""
@@ -114,7 +127,11 @@ class Contained:
         if gathered is not None:
             command = gathered.launched(command)
             environment = {**gathered.team.environment, **environment}
-        return Launch(argv=tuple(stamped(command)), environment=environment)
+        return _launch(stamped(command), environment, workload)
+
+
+def _launch(argv: Sequence[str], environment: Mapping[str, str], workload: Workload) -> Launch:
+    return Launch(argv=tuple(argv), environment=environment, probe=workload.probe)
 
 
 def _mode(lab: Lab, image: Path) -> str:
@@ -132,14 +149,14 @@ def probe_copy(files: tuple[Path, ...], lab: Lab) -> Path:
     return folder
 
 
-def container(lab: Lab, subject: Subject) -> Contained:
+def container(lab: Lab, subject: Subject, probe: Probe) -> Contained:
     """Give the container arm: each launch mounts the image, as users' wrappers do.
 
-    Raises ChecksFailedError where the image does not run, or carries no probe.
+    Raises ChecksFailedError where the image does not run, or does not carry the probe.
     """
     look = RunSpec(
         image=subject.image,
-        argv=("/bin/sh", "-c", f"test -r {layout.PROBE}/__main__.py || echo dlc-no-probe"),
+        argv=("/bin/sh", "-c", _LOOK, "sh", layout.PROBE),
         mode=_mode(lab, subject.image),
     )
     try:
@@ -152,13 +169,46 @@ def container(lab: Lab, subject: Subject) -> Contained:
             why=" ".join(error.completed.stderr.split())[-400:] or str(error),
             next_step="`dlcontainer doctor` tells what the engine lacks",
         ) from None
-    if "dlc-no-probe" in answer.stdout:
+    again = f"build it again: dlcontainer build {subject.recipe}"
+    if _NO_PROBE in answer.stdout:
         raise ChecksFailedError(
             f"{subject.image} carries no probe",
             why=f"there is no {layout.PROBE} in it: it was built before images had one",
-            next_step=f"build it again: dlcontainer build {subject.recipe}",
+            next_step=again,
         )
-    return Contained(lab=lab, image=subject.image, python=subject.python)
+    files = _listed(answer.stdout)
+    if files and not files.keys() & {probe.file, probe.earlier_file}:
+        raise ChecksFailedError(
+            f"{subject.image} does not carry the probe {probe.name!r}",
+            why=f"there is no {layout.PROBE}/{probe.file} in it: it was built before",
+            next_step=again,
+        )
+    return Contained(lab=lab, image=subject.image, python=subject.python, probe_files=files)
+
+
+def _listed(text: str) -> dict[str, str]:
+    """Read what sha256sum wrote: the checksum of each file, by its name."""
+    lines = (line.split() for line in text.splitlines())
+    return {
+        words[1]: words[0] for words in lines if len(words) == 2 and len(words[0]) == _SHA256_LENGTH
+    }
+
+
+def require_same_probe(candidate: Contained, files: Sequence[Path], recipe: str) -> None:
+    """Refuse an image whose probe is not the one that the native side runs.
+
+    Both would attest their probe, and the session would end NOT COMPARABLE after all its launches.
+    """
+    carried = candidate.probe_files
+    ours = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    if not carried or carried == ours:
+        return
+    raise ChecksFailedError(
+        f"{candidate.image} carries another version of the probe than this dlcontainer",
+        why="the native side runs this one's, and two versions are not compared",
+        next_step=f"build it again: dlcontainer build {recipe}; or measure without a native side: "
+        "--arms unpacked,container",
+    )
 
 
 def unpacked(lab: Lab, subject: Subject, name: str = "unpacked") -> Contained:

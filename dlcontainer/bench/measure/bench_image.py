@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.bench.samples.vocabulary import FRAMEWORKS, Framework
+from dlcontainer.bench.probes.base import Contents
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import record, sif
 
@@ -27,21 +27,10 @@ class Subject:
         """Path of the image's Python."""
         return f"{self.prefix}/bin/python"
 
-    def trained(self) -> Framework:
-        """Name the framework that the train probe uses: the first of the recipe's imports it knows.
-
-        Raises ChecksFailedError where it knows none of them.
-        """
-        found = [name for name in FRAMEWORKS if name in self.modules]
-        if not found:
-            raise ChecksFailedError(
-                f"nothing to train with in {self.image.name}",
-                why=f"the probe trains with {', '.join(FRAMEWORKS)}; the recipe {self.recipe} "
-                f"verifies {', '.join(self.modules) or 'no module'}",
-                next_step="name the framework in the recipe's verify.imports and build again, or "
-                "measure `bench import`",
-            )
-        return min(found, key=self.modules.index)
+    @property
+    def contents(self) -> Contents:
+        """What a probe's parameters may depend on."""
+        return Contents(image=self.image.name, recipe=self.recipe, modules=self.modules)
 
 
 def read(image: Path, arch: str) -> Subject:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from dlcontainer import schedulers
 from dlcontainer.bench.measure.arms import Contained, Native, Workload
@@ -14,39 +15,29 @@ from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Arm, Arms, Declared, Json
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Probe, Question
+from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import mount_of
 
-MARGIN = 0.02
 ALPHA = 0.05
-# Beside the wall time: the slowest steps, and memory, each with its own margin.
-_P95_MARGIN = 0.05
-_MEMORY_MARGIN = 0.05
-STEADY_S = 10.0
 # A step may be quicker still than the quickest of the throw-away launches.
 _HEADROOM = 1.1
 _TRIAL_STEPS = 30
-_WARMUP_STEPS = 5
-# Same bits, same seed, same device: what differs is the order of sums in threads.
-_LOSS_TOLERANCE = 0.01
-# Data and weights are the same in every launch of every session.
-_WORKLOAD_SEED = 20190617
 
 Side = Native | Contained
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """A session as it was asked for; `steps` 0: as many as fill STEADY_S.
+    """A session as it was asked for; `values` are the settled parameters of its probe.
 
     `looks` are the numbers of pairs (triples) at which the session may end; the last one is its
     longest. Without `arms` it is the native side, or what stands for it, and the container. `cut`
-    is the session that is to go on in `output`. With a `team` a launch is that of its
-    ranks, who train together as `distributed` names it.
+    is the session that is to go on in `output`. With a `team` a launch is that of its ranks.
     """
 
     probe: Probe
@@ -57,20 +48,30 @@ class Wanted:
     seed: int
     output: Path
     site: str
-    module: str
+    values: Values
     threads: int
-    steps: int
-    device: str
     timeout_s: float
     native: Path | None
     probe_files: tuple[Path, ...]
     arms: tuple[ArmName, ...] = ()
     candidate_controls: int = 0
-    native_as: NativeAs = "tree"
     gap_s: float = 0.2
     team: Team | None = None
-    distributed: str = ""
     cut: Series | None = None
+
+    @property
+    def steps(self) -> int:
+        """The steps that were asked for; 0: as many as fill STEADY_S, or the probe has none."""
+        return int(self.values.get(STEPS.name) or 0)
+
+    @property
+    def native_as(self) -> NativeAs:
+        """How the native tree is shown."""
+        return cast("NativeAs", self.values.get(NATIVE_AS.name) or "tree")
+
+    def cell(self, steps: int) -> Cell:
+        """Give what one launch of so many steps runs."""
+        return Cell(values=self.values, steps=steps, threads=self.threads)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,27 +129,8 @@ class Sides:
 def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
     """Give what every arm runs, and the environment that is declared for all of them."""
     environment = common(subject.environment, wanted.threads)
-    if wanted.probe == "import":
-        # -S: the probe runs the site module itself, and times it.
-        return Workload(
-            flags=("-S",),
-            arguments=("import", "--module", wanted.module),
-            environment=environment,
-        )
-    options = {
-        "--steps": steps,
-        "--warmup": _WARMUP_STEPS,
-        "--seed": _WORKLOAD_SEED,
-        "--threads": wanted.threads,
-        "--device": wanted.device,
-    }
-    framework = subject.trained()
-    if framework != "torch":  # the probe's default, and all that those of older images know
-        options |= {"--framework": framework}
-    if wanted.distributed:
-        options |= {"--distributed": wanted.distributed}
-    arguments = [word for name, value in options.items() for word in (name, str(value))]
-    return Workload(flags=("-S",), arguments=("train", *arguments), environment=environment)
+    environment |= wanted.probe.environment
+    return Workload(probe=wanted.probe, cell=wanted.cell(steps), environment=environment)
 
 
 def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
@@ -164,12 +146,12 @@ def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
 
 def trial_steps(wanted: Wanted) -> int:
     """Give the steps of a throw-away launch."""
-    return wanted.steps or _TRIAL_STEPS
+    return wanted.steps or (_TRIAL_STEPS if wanted.probe.repeats else 0)
 
 
 def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
     """Settle the steps of a launch: as asked, or as many as fill STEADY_S on the quickest side."""
-    if wanted.probe == "import" or wanted.steps:
+    if wanted.steps or not wanted.probe.repeats:
         return wanted.steps
     # The quickest step, not a typical one: others at work make steps longer, never shorter.
     quickest = min((step for outcome in thrown for step in outcome.steps_s), default=0.0)
@@ -180,30 +162,28 @@ def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
 
 def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Declared:
     """Write the declaration: it is hashed into the file before the first sample."""
-    work: dict[str, Json] = {"threads": wanted.threads}
-    if wanted.probe == "import":
-        work |= {"module": wanted.module}
-        if wanted.native_as != "tree":
-            work |= {"native_as": wanted.native_as}
-    else:
-        work |= {
-            "framework": subject.trained(),
-            "device": wanted.device,
-            "warmup_steps": _WARMUP_STEPS,
-            "seed": _WORKLOAD_SEED,
-            "steady_s": 0.0 if wanted.steps else STEADY_S,
-        }
+    probe = wanted.probe
+    work: dict[str, Json] = {
+        "threads": wanted.threads,
+        **probe.declared(wanted.cell(steps)),
+    }
+    if wanted.native_as != "tree":
+        work |= {NATIVE_AS.name: wanted.native_as}
+    if probe.repeats:
+        work |= {"steady_s": 0.0 if wanted.steps else STEADY_S}
     if wanted.team:
-        work |= {"distributed": wanted.distributed, **wanted.team.declared()}
+        # How ranks work together; empty where each works for itself.
+        together = wanted.values.get("distributed") or ""
+        work |= {"distributed": together, **wanted.team.declared()}
     return Declared(
-        probe=wanted.probe,
+        probe=probe.name,
         question=wanted.question,
-        metric="wall_s",
-        margin=MARGIN,
+        metric=probe.metrics[0].name,
+        margin=probe.metrics[0].margin or MARGIN,
         alpha=ALPHA,
         pairs=wanted.looks[-1],
         looks=wanted.looks,
-        secondary=_secondary(wanted.probe),
+        secondary=probe.margins,
         control_pairs=wanted.controls,
         candidate_control_pairs=wanted.candidate_controls,
         joiner_pairs=wanted.joiners if sides.joiner else 0,
@@ -211,7 +191,7 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
         warmups=len(sides.all()),
         arms=sides.names(),
         steps=steps,
-        loss_tolerance=_LOSS_TOLERANCE if wanted.probe == "train" else None,
+        loss_tolerance=probe.loss_tolerance,
         workload=work,
         site=wanted.site,
         recipe=subject.recipe,
@@ -219,11 +199,6 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
         image=subject.image.name,
         image_sha256=subject.sha256,
     )
-
-
-def _secondary(probe: Probe) -> dict[str, float]:
-    memory = {"counts.max_rss_mb": _MEMORY_MARGIN}
-    return memory if probe == "import" else {"step_p95_s": _P95_MARGIN, **memory}
 
 
 def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int | float | None]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
@@ -31,12 +32,11 @@ _INSIDE = 'DLC_PROBE_INSIDE=$(date +%s%N); export DLC_PROBE_INSIDE; exec "$@"'
 CLOCK_SET = "the system's clock was set during the launch"
 _LAST_LINES = 8
 _LINE_WIDTH = 300
-# stamp -> the phase that it ends
+# stamp -> the phase that it ends, before those of the probe itself
 _PHASES = {
     "launcher": "launcher",
     "inside": "runtime",
-    **{name: name for name in ("python", "site", "barrier", "import", "device")},
-    **{name: name for name in ("process_group", "step_1", "steady")},
+    **{name: name for name in ("python", "site", "barrier")},
 }
 # The clock of the stamps can be set while a session runs; the monotonic one can't.
 _CLOCK_STEP_S = 0.002
@@ -55,10 +55,11 @@ def inside(argv: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """A command to start, with its whole environment."""
+    """A command to start, with its whole environment, and the probe that it runs."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    probe: Probe
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,17 +100,17 @@ def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
         return went_wrong("failed", reason or how(error.completed.returncode), error.completed)
     except CommandNotFoundError as error:
         return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
-    return _judged(done, offset)
+    return _judged(launch.probe, done, offset)
 
 
-def _judged(done: Completed, offset: float) -> Outcome:
+def _judged(probe: Probe, done: Completed, offset: float) -> Outcome:
     said = _result(done.stdout)
     if said is None:
         return went_wrong("failed", "the probe printed no result", done)
     if was_set(offset):
         return went_wrong("failed", CLOCK_SET, done)
     try:
-        return taken(said, start_of(done.stdout), done.elapsed)
+        return taken(probe, said, start_of(done.stdout), done.elapsed)
     except (KeyError, TypeError, ValueError) as error:
         return went_wrong("failed", f"the probe's result is not whole: {error!r}", done)
 
@@ -180,13 +181,13 @@ def start_of(stdout: str) -> int | None:
     return int(digits) if first.startswith(START) and digits.isdigit() else None
 
 
-def taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
-    """Read what a process said; raises KeyError, TypeError or ValueError where it is not whole."""
+def taken(probe: Probe, said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
+    """Read what a probe said; raises KeyError, TypeError or ValueError where it is not whole."""
     stamps = {"start": start} | dict(said["stamps_ns"])
-    phases = _phases(stamps)
+    phases = _phases(stamps, probe.phases(stamps))
     values = {str(name): float(value) for name, value in said["values"].items()}
-    if said["probe"] == "import":
-        values["wall_s"] = (int(stamps["import"] or 0) - int(stamps["start"] or 0)) / 1e9
+    if probe.ends_at is not None:
+        values["wall_s"] = (int(stamps[probe.ends_at] or 0) - int(stamps["start"] or 0)) / 1e9
         if not start:
             raise ValueError("no stamp of its start")
     if not 0 < values.get("wall_s", 0.0) < math.inf:
@@ -207,19 +208,11 @@ def taken(said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome
     )
 
 
-def _swap(order: list[tuple[str, str]], one: str, other: str) -> None:
-    first, second = order.index((one, one)), order.index((other, other))
-    order[first], order[second] = order[second], order[first]
-
-
-def _phases(stamps: Mapping[str, Any]) -> dict[str, float]:
+def _phases(stamps: Mapping[str, Any], own: Sequence[str]) -> dict[str, float]:
     """Give each phase's length: it ends at the stamp of its name, begins at the one before."""
     found: dict[str, float] = {}
-    before, order = stamps["start"], list(_PHASES.items())
-    if (stamps.get("process_group") or math.inf) < (stamps.get("device") or 0):
-        # Some ways find the other ranks first, then make data and weights.
-        _swap(order, "device", "process_group")
-    for stamp, phase in order:
+    before = stamps["start"]
+    for stamp, phase in (*_PHASES.items(), *((name, name) for name in own)):
         now = stamps.get(stamp)
         if now is None:
             continue

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.bench.measure import gradient_check, launch
+from dlcontainer.bench.measure import launch
 from dlcontainer.bench.measure.launch import SCHEMA, Launch, Outcome, Status
 from dlcontainer.bench.measure.ranks import Gathering
+from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
@@ -76,11 +77,11 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
         return _lost(status, f"{late}; {problem}" if problem else late, told, done)
     if problem or status != "ok":
         return _lost("failed", problem or launch.how(done.returncode), told, done)
-    bad = launch.CLOCK_SET if launch.was_set(offset) else gradient_check.problem(_said(told))
+    bad = launch.CLOCK_SET if launch.was_set(offset) else started.probe.gate(_said(told))
     if bad:
         return _lost("failed", bad, told, done)
     try:
-        return merged(told, launch.start_of(done.stdout), done.elapsed)
+        return merged(started.probe, told, launch.start_of(done.stdout), done.elapsed)
     except (KeyError, TypeError, ValueError) as error:
         return _lost("failed", f"the ranks' results are not whole: {error!r}", told, done)
 
@@ -149,14 +150,14 @@ def _lost(status: Status, reason: str, told: list[Told], done: Completed) -> Out
     return replace(went, stderr=lines, ranks=tuple(ranks))
 
 
-def merged(told: list[Told], start: int | None, elapsed: float) -> Outcome:
+def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) -> Outcome:
     """Make one outcome of all ranks': time and phases are those of the slowest one.
 
     Other values and counts are the largest of any rank, samples per second those of all ranks over
     the slowest one's time, losses the mean of all ranks. Raises as `launch.taken`.
     """
     bodies = _said(told)
-    each = [launch.taken(body, start, elapsed) for body in bodies]
+    each = [launch.taken(probe, body, start, elapsed) for body in bodies]
     slowest = max(each, key=lambda outcome: outcome.values["wall_s"])
     values = {name: max(one.values[name] for one in each) for name in slowest.values}
     counts = {name: _largest([one.counts.get(name) for one in each]) for name in slowest.counts}

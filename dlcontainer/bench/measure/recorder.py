@@ -122,6 +122,7 @@ def _sample(
         values["counts"] = dict(outcome.counts)
     if outcome.losses:
         values["loss"] = list(outcome.losses)
+    if outcome.steps_s:
         values["steps_s"] = list(outcome.steps_s)
     if outcome.stderr and outcome.status != "ok":
         values["stderr"] = list(outcome.stderr)

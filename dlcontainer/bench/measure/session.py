@@ -50,9 +50,11 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
         )
     if wanted.team:
         (lab.work / _RANKS).mkdir(mode=0o700)
-    candidate = arms.container(lab, subject)
+    candidate = arms.container(lab, subject, wanted.probe)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
     reference, why = _reference(wanted, plan, subject, lab)
+    if isinstance(reference, Native):
+        arms.require_same_probe(candidate, wanted.probe_files, subject.recipe)
     between = None
     if len(wanted.arms) == 3:
         between = arms.unpacked(lab, subject)
@@ -231,9 +233,14 @@ def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Re
                 recorder.paired(group, position, side, started, outcome)
             done += 1
         # At the last look it ends in any case: the report judges it.
-        if look < wanted.looks[-1] and interim.decides(reader.read(wanted.output), look):
+        if look < wanted.looks[-1] and _decides(wanted, look):
             break
     recorder.writer.end(complete=True, reason=f"ended at its look at {look} {unit}s")
+
+
+def _decides(wanted: Wanted, look: int) -> bool:
+    series = reader.read(wanted.output)
+    return interim.decides(series, interim.rules(series, wanted.probe.traits(series)), look)
 
 
 def _planned(wanted: Wanted, sides: Sides) -> list[list[Group]]:

@@ -14,7 +14,7 @@ from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.report.inputs import Counting, Found, Storm, Tally
 from dlcontainer.bench.report.tables.session_tables import Table
 from dlcontainer.bench.report.text import verdict_text
-from dlcontainer.bench.samples.vocabulary import Probe, Question
+from dlcontainer.bench.samples.vocabulary import Question
 from dlcontainer.config.field_types import Line, Strict
 
 Standing = Literal["supported", "not supported", "not testable here"]
@@ -43,7 +43,7 @@ class ByVerdict(Strict):
     """By the verdicts of sessions."""
 
     by: Literal["verdict"]
-    probe: Probe
+    probe: Line
     question: Question
     supported: tuple[Word, ...]
     against: tuple[Word, ...]
@@ -53,7 +53,7 @@ class ByRatio(_Bounded):
     """By the whole interval of sessions' ratios."""
 
     by: Literal["ratio"]
-    probe: Probe
+    probe: Line
     question: Question
     arch: Line | None = None
 

@@ -66,8 +66,6 @@ SHOWN = frozenset(
 # an image that was built earlier says nothing of builds of libraries.
 UNREADABLE_IS_NO_DIFFERENCE = ("cgroup", "library_builds", "numpy_blas")
 ABSENT = "not stated"
-# Of losses, relative, where none was declared.
-LOSS_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, overload
 
 from dlcontainer.bench.samples import hash_chain
-from dlcontainer.bench.samples.comparable import LOSS_TOLERANCE, LossCurves
+from dlcontainer.bench.samples.comparable import LossCurves
 from dlcontainer.bench.samples.encoding import FORMAT, READABLE, from_fields, sample_of
 from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.launch_table import Launches
@@ -236,14 +236,15 @@ def _begin(path: Path, line: Line) -> _Found:
             "the declaration is not the one that was hashed", where=where, next_step=_REMEASURE
         )
     declared = session.declared
-    tolerance = declared.loss_tolerance or LOSS_TOLERANCE
-    compared = combinations(declared.arms, 2) if declared.probe == "train" else ()
+    tolerance = declared.loss_tolerance
+    # Declared where something is trained, and nowhere else.
+    compared = combinations(declared.arms, 2) if tolerance else ()
     return _Found(
         path=path,
         session=session,
         stated=stated,
         version=int(version),
         launches=Launches((declared.metric, *declared.secondary)),
-        losses={sides: LossCurves(tolerance) for sides in compared},
+        losses={sides: LossCurves(tolerance or 0.0) for sides in compared},
         name=str(path),
     )

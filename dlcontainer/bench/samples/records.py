@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
-from dlcontainer.bench.samples.vocabulary import ArmName, Probe, Question
+from dlcontainer.bench.samples.vocabulary import ArmName, Question
 
 VERSION = 3
 
@@ -48,7 +48,7 @@ class Declared:
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    probe: Probe
+    probe: str
     question: Question
     metric: str
     margin: Share

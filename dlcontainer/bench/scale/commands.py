@@ -13,6 +13,7 @@ from dlcontainer.bench.measure.declaration import common
 from dlcontainer.bench.measure.launch import Launch, stamped
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
+from dlcontainer.bench.probes import import_
 from dlcontainer.bench.scale.cells import PACKED, Cell
 from dlcontainer.bench.scale.context import Ground
 from dlcontainer.bench.slowfs.mounting import helper
@@ -57,8 +58,8 @@ def workload(cell: Cell, gathering: Gathering, ground: Ground) -> Workload:
     """Give what every rank runs, the cores of a node shared among its ranks."""
     threads = max(1, ground.lab.host.cores // cell.ranks)
     return Workload(
-        flags=("-S",),
-        arguments=("import", "--module", ground.wanted.module),
+        probe=import_.IMPORT,
+        cell=import_.cell(ground.wanted.module, threads),
         environment=common(ground.source(cell).environment, threads),
         gathering=gathering,
     )

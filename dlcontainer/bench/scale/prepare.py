@@ -9,6 +9,7 @@ from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.launcher import Asked
 from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.probes.import_ import IMPORT
 from dlcontainer.bench.scale.availability import Here
 from dlcontainer.bench.scale.cells import Cell, Expansion, expand
 from dlcontainer.bench.scale.context import WARMING, Ground, Source, Wanted
@@ -69,7 +70,7 @@ def _images(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> dict[str,
             found[name] = bench_image.read((given.folder / source.image).absolute(), lab.host.arch)
     for own in found.values():
         # It runs, and carries the probe: said before anything is measured.
-        arms.container(lab, own)
+        arms.container(lab, own, IMPORT)
     return {
         name: Source(name=name, image=own, environment=own.environment)
         for name, own in found.items()

@@ -1,16 +1,15 @@
-"""What was asked of a session on the command line, and what a file already says."""
+"""A session's schedule: as typed, as the file of a session that goes on says, or the default."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dlcontainer.cli.bench import session_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared
-    from dlcontainer.bench.samples.series import Series
-    from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs
-    from dlcontainer.cli.bench.session_options import Chosen
+    from dlcontainer.bench.samples.vocabulary import ArmName
+    from dlcontainer.cli.bench.session_options import SessionOptions
 
 FEWEST = 8
 _BLOCK = 4
@@ -21,61 +20,46 @@ DEFAULT_TRIPLES = (12, 18, 36)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
-    """What has a default that depends: None is what was not asked for."""
+class Schedule:
+    """The arms and how often they are launched: as typed, as declared before, or the default."""
 
     arms: "tuple[ArmName, ...]"
-    looks: tuple[int, ...] | None
-    controls: int | None
+    looks: tuple[int, ...]
+    controls: int
     candidate_controls: int
-    native_as: "NativeAs | None"
-    seed: int | None
-    module: str | None
-    steps: int | None
-    threads: int | None
 
     @property
     def has_container(self) -> bool:
         """Whether an image is mounted."""
         return not self.arms or "container" in self.arms
 
-    def filled(self, declared: "Declared") -> "Asking":
-        """Take from a session's declaration what was not asked for."""
-        work = declared.workload
-        module, threads = work.get("module"), work.get("threads")
-        settled = declared.steps if not work.get("steady_s") else None
-        return Asking(
-            arms=self.arms or declared.arms,
-            looks=self.looks or declared.looks,
-            controls=declared.control_pairs if self.controls is None else self.controls,
-            candidate_controls=self.candidate_controls or declared.candidate_control_pairs,
-            native_as=self.native_as or cast("NativeAs | None", work.get("native_as")),
-            seed=declared.seed if self.seed is None else self.seed,
-            module=self.module or (str(module) if module else None),
-            steps=self.steps or settled,
-            threads=self.threads or (threads if isinstance(threads, int) else None),
-        )
+    @property
+    def fewest(self) -> int:
+        """The pairs (triples) that a verdict takes."""
+        return FEWEST_TRIPLES if len(self.arms) == 3 else FEWEST
 
 
-def asked(chosen: "Chosen") -> "tuple[Asking, Series | None]":
-    """Give what was asked for, and the session that is to go on; its file fills what was not."""
-    from dlcontainer.bench.samples import continuation
-
-    begun = continuation.read(chosen.resume.absolute()) if chosen.resume else None
-    arms = session_options.arms(chosen.arms) or (begun.session.declared.arms if begun else ())
-    controls, candidate_controls = session_options.controls(chosen.controls)
-    found = Asking(
-        arms=arms,
-        looks=looks(chosen.pairs, chosen.looks, triples=len(arms) == 3),
-        controls=controls,
-        candidate_controls=candidate_controls,
-        native_as=chosen.native_as,
-        seed=chosen.seed,
-        module=chosen.module,
-        steps=chosen.steps,
-        threads=chosen.threads,
+def schedule(options: "SessionOptions", begun: "Declared | None") -> Schedule:
+    """Read the schedule; a session that goes on gives what was not typed. Raises UsageError."""
+    arms = session_options.arms(options.arms) or (begun.arms if begun else ())
+    controls, candidate_controls = session_options.controls(options.controls)
+    is_triple = len(arms) == 3
+    usual = DEFAULT_TRIPLES if is_triple else DEFAULT_LOOKS
+    chosen = looks(options.pairs, options.looks, triples=is_triple)
+    chosen = chosen or (begun.looks if begun else None) or usual
+    if controls is None:
+        controls = begun.control_pairs if begun else chosen[-1]
+    if begun and not candidate_controls:
+        candidate_controls = begun.candidate_control_pairs
+    return Schedule(
+        arms=arms, looks=chosen, controls=controls, candidate_controls=candidate_controls
     )
-    return found.filled(begun.session.declared) if begun else found, begun
+
+
+def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:
+    """Give the threads, None where neither the command line nor a session that goes on says."""
+    before = begun.workload.get("threads") if begun else None
+    return options.threads or (before if isinstance(before, int) else None)
 
 
 def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tuple[int, ...] | None:

@@ -1,13 +1,15 @@
-"""The options of `dlcontainer bench import` and `bench train`, and what they come to."""
+"""The options of every session's command (`bench import`, `bench train`, ...), as typed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 import typer
 
-from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Probe, Question
-from dlcontainer.cli.bench.rank_options import Ranked
+from dlcontainer.bench.probes.base import NATIVE_AS, Values
+from dlcontainer.bench.samples.vocabulary import ArmName, Question
+from dlcontainer.cli import options
+from dlcontainer.cli.bench import rank_options
 from dlcontainer.errors import UsageError
 
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
@@ -77,14 +79,6 @@ NativeFolder = Annotated[
         help="The native side, a Python prefix; without it the recipe's native twin.",
     ),
 ]
-ShownAs = Annotated[
-    NativeAs | None,
-    typer.Option(
-        "--native-as",
-        help="import: the native tree where it is (tree), copied to this node first, or in one "
-        "SquashFS; without it tree.",
-    ),
-]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -98,22 +92,10 @@ Timeout = Annotated[
 
 Module = Annotated[
     str | None,
-    typer.Option("--module", metavar="NAME", help="import: what; without it the recipe's first."),
-]
-Steps = Annotated[
-    int | None,
     typer.Option(
-        "--steps",
-        metavar="K",
-        min=1,
-        help="train: steps of a launch; without it as many as fill 10 s.",
+        "--module", metavar="NAME", help="What ranks import; without it the recipe's first."
     ),
 ]
-Device = Annotated[
-    Literal["auto", "cpu", "cuda"],
-    typer.Option("--device", help="train: where; auto: a GPU if seen."),
-]
-
 RecipeOf = Annotated[
     str | None,
     typer.Option(
@@ -123,30 +105,36 @@ RecipeOf = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
-    """What was typed, as it was typed; None is what was not asked for."""
+class SessionOptions:
+    """The options of a session's command as they were typed; None is what was not given.
 
-    probe: Probe
-    question: Question
-    site: str
-    image: Path
-    arms: str | None
-    pairs: int | None
-    looks: str | None
-    controls: str | None
-    seed: int | None
-    target: Path | None
-    resume: Path | None
-    native: Path | None
-    native_as: NativeAs | None
-    module: str | None
-    steps: int | None
-    device: str
-    threads: int | None
-    timeout: float
-    recipe: str | None
-    settings: list[str] | None
-    ranked: Ranked
+    Each field is an option of every such command; `values` are those of the command's own probe.
+    """
+
+    site: options.Site
+    image: Image
+    question: Asked = "overhead"
+    arms: Arms = None
+    pairs: Pairs = None
+    looks: Looks = None
+    controls: Controls = None
+    seed: Seed = None
+    target: File = None
+    resume: Resumed = None
+    native: NativeFolder = None
+    values: Values = field(default_factory=dict)
+    threads: Threads = None
+    timeout: Timeout = 600.0
+    ranks: rank_options.Ranks = None
+    per_node: rank_options.PerNode = None
+    nodes: rank_options.Nodes = None
+    start: rank_options.Started = None
+    launcher: rank_options.LauncherWords = None
+    form: rank_options.FormName = None
+    recipe: RecipeOf = None
+    settings: options.Set = None
+    as_json: options.Json = False
+    verbose: options.Verbose = False
 
     def check(self) -> None:
         """Refuse what contradicts itself; raises UsageError."""
@@ -154,24 +142,15 @@ class Chosen:
             raise UsageError(
                 f"--pairs {self.pairs}: at least 1", next_step="a verdict takes 8: --pairs 8"
             )
-        if self.steps is not None and self.probe == "import":
-            raise UsageError(
-                "--steps: an import has none", next_step="leave it out, or: bench train"
-            )
-        if self.native_as is not None and self.probe != "import":
-            raise UsageError(
-                "--native-as: how an import is shown the native tree",
-                next_step="leave it out, or: bench import",
-            )
         if self.resume is not None and self.target is not None:
             raise UsageError("--resume and -o: a resumed session goes on in its own file")
         self._check_native()
 
     def _check_native(self) -> None:
-        names = arms(self.arms)
-        if names and "native" not in names and self.native_as is not None:
+        names, shown_as = arms(self.arms), self.values.get(NATIVE_AS.name)
+        if names and "native" not in names and shown_as is not None:
             raise UsageError(
-                f"--native-as {self.native_as}: there is no native arm in --arms {self.arms}",
+                f"{NATIVE_AS.flag} {shown_as}: there is no native arm in --arms {self.arms}",
                 next_step="leave one of them out",
             )
         if names and "native" not in names and self.native is not None:

@@ -151,6 +151,7 @@ def _of_image(
     from dlcontainer.bench.measure import arms
     from dlcontainer.bench.measure import bench_image as subjects
     from dlcontainer.bench.measure.context import Lab
+    from dlcontainer.bench.probes import import_
     from dlcontainer.bench.storm import measure
     from dlcontainer.engines import apptainer, capabilities
 
@@ -169,9 +170,9 @@ def _of_image(
     )
     name = module or subject.modules[0]
     work = arms.Workload(
-        flags=(), arguments=("import", "--module", name), environment=subject.environment
+        probe=import_.IMPORT, cell=import_.cell(name, threads=1), environment=subject.environment
     )
-    folder, file = arms.unpacked(lab, subject), arms.container(lab, subject)
+    folder, file = arms.unpacked(lab, subject), arms.container(lab, subject, import_.IMPORT)
     launches = folder.launch(work), file.launch(work)
     tree, run = (
         measure.Runnable(argv=launch.argv, environ=launch.environment, under=under)

@@ -37,6 +37,7 @@ def wanted(**changes: Any) -> Wanted:
         "site": "summit",
         "image": Path("/images/pytorch.sif"),
         "probes": ("import", "train"),
+        "stepped": ("train",),
         "words": ("--pairs", "8", "--seed", "4"),
         "references": {"import": {"ratio": Reference(value=1.0, highest=0.05)}},
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.samples.vocabulary import FRAMEWORKS
+from dlcontainer.bench.probes.train import FRAMEWORKS
 from dlcontainer.config.resources import PROBE
 
 

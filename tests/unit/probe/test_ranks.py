@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from dlcontainer.bench.measure import ranks as team
-from dlcontainer.bench.samples.vocabulary import WAYS
+from dlcontainer.bench.probes.train import WAYS
 from dlcontainer.config.resources import PROBE
 
 

@@ -94,7 +94,7 @@ def _forest_rows(analysis: Analysis) -> list[_Row]:
     first = analysis.contrasts[0] if analysis.contrasts else None
     if main is not None and verdict.difference is not None:
         rows.append(_Row("pair", verdict.difference, "t interval", main, first))
-        if analysis.series.session.declared.probe != "import" and verdict.equivalence:
+        if analysis.traits.equivalence and verdict.equivalence:
             rows.append(_Row("pair", verdict.equivalence, "for the margin", contrast=first))
         if verdict.robust is not None:
             rows.append(_Row("pair", verdict.robust, "by ranks", contrast=first))

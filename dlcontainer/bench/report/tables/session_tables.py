@@ -10,6 +10,7 @@ from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.traits import Section
 
 # A cell of as many characters is not broken: numbers with their interval, a few words.
 _SHORT = 28
@@ -71,8 +72,17 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _metrics(analysis),
         _differences(analysis),
         _secondary(analysis),
+        _of_probe(analysis.traits.section),
         _facts(analysis),
     ]
+
+
+def _of_probe(section: Section | None) -> Table:
+    if section is None:
+        return Table(name="", head=(), rows=())
+    return Table(
+        name=section.title, head=section.head, rows=section.rows, note=section.note, numeric=True
+    )
 
 
 def stacks(analysis: Analysis) -> Table:

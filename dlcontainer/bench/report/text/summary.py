@@ -15,10 +15,6 @@ def paragraph(analysis: Analysis) -> str:
 def _compared(analysis: Analysis) -> str:
     session = analysis.series.session
     declared = session.declared
-    what = {"train": "training"}.get(declared.probe, "the start and the import of the framework")
-    module = declared.workload.get("module")
-    if declared.probe == "import" and isinstance(module, str):
-        what = f"the start of Python and the import of {module}"
     sides = " and ".join(
         f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm for arm in declared.arms
     )
@@ -27,7 +23,7 @@ def _compared(analysis: Analysis) -> str:
     named = declared.image and declared.image not in sides
     image = f" The image is {declared.image}." if named else ""
     return (
-        f"The time of {what} was compared between {sides}: {times} side by side, "
+        f"The time of {analysis.traits.task} was compared between {sides}: {times} side by side, "
         f"each time by fresh launches in an order drawn by lot.{image}"
     )
 
@@ -80,5 +76,4 @@ def _silent(analysis: Analysis) -> str:
         if declared.question == "deployment"
         else "and nothing about a stack that is not the same on both sides"
     )
-    scale = "" if declared.probe == "train" else ", nothing about many nodes that import at once"
-    return f"It says nothing about other machines or other days{scale}, {cause}."
+    return f"It says nothing about other machines or other days{analysis.traits.unsaid}, {cause}."

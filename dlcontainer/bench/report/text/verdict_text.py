@@ -40,7 +40,7 @@ def _decided(analysis: Analysis) -> str:
     margin = percent(declared.margin)
     if verdict.word == "EQUIVALENT":
         return (
-            f"{_what(analysis)} takes as long in {_candidate(analysis)} as in "
+            f"{analysis.traits.subject} takes as long in {_candidate(analysis)} as in "
             f"{_reference(analysis)}: the ratio is {difference.ratio:.3f}, and all of its "
             f"{bounds(equivalence)} lies within the margin of {margin} declared beforehand."
         )
@@ -49,8 +49,9 @@ def _decided(analysis: Analysis) -> str:
         if verdict.beyond
         else f"Part of that lies within {margin}, so it may be too little to matter."
     )
+    subject = analysis.traits.subject
     return (
-        f"{_what(analysis)} takes {_factor(difference.ratio)} in {_candidate(analysis)} than in "
+        f"{subject} takes {_factor(difference.ratio)} in {_candidate(analysis)} than in "
         f"{_reference(analysis)} (ratio {difference.ratio:.3f}, {bounds(difference)}). {beyond}"
         f"{_joiner(analysis)}"
     )
@@ -67,7 +68,7 @@ def _joiner(analysis: Analysis) -> str:
 
 
 def _inconclusive(analysis: Analysis) -> str:
-    verdict, declared = analysis.verdict, analysis.series.session.declared
+    verdict = analysis.verdict
     if verdict.tail:
         return (
             f"No verdict: {verdict.reasons[0]}. A few launches decide the mean: look at "
@@ -79,7 +80,7 @@ def _inconclusive(analysis: Analysis) -> str:
     else:
         text = (
             f"These {unit(analysis)} show neither a difference nor"
-            f"{' that there is none' if declared.probe == 'import' else ' equivalence'}."
+            f"{' equivalence' if analysis.traits.equivalence else ' that there is none'}."
         )
     if verdict.difference is not None and verdict.difference.low > 0:
         text += f" The ratio is {verdict.difference.ratio:.3f}, {bounds(verdict.difference)}."
@@ -189,14 +190,6 @@ def _factor(ratio: float) -> str:
     digits = 0 if abs(ratio - 1) >= 0.1 else 1
     apart = f"{100 * abs(ratio - 1):.{digits}f} %"
     return f"{apart} more time" if ratio > 1 else f"{apart} less time"
-
-
-def _what(analysis: Analysis) -> str:
-    declared = analysis.series.session.declared
-    if declared.probe == "train":
-        return "Training"
-    module = declared.workload.get("module")
-    return f"Importing {module}" if isinstance(module, str) else "Importing the framework"
 
 
 def _candidate(analysis: Analysis) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.analysis.across_sessions import across
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
@@ -18,6 +18,7 @@ from dlcontainer.cli import main
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
 from tests.benchseries import Plan
+from tests.judging import analyse
 from tests.unit.bench.report.test_html_report import TEMPLATES
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Sample, Session, Stack
@@ -15,6 +15,7 @@ from dlcontainer.cli import main
 from tests import benchseries
 from tests.benchrunner import Bench, ProbeRunner
 from tests.benchseries import Plan
+from tests.judging import analyse
 
 LOOKS = (8, 16, 32)
 

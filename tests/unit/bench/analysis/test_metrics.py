@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlcontainer.bench.analysis.qualification import standings
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import reader
@@ -19,6 +19,7 @@ from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.bench.stats import paired, power
 from tests import benchseries
 from tests.benchseries import Plan
+from tests.judging import analyse
 from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.stats.test_paired import fit, normal
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Sample, Stack
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
 from tests.benchseries import RECORDED, Plan
+from tests.judging import analyse
 from tests.values import ROOT
 
 RECORDINGS = ROOT / "tests" / "recorded" / "bench"

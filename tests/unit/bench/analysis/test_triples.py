@@ -8,7 +8,7 @@ import pytest
 
 from dlcontainer.bench.analysis.contrasts import together
 from dlcontainer.bench.analysis.qualification import standings
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.figures import launch_marks
 from dlcontainer.bench.report.sections.notes import notes
@@ -22,6 +22,7 @@ from tests import benchtriples
 from tests.benchrunner import Bench, ProbeRunner
 from tests.benchseries import INSIDE, OTHER_TORCH
 from tests.benchtriples import Triples
+from tests.judging import analyse
 from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.samples.test_continuation import interrupted, places
 

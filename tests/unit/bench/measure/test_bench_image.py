@@ -8,6 +8,7 @@ import pytest
 
 from dlcontainer.bench.measure import bench_image
 from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.bench.probes import train
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.write_record import Facts
@@ -68,13 +69,13 @@ def test_it_trains_with_the_first_that_the_probe_knows(
 ) -> None:
     found = read(image, *imports)
     assert found.modules == imports
-    assert found.trained() == framework
+    assert train.framework(found.contents) == framework
 
 
 @pytest.mark.parametrize(("imports", "named"), [(("numpy",), "numpy"), ((), "no module")])
 def test_nothing_to_train_with(image: Path, imports: tuple[str, ...], named: str) -> None:
     with pytest.raises(ChecksFailedError, match="nothing to train with") as caught:
-        read(image, *imports).trained()
+        train.framework(read(image, *imports).contents)
     assert f"verifies {named}" in str(caught.value)
     assert "bench import" in str(caught.value.next_step)
 

@@ -8,6 +8,7 @@ import pytest
 from dlcontainer.bench.measure import gpu_flags
 from dlcontainer.bench.measure.arms import Contained, Workload
 from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.sites.facts import Accelerator, Jobs
@@ -60,7 +61,7 @@ def lab(tmp_path: Path) -> Lab:
 
 @pytest.mark.parametrize("image", ["x.sif", "folder"])
 def test_both_of_the_container_s_arms_get_them(tmp_path: Path, image: str) -> None:
-    work = Workload(flags=("-S",), arguments=("train",), environment={})
+    work = Workload(probe=IMPORT, cell=cell("torch", threads=1), environment={})
     (tmp_path / "folder").mkdir()
     argvs = []
     for flags in ((), ("--nv",)):

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -6,10 +7,12 @@ import pytest
 
 from dlcontainer.bench.measure import launch
 from dlcontainer.bench.measure.launch import Launch, inside, perform, stamped
+from dlcontainer.bench.probes import PROBES
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
 
-LAUNCH = Launch(argv=("probe",), environment={"A": "1"})
+LAUNCH = Launch(argv=("probe",), environment={"A": "1"}, probe=PROBES["import"])
+TRAINING = replace(LAUNCH, probe=PROBES["train"])
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
 SAID: dict[str, Any] = {
@@ -67,7 +70,7 @@ def test_what_is_no_result_is_a_failure(stdout: str) -> None:
 @pytest.mark.parametrize("wall", [0, 0.0, -3.2, float("nan"), float("inf")])
 def test_a_time_that_is_none_is_a_failure(wall: float) -> None:
     stdout = said(probe="train", values={"wall_s": wall})
-    outcome = perform(LAUNCH, RecordingRunner([completed("probe", stdout=stdout)]), 60)
+    outcome = perform(TRAINING, RecordingRunner([completed("probe", stdout=stdout)]), 60)
     assert outcome.status == "failed"
     assert "a time of " in outcome.reason
 

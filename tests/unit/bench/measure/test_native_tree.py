@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report import html_report
 from dlcontainer.bench.samples import continuation
 from dlcontainer.errors import BenchDataError, ChecksFailedError
 from tests.benchrunner import Bench, ProbeRunner
+from tests.judging import analyse
 from tests.unit.bench.samples.test_continuation import interrupted
 
 

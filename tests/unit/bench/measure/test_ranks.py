@@ -14,6 +14,7 @@ from dlcontainer.bench.measure import launcher, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Launch, Outcome
 from dlcontainer.bench.measure.launcher import Asked
 from dlcontainer.bench.measure.ranks import Gathering, Team
+from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Stack
 from dlcontainer.errors import UsageError
@@ -61,9 +62,9 @@ def leave(gathering: Gathering, *bodies: dict[str, Any]) -> None:
         path.write_text(json.dumps(said))
 
 
-def performed(gathering: Gathering, answer: Any = None) -> Outcome:
+def performed(gathering: Gathering, answer: Any = None, probe: str = "import") -> Outcome:
     answer = answer or completed("mpirun", stdout=f"dlc-start {START}\nmixed\n")
-    started = Launch(argv=("mpirun",), environment={})
+    started = Launch(argv=("mpirun",), environment={}, probe=PROBES[probe])
     return ranked_launch.perform(started, gathering, RecordingRunner([answer]), 60)
 
 
@@ -97,7 +98,7 @@ def test_ranks_that_train_are_averaged_and_counted_together(gathering: Gathering
         trained(1, 4.0, [1.0, 0.5]),
         trained(2, 1.0, [2.0, 0.0]),
     )
-    outcome = performed(gathering)
+    outcome = performed(gathering, probe="train")
     assert outcome.values["wall_s"] == 4.0
     assert outcome.counts["samples_per_s"] == pytest.approx(96 / 4)
     assert outcome.losses == (2.0, 0.5)

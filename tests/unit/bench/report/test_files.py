@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report import csv_report, files, html_report, markdown_report
 from dlcontainer.bench.report.figures import ecdf
 from dlcontainer.bench.report.tables import session_tables
@@ -19,6 +18,7 @@ from dlcontainer.system import atomic_files
 from tests import benchseries, benchtriples
 from tests.benchseries import Plan
 from tests.benchtriples import Triples
+from tests.judging import analyse
 from tests.unit.bench.analysis.test_session_analysis import RECORDINGS, recorded
 from tests.unit.bench.report.test_html_report import HOSTILE, TEMPLATES, hostile
 

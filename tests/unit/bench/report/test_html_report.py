@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report import svg as plot
 from dlcontainer.bench.report.figures import session_plots
@@ -19,6 +19,7 @@ from dlcontainer.errors import BenchDataError
 from dlcontainer.system import atomic_files
 from tests import benchseries, values
 from tests.benchseries import INSIDE, RECORDED, Plan
+from tests.judging import analyse
 from tests.unit.bench.analysis.test_session_analysis import changing, recorded
 
 TEMPLATES = [values.TEMPLATES]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.analysis import session_analysis
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.errors import BenchDataError
@@ -16,6 +15,7 @@ from tests import benchseries
 from tests.benchrunner import Bench, ProbeRunner, said
 from tests.benchseries import FACTS, INSIDE, Plan
 from tests.fakes import completed
+from tests.judging import analyse
 
 V100: dict[str, Json] = {"devices": ["Tesla V100-SXM2-16GB"] * 6, "driver": "450.80.02"}
 A100: dict[str, Json] = {"devices": ["NVIDIA A100-SXM4-40GB"] * 4, "driver": "580.105.08"}
@@ -38,7 +38,7 @@ def test_different_gpus_are_not_comparable(
     plan = Plan(question=question, reference={**FACTS, **ours}, candidate={**INSIDE, **theirs})
     series = benchseries.write(tmp_path / "x.jsonl", plan)
 
-    judged = session_analysis.analyse(reader.read(series)).verdict
+    judged = analyse(reader.read(series)).verdict
     assert judged.word == "NOT COMPARABLE"
     assert any(reason.startswith("devices differs: ") for reason in judged.reasons)
     assert any("Tesla V100" in reason for reason in judged.reasons)
@@ -86,4 +86,4 @@ def test_a_time_that_is_none_stops_the_session(bench: Bench, wall: float) -> Non
         bench.run(ProbeRunner(odd=lambda number: odd if number == 3 else None), probe="train")
     series = bench.read()
     assert [sample.ok for sample in series.samples] == [True, True, True, False]
-    assert session_analysis.analyse(series).verdict.word == "INCONCLUSIVE"
+    assert analyse(series).verdict.word == "INCONCLUSIVE"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.analysis.qualification import standings
-from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.series import Series
@@ -18,6 +17,7 @@ from dlcontainer.errors import BenchDataError
 from dlcontainer.system.process import CommandFailedError
 from tests.benchrunner import Answer, Bench, ProbeRunner, said
 from tests.fakes import completed
+from tests.judging import analyse
 from tests.values import ROOT
 
 LOOKS = (8, 12)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.analysis import interim
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Evidence, judge
 from dlcontainer.bench.report.figures import ecdf, session_plots
-from dlcontainer.bench.samples import comparable, continuation, reader
+from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.records import Json, Role, Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats import paired, triple_model
@@ -22,6 +22,7 @@ from tests import benchseries, benchtriples
 from tests.benchrunner import Bench, ProbeRunner
 from tests.benchseries import Plan, losses_of
 from tests.benchtriples import Triples
+from tests.judging import analyse, rules
 from tests.values import ROOT
 
 RECORDED = sorted((ROOT / "tests/recorded").glob("bench*/*.jsonl"))
@@ -140,9 +141,9 @@ def test_pairs_figures_and_verdict(analysis: Analysis) -> None:
         control=fits["control"],
         candidate_control=fits["candidate_control"],
         refusals=interim.gates(series).refusals,
-        holds=interim.holds(series, analysis.pairs, interim.gates(series).refusals),
+        holds=interim.holds(series, rules(series), analysis.pairs, interim.gates(series).refusals),
     )
-    assert analysis.verdict == judge(interim.rules(series), evidence)
+    assert analysis.verdict == judge(rules(series), evidence)
     assert analysis.failed.lines() == [s.line for s in series.samples if not s.ok]
 
 
@@ -189,7 +190,7 @@ def test_losses_and_ranks(analysis: Analysis) -> None:
         used = [
             s for s in series.samples if s.ok and s.role != "warmup" and s.arm in declared.sides
         ]
-        tolerance = declared.loss_tolerance or comparable.LOSS_TOLERANCE
+        tolerance = declared.loss_tolerance or 0.0
         assert analysis.losses == losses_of(used, tolerance)
     for arm in ecdf.ready(analysis):
         assert list(arm.points) == sorted(arm.points)

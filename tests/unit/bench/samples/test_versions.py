@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.analysis.qualification import standings
-from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.report import html_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import continuation, reader
@@ -15,6 +14,7 @@ from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
 from tests.benchseries import Plan
+from tests.judging import analyse
 from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.samples.test_reader import chained, fields
 from tests.values import ROOT

@@ -1,0 +1,28 @@
+"""What sessions measure: one file a probe here, and its probe_NAME.py inside images."""
+
+from typing import TYPE_CHECKING
+
+from dlcontainer.bench.probes.base import Probe
+from dlcontainer.bench.probes.import_ import IMPORT
+from dlcontainer.bench.probes.train import TRAIN
+from dlcontainer.bench.samples.traits import Traits
+from dlcontainer.errors import BenchDataError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.series import Series
+
+# The only list of probes: commands, options, sessions and reports come from it.
+PROBES: dict[str, Probe] = {IMPORT.name: IMPORT, TRAIN.name: TRAIN}
+
+
+def traits(series: "Series") -> Traits:
+    """Give what the probe of a session says of it; raises BenchDataError for an unknown probe."""
+    name = series.session.declared.probe
+    probe = PROBES.get(name)
+    if probe is None:
+        raise BenchDataError(
+            f"a session of the probe {name!r}, which this dlcontainer does not know",
+            where=str(series.path),
+            next_step=f"use the dlcontainer that wrote it; this one knows {', '.join(PROBES)}",
+        )
+    return probe.traits(series)

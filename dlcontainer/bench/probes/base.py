@@ -1,0 +1,214 @@
+"""A probe as a session, a report and the command line see it; docs/add-a-probe.md has an example.
+
+Cheap to import: the command line reads all probes before it knows which command was given.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from dlcontainer.bench.samples.traits import Metric, Section, Traits
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.series import Series
+
+# The judged figure's margin; those of further figures are their own.
+MARGIN = 0.02
+MEMORY = Metric(name="counts.max_rss_mb", unit="MB", statistic="largest", margin=0.05)
+
+# Steps of a launch fill as many seconds where their number was not given.
+STEADY_S = 10.0
+
+Value = str | int | float | bool | None
+Values = Mapping[str, Value]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """A parameter of a probe, and the option `--name` of its command.
+
+    The unit stands in `help`. With `choices` the value is one of these words. Commands of other
+    probes refuse the option, or ignore it: `bench` took some without using them before.
+    """
+
+    name: str
+    help: str
+    kind: type[str] | type[int] | type[float] = str
+    default: Value = None
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    elsewhere: Literal["refused", "ignored"] = "refused"
+
+    @property
+    def flag(self) -> str:
+        """The option as it is typed."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+# For probes that repeat a step; the probe then reports the time of each as `steps_s`.
+STEPS = Option(
+    name="steps",
+    kind=int,
+    metavar="K",
+    least=1,
+    help="Steps of a launch; without it as many as fill 10 s.",
+)
+# For probes whose time is that of reading files.
+NATIVE_AS = Option(
+    name="native_as",
+    choices=("tree", "staged", "squashfs"),
+    default="tree",
+    help="The native tree where it is (tree), copied to this node first, or in one SquashFS; "
+    "without it tree.",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contents:
+    """The image that is measured: its file's name, its recipe, the modules that this verifies."""
+
+    image: str
+    recipe: str
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """What parameters may depend on; `begun` is the declaration of a session that goes on."""
+
+    contents: Contents
+    begun: "Declared | None" = None
+    is_ranked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One cell to launch: the settled parameters, the steps (0 where there are none), threads."""
+
+    values: Values
+    threads: int
+    steps: int = 0
+
+
+def given_or_default(
+    options: Sequence[Option], typed: Values, setting: Setting
+) -> dict[str, Value]:
+    """Settle each parameter: as typed, else as a session that goes on has it, else the default."""
+    begun = setting.begun
+    before: dict[str, Any] = dict(begun.workload) if begun else {}
+    # A number that followed from the time of a step is found anew; the declaration is compared.
+    before[STEPS.name] = begun.steps if begun and not before.get("steady_s") else None
+    settled: dict[str, Value] = {}
+    for option in options:
+        value = typed.get(option.name)
+        value = before.get(option.name) if value is None else value
+        settled[option.name] = option.default if value is None else value
+    return settled
+
+
+def as_options(values: Values) -> tuple[str, ...]:
+    """Write values as options of the program inside the image; None is left out."""
+    pairs = ((name, value) for name, value in values.items() if value is not None)
+    return tuple(
+        word for name, value in pairs for word in (f"--{name.replace('_', '-')}", str(value))
+    )
+
+
+def _arguments(cell: Cell) -> tuple[str, ...]:
+    repeated = {STEPS.name: cell.steps} if cell.steps else {}
+    return as_options({**_work(cell), **repeated})
+
+
+def _work(cell: Cell) -> "dict[str, Any]":
+    session_wide = (STEPS.name, NATIVE_AS.name)
+    return {name: value for name, value in cell.values.items() if name not in session_wide}
+
+
+def _no_phases(_stamps: Mapping[str, Any]) -> tuple[str, ...]:
+    return ()
+
+
+def _no_problem(_reports: Sequence[Mapping[str, Any]]) -> str:
+    return ""
+
+
+def _no_section(_series: "Series") -> Section | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """One thing to measure: `bench NAME`, run inside an image by its file probe_NAME.py.
+
+    The first metric is judged: seconds, less is better. Time ends at the stamp `ends_at`; without
+    it the probe itself reports `wall_s`. `phases` names the probe's stamps in their order. `gate`
+    says what is wrong with the reports of a launch's ranks. `joins` measures ranks that share a
+    mount as well.
+    """
+
+    name: str
+    summary: str
+    metrics: tuple[Metric, ...]
+    subject: "Callable[[Declared], str]"
+    task: "Callable[[Declared], str]"
+    unsaid: str = ""
+    options: tuple[Option, ...] = ()
+    # Parameters from what was typed; None: as typed, as declared before, or the default.
+    settle: Callable[[Values, Setting], Values] | None = None
+    arguments: Callable[[Cell], Sequence[str]] = _arguments
+    # What of a cell is part of the declaration, threads and ranks apart.
+    declared: "Callable[[Cell], Mapping[str, Json]]" = _work
+    # Variables that are set in all arms, besides the image's own.
+    environment: Mapping[str, str] = field(default_factory=dict)
+    phases: Callable[[Mapping[str, Any]], Sequence[str]] = _no_phases
+    ends_at: str | None = None
+    gate: Callable[[Sequence[Mapping[str, Any]]], str] = _no_problem
+    # Relative; None where nothing is trained and launches have no loss curves.
+    loss_tolerance: float | None = None
+    joins: bool = False
+    section: "Callable[[Series], Section | None]" = _no_section
+    # The file's name in images that were built when it had another one.
+    earlier_file: str | None = None
+
+    def __post_init__(self) -> None:
+        judged = self.metrics[0]
+        if judged.unit != "s" or judged.better != "less" or judged.margin is None:
+            raise ValueError(f"{self.name}: the judged figure is seconds, less is better, a margin")
+
+    @property
+    def file(self) -> str:
+        """The name of its file inside images."""
+        return f"probe_{self.name}.py"
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a launch is steps, whose number is settled so that they fill some seconds."""
+        return STEPS in self.options
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """The further figures that are judged, with their margins."""
+        return {m.name: m.margin for m in self.metrics[1:] if m.margin is not None}
+
+    def values(self, typed: Values, setting: Setting) -> Values:
+        """Settle the parameters; raises UsageError or ChecksFailedError for what cannot be."""
+        if self.settle is not None:
+            return self.settle(typed, setting)
+        return given_or_default(self.options, typed, setting)
+
+    def words(self, cell: Cell) -> tuple[str, ...]:
+        """Give what follows the probe's folder on the command line inside an arm."""
+        return (self.name, *self.arguments(cell))
+
+    def traits(self, series: "Series") -> Traits:
+        """Give what the analysis and the report of a session are handed."""
+        declared = series.session.declared
+        return Traits(
+            metrics=self.metrics,
+            subject=self.subject(declared),
+            task=self.task(declared),
+            unsaid=self.unsaid,
+            section=self.section(series),
+        )

@@ -1,0 +1,82 @@
+"""`bench import`: the time from the start of a launch until a module is imported."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dlcontainer.bench.probes.base import (
+    MARGIN,
+    MEMORY,
+    NATIVE_AS,
+    Cell,
+    Option,
+    Probe,
+    Setting,
+    Values,
+    given_or_default,
+)
+from dlcontainer.bench.samples.traits import Metric
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Declared
+
+_MODULE = Option(
+    name="module",
+    metavar="NAME",
+    help="The module to import; without it the recipe's first.",
+    elsewhere="ignored",
+)
+
+
+def cell(module: str, threads: int) -> Cell:
+    """Give the cell that imports a module."""
+    return Cell(values={_MODULE.name: module}, threads=threads)
+
+
+def _settled(typed: Values, setting: Setting) -> Values:
+    values = given_or_default(IMPORT.options, typed, setting)
+    modules = setting.contents.modules
+    if not values[_MODULE.name] and not modules:
+        raise UsageError(
+            f"the recipe {setting.contents.recipe} verifies no module",
+            next_step="name the module to import: --module NAME",
+        )
+    module = values[_MODULE.name] or modules[0]
+    return {**values, _MODULE.name: module}
+
+
+def _phases(_stamps: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("import",)
+
+
+def _subject(declared: "Declared") -> str:
+    module = declared.workload.get(_MODULE.name)
+    return f"Importing {module}" if isinstance(module, str) else "Importing the framework"
+
+
+def _task(declared: "Declared") -> str:
+    module = declared.workload.get(_MODULE.name)
+    if isinstance(module, str):
+        return f"the start of Python and the import of {module}"
+    return "the start and the import of the framework"
+
+
+IMPORT = Probe(
+    name="import",
+    summary="Time to import the framework: native against container.",
+    metrics=(
+        # A container always adds something to an import: that it does not is never said.
+        Metric(name="wall_s", unit="s", margin=MARGIN, equivalence=False),
+        MEMORY,
+        Metric(name="import_cpu_s", unit="s"),
+    ),
+    options=(NATIVE_AS, _MODULE),
+    settle=_settled,
+    phases=_phases,
+    ends_at="import",
+    joins=True,
+    subject=_subject,
+    task=_task,
+    unsaid=", nothing about many nodes that import at once",
+    earlier_file="importing.py",
+)

@@ -1,0 +1,170 @@
+"""`bench train`: the time of training steps of a small network, alone or by ranks together."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from dlcontainer.bench.probes import gradient_check
+from dlcontainer.bench.probes.base import (
+    MARGIN,
+    MEMORY,
+    STEPS,
+    Cell,
+    Contents,
+    Option,
+    Probe,
+    Setting,
+    Values,
+    as_options,
+    given_or_default,
+)
+from dlcontainer.bench.samples.traits import Metric
+from dlcontainer.errors import ChecksFailedError, UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Declared, Json
+
+# Frameworks the probe can train with, by their modules' names.
+Framework = Literal["torch", "tensorflow", "mxnet"]
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+# Ways to train on several ranks, the usual one first; the probe's own list.
+WAYS: dict[Framework, tuple[str, ...]] = {
+    "torch": ("ddp", "horovod"),
+    "tensorflow": ("tensorflow", "horovod"),
+}
+# The one of them that is a package of its own: usual where the recipe has it.
+HOROVOD = "horovod"
+
+_WARMUP_STEPS = 5
+_P95_MARGIN = 0.05
+# Same bits, same seed, same device: what differs is the order of sums in threads.
+_LOSS_TOLERANCE = 0.01
+# Data and weights are the same in every launch of every session.
+_SEED = 20190617
+
+_DEVICE = Option(
+    name="device",
+    choices=("auto", "cpu", "cuda"),
+    default="auto",
+    help="Where to train; auto: a GPU if there is one.",
+    elsewhere="ignored",
+)
+_DISTRIBUTED = Option(
+    name="distributed",
+    metavar="WAY",
+    help="How ranks train together: ddp (PyTorch), tensorflow, horovod; without it Horovod "
+    "where the recipe has it, else the framework's own.",
+)
+
+
+def framework(contents: Contents) -> Framework:
+    """Name the framework to train with: the first of the recipe's imports that the probe knows.
+
+    Raises ChecksFailedError where it knows none of them.
+    """
+    known = [name for name in FRAMEWORKS if name in contents.modules]
+    if not known:
+        raise ChecksFailedError(
+            f"nothing to train with in {contents.image}",
+            why=f"the probe trains with {', '.join(FRAMEWORKS)}; the recipe {contents.recipe} "
+            f"verifies {', '.join(contents.modules) or 'no module'}",
+            next_step="name the framework in the recipe's verify.imports and build again, or "
+            "measure `bench import`",
+        )
+    return min(known, key=contents.modules.index)
+
+
+def way(asked: str | None, setting: Setting) -> str:
+    """Name the way to train on several ranks; raises UsageError where the image has no such way."""
+    name, begun = framework(setting.contents), setting.begun
+    ways = WAYS.get(name)
+    if not ways:
+        raise UsageError(
+            f"--ranks: the probe trains {name} in one process only",
+            next_step=f"leave it out, or measure an image with one of {', '.join(WAYS)}",
+        )
+    usable = [way for way in ways if way != HOROVOD or HOROVOD in setting.contents.modules]
+    usual = HOROVOD if HOROVOD in usable else usable[0]
+    before = begun and begun.workload.get(_DISTRIBUTED.name)
+    wanted = asked or (before and str(before)) or usual
+    if wanted not in usable:
+        raise UsageError(
+            f"--distributed {wanted}: there is no such way with this image",
+            why=f"for {name} there is {', '.join(ways)}; Horovod where the recipe verifies it",
+            next_step=f"one of: {', '.join(usable)}",
+        )
+    return wanted
+
+
+def _settled(typed: Values, setting: Setting) -> Values:
+    asked = cast("str | None", typed.get(_DISTRIBUTED.name))
+    if asked is not None and not setting.is_ranked:
+        raise UsageError("--distributed is about ranks", next_step="say how many: --ranks R")
+    return {
+        **given_or_default(TRAIN.options, typed, setting),
+        "framework": framework(setting.contents),
+        _DISTRIBUTED.name: way(asked, setting) if setting.is_ranked else "",
+    }
+
+
+def _arguments(cell: Cell) -> tuple[str, ...]:
+    values = cell.values
+    options: dict[str, Any] = {
+        "steps": cell.steps,
+        "warmup": _WARMUP_STEPS,
+        "seed": _SEED,
+        "threads": cell.threads,
+        "device": values[_DEVICE.name],
+    }
+    if values["framework"] != FRAMEWORKS[0]:  # the only one that probes of older images know
+        options["framework"] = values["framework"]
+    return as_options({**options, "distributed": values.get(_DISTRIBUTED.name) or None})
+
+
+def _declared(cell: Cell) -> "Mapping[str, Json]":
+    return {
+        "framework": cell.values["framework"],
+        "device": cell.values[_DEVICE.name],
+        "warmup_steps": _WARMUP_STEPS,
+        "seed": _SEED,
+    }
+
+
+def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
+    order = ("import", "device", "process_group", "step_1", "steady")
+    if (stamps.get("process_group") or math.inf) < (stamps.get("device") or 0):
+        # Some ways find the other ranks first, then make data and weights.
+        order = ("import", "process_group", "device", "step_1", "steady")
+    return order
+
+
+def _subject(_declared: "Declared") -> str:
+    return "Training"
+
+
+def _task(_declared: "Declared") -> str:
+    return "training"
+
+
+TRAIN = Probe(
+    name="train",
+    summary="Time of training steps: native against container.",
+    metrics=(
+        Metric(name="wall_s", unit="s", margin=MARGIN),
+        Metric(name="step_p95_s", unit="s", statistic="p95", margin=_P95_MARGIN),
+        MEMORY,
+        Metric(name="step_p50_s", unit="s", statistic="median"),
+        Metric(name="cpu_s_per_step", unit="s", statistic="mean"),
+        Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
+    ),
+    options=(STEPS, _DEVICE, _DISTRIBUTED),
+    settle=_settled,
+    arguments=_arguments,
+    declared=_declared,
+    phases=_phases,
+    gate=gradient_check.problem,
+    loss_tolerance=_LOSS_TOLERANCE,
+    subject=_subject,
+    task=_task,
+    earlier_file="training.py",
+)

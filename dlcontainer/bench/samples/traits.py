@@ -1,0 +1,54 @@
+"""What a probe tells the analysis and the report about a session: plain values."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["less", "more"]
+# How the raw values of a launch become its figure; of several ranks it is the slowest one's.
+Statistic = Literal["total", "mean", "median", "p95", "largest", "rate"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """One figure of a launch.
+
+    `name` is `wall_s` or a key of a sample's values; a dot leads into nested values. Without a
+    `margin` the figure is shown and never judged. `equivalence` is whether EQUIVALENT may be said.
+    """
+
+    name: str
+    unit: str
+    better: Better = "less"
+    statistic: Statistic = "total"
+    margin: float | None = None
+    equivalence: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A table of the probe's own in the report of a session."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traits:
+    """A probe's figures and words for one session; the first metric has the verdict.
+
+    `subject` begins a sentence ("Importing torch takes ..."), `task` follows "the time of".
+    `unsaid` is added to what a session says nothing about.
+    """
+
+    metrics: tuple[Metric, ...]
+    subject: str
+    task: str
+    unsaid: str = ""
+    section: Section | None = None
+
+    @property
+    def equivalence(self) -> bool:
+        """Whether EQUIVALENT may be a verdict."""
+        return self.metrics[0].equivalence

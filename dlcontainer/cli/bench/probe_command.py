@@ -1,0 +1,76 @@
+"""A probe's command: the options of every session, and the probe's own."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, Literal
+
+import typer
+
+from dlcontainer.bench.probes.base import Option, Probe, Value
+from dlcontainer.cli.bench.session_options import SessionOptions
+from dlcontainer.errors import UsageError
+
+_VALUES = "values"
+
+
+def make(
+    probe: Probe, probes: Mapping[str, Probe], run: Callable[[Probe, SessionOptions], None]
+) -> Callable[..., None]:
+    """Make the command that measures with a probe and hands what was typed to `run`."""
+    options = {option.name: option for other in probes.values() for option in other.options}
+
+    def command(**typed: Any) -> None:
+        values = {name: typed.pop(name) for name in options}
+        _refuse_foreign(probe, probes, values)
+        own = {option.name: values[option.name] for option in probe.options}
+        run(probe, SessionOptions(**typed, values=own))
+
+    parameters = list(_parameters(probe, options.values()))
+    command.__doc__ = "Measure what an image costs against the native stack, sample by sample."
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _parameters(probe: Probe, options: Iterable[Option]) -> Iterable[inspect.Parameter]:
+    for one in fields(SessionOptions):
+        if one.name == _VALUES:
+            # Known to all commands, so that the error says which one takes an option.
+            for option in options:
+                yield _parameter(option, is_own=option in probe.options)
+        else:
+            default = inspect.Parameter.empty if one.default is MISSING else one.default
+            yield inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=one.type
+            )
+
+
+def _parameter(option: Option, *, is_own: bool) -> inspect.Parameter:
+    kind: Any = Literal[option.choices] if option.choices else option.kind
+    shown = typer.Option(
+        option.flag, metavar=option.metavar, min=option.least, help=option.help, hidden=not is_own
+    )
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, shown],
+    )
+
+
+def _refuse_foreign(probe: Probe, probes: Mapping[str, Probe], values: Mapping[str, Value]) -> None:
+    for other in probes.values():
+        for option in other.options:
+            if option in probe.options or option.elsewhere == "ignored":
+                continue
+            if values[option.name] is not None:
+                commands = [f"bench {one.name}" for one in probes.values() if option in one.options]
+                raise UsageError(
+                    f"{option.flag} applies to {_listed(commands)} only",
+                    next_step=f"leave it out, or: {commands[0]}",
+                )
+
+
+def _listed(commands: list[str]) -> str:
+    return " and ".join(f"'{command}'" for command in commands)
