@@ -12,4 +12,4 @@ def analyse(series: Series) -> Analysis:
 
 
 def rules(series: Series) -> Rules:
-    return interim.rules(series, probes.traits(series))
+    return interim.rules(series, equivalence=probes.traits(series).equivalence)

@@ -15,20 +15,19 @@ from dlcontainer.bench.samples import comparable, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import paired
 
 ByRole = Mapping[Role, Pairs]
 
 
-def rules(series: Series, traits: Traits) -> Rules:
+def rules(series: Series, *, equivalence: bool) -> Rules:
     """Give the rules of each look."""
     declared = series.session.declared
     return Rules(
         margin=declared.margin,
         alpha=paired.spent_alpha(series.looks, declared.alpha),
-        equivalence=traits.equivalence,
+        equivalence=equivalence,
         block=launch_order.TRIPLES if declared.is_triple else launch_order.BLOCK,
     )
 

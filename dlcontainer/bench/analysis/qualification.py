@@ -82,7 +82,8 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
         needed = power.pairs_needed(fitted.sd, half, _ALPHA, equivalence=True, truth=0.0)
         more = None if needed is None else max(power.BLOCK, needed - fitted.n)
     longest = max(members, key=lambda item: item.series.looks[-1])
-    planned, rules = longest.series.looks[-1], interim.rules(longest.series, longest.traits)
+    planned = longest.series.looks[-1]
+    rules = interim.rules(longest.series, equivalence=longest.traits.equivalence)
     supported = None
     if fitted is not None and known and rules.equivalence:
         supported = power.smallest_margin(planned, fitted.sd, rules.alpha)

@@ -50,7 +50,7 @@ def analyse(series: Series, traits: Traits) -> Analysis:
             why=series.end.reason if series.end and series.end.reason else None,
             next_step="measure again: dlcontainer bench",
         )
-    rules = interim.rules(series, traits)
+    rules = interim.rules(series, equivalence=traits.equivalence)
     pairs = pairing.of(series)
     figures = {
         role: pairing.figure(declared.metric, role, pairs[role], rules.alpha)

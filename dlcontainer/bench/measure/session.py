@@ -240,7 +240,8 @@ def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Re
 
 def _decides(wanted: Wanted, look: int) -> bool:
     series = reader.read(wanted.output)
-    return interim.decides(series, interim.rules(series, wanted.probe.traits(series)), look)
+    rules = interim.rules(series, equivalence=wanted.probe.metrics[0].equivalence)
+    return interim.decides(series, rules, look)
 
 
 def _planned(wanted: Wanted, sides: Sides) -> list[list[Group]]:

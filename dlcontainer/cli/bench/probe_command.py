@@ -18,7 +18,9 @@ def make(
     probe: Probe, probes: Mapping[str, Probe], run: Callable[[Probe, SessionOptions], None]
 ) -> Callable[..., None]:
     """Make the command that measures with a probe and hands what was typed to `run`."""
-    options = {option.name: option for other in probes.values() for option in other.options}
+    # Two probes may have an option of one name; a command shows its own.
+    known = [*(option for other in probes.values() for option in other.options), *probe.options]
+    options = {option.name: option for option in known}
 
     def command(**typed: Any) -> None:
         values = {name: typed.pop(name) for name in options}
@@ -60,17 +62,14 @@ def _parameter(option: Option, *, is_own: bool) -> inspect.Parameter:
 
 
 def _refuse_foreign(probe: Probe, probes: Mapping[str, Probe], values: Mapping[str, Value]) -> None:
-    for other in probes.values():
-        for option in other.options:
-            if option in probe.options or option.elsewhere == "ignored":
-                continue
-            if values[option.name] is not None:
-                commands = [f"bench {one.name}" for one in probes.values() if option in one.options]
-                raise UsageError(
-                    f"{option.flag} applies to {_listed(commands)} only",
-                    next_step=f"leave it out, or: {commands[0]}",
-                )
-
-
-def _listed(commands: list[str]) -> str:
-    return " and ".join(f"'{command}'" for command in commands)
+    own = {option.name for option in probe.options}
+    foreign = [option for other in probes.values() for option in other.options]
+    for option in foreign:
+        if option.name in own or option.elsewhere == "ignored" or values[option.name] is None:
+            continue
+        names = [one.name for one in probes.values() if option in one.options]
+        commands = " and ".join(f"'bench {name}'" for name in names)
+        raise UsageError(
+            f"{option.flag} applies to {commands} only",
+            next_step=f"leave it out, or: bench {names[0]}",
+        )

@@ -1,0 +1,36 @@
+"""The report of a probe that has no more to say than its figures. Standard library, Python >= 3.6.
+
+A probe_NAME.py calls `report` last. `stamps` are those that `run` was given, with its own, in
+nanoseconds of CLOCK_REALTIME; `values` hold `wall_s`, unless the time ends at one of the stamps.
+"""
+
+import os
+import resource
+
+import attest
+import ranks
+
+SCHEMA = "dlcontainer/probe/1"
+
+
+def report(name, stamps, values, workload, counts=None, steps_s=()):
+    """Hand over what was measured: printed by a single process, written to a file by a rank."""
+    stamps = dict(stamps, **ranks.stamps(os.environ))
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    measured = {"max_rss_mb": usage.ru_maxrss / 1024.0}
+    measured.update(counts or {})
+    ranks.say(
+        {
+            "schema": SCHEMA,
+            "probe": name,
+            "ok": True,
+            "error": None,
+            "workload": workload,
+            "stamps_ns": stamps,
+            "values": values,
+            "counts": measured,
+            "steps_s": [round(step, 6) for step in steps_s],
+            "affinity": sorted(os.sched_getaffinity(0)),
+            "stack": attest.stack() if ranks.attests() else None,
+        }
+    )
