@@ -5,9 +5,10 @@ Cheap to import: the command line reads all probes before it knows which command
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dlcontainer.bench.samples.traits import Metric, Section, Traits
+from dlcontainer.bench.samples.vocabulary import NativeAs
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
@@ -28,8 +29,8 @@ Values = Mapping[str, Value]
 class Option:
     """A parameter of a probe, and the option `--name` of its command.
 
-    The unit stands in `help`. With `choices` the value is one of these words. Commands of other
-    probes refuse the option, or ignore it: `bench` took some without using them before.
+    The unit stands in `help`. With `choices` the value is one of these words. The commands of
+    other probes refuse the option; `ignored` is for options that they have always accepted.
     """
 
     name: str
@@ -58,7 +59,7 @@ STEPS = Option(
 # For probes whose time is that of reading files.
 NATIVE_AS = Option(
     name="native_as",
-    choices=("tree", "staged", "squashfs"),
+    choices=get_args(NativeAs),
     default="tree",
     help="The native tree where it is (tree), copied to this node first, or in one SquashFS; "
     "without it tree.",
@@ -98,7 +99,7 @@ def given_or_default(
     """Settle each parameter: as typed, else as a session that goes on has it, else the default."""
     begun = setting.begun
     before: dict[str, Any] = dict(begun.workload) if begun else {}
-    # A number that followed from the time of a step is found anew; the declaration is compared.
+    # Steps that were settled by their time are settled so again.
     before[STEPS.name] = begun.steps if begun and not before.get("steady_s") else None
     settled: dict[str, Value] = {}
     for option in options:
@@ -204,7 +205,7 @@ class Probe:
     def __post_init__(self) -> None:
         judged = self.metrics[0]
         if judged.unit != "s" or judged.better != "less" or judged.margin is None:
-            raise ValueError(f"{self.name}: the judged figure is seconds, less is better, a margin")
+            raise ValueError(f"{self.name}: the judged figure is in seconds, with a margin")
 
     @property
     def file(self) -> str:

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.report import inputs, scorecard
-from dlcontainer.bench.report.scorecard import Score
+from dlcontainer.bench.report.scorecard import ByRatio, ByVerdict, Score
 from tests import findings as made
 from tests.unit.bench.analysis.test_session_analysis import recorded
 
@@ -90,3 +91,10 @@ def test_no_claim_holds_an_outcome() -> None:
     assert len({claim.id for claim in claims}) == len(claims) > 12
     text = Path(scorecard.__file__).with_name("claims.yaml").read_text()
     assert "standing" not in text
+
+
+def test_claims_are_judged_by_probes_that_exist() -> None:
+    rules = [claim.judged for claim in scorecard.claims()]
+    named = {rule.probe for rule in rules if isinstance(rule, ByVerdict | ByRatio)}
+    assert named
+    assert named <= PROBES.keys()
