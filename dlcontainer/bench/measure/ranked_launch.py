@@ -153,18 +153,18 @@ def _lost(status: Status, reason: str, told: list[Told], done: Completed) -> Out
 def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) -> Outcome:
     """Make one outcome of all ranks': time and phases are those of the slowest one.
 
-    Other values and counts are the largest of any rank, samples per second those of all ranks over
-    the slowest one's time, losses the mean of all ranks. Raises as `launch.taken`.
+    Other values and counts are the largest of any rank, rates those of all ranks over the slowest
+    one's time, losses the mean of all ranks. Raises as `launch.taken`.
     """
     bodies = _said(told)
     each = [launch.taken(probe, body, start, elapsed) for body in bodies]
     slowest = max(each, key=lambda outcome: outcome.values["wall_s"])
     values = {name: max(one.values[name] for one in each) for name in slowest.values}
     counts = {name: _largest([one.counts.get(name) for one in each]) for name in slowest.counts}
-    if "samples_per_s" in counts:
-        # A rank's own samples are its rate times its time.
-        samples = sum(float(str(o.counts["samples_per_s"])) * o.values["wall_s"] for o in each)
-        counts["samples_per_s"] = samples / slowest.values["wall_s"]
+    for name in _rates(probe) & counts.keys():
+        # A rank's own work is its rate times its time.
+        work = sum(float(str(o.counts[name])) * o.values["wall_s"] for o in each)
+        counts[name] = work / slowest.values["wall_s"]
     curves = {len(one.losses) for one in each}
     if len(curves) > 1:
         raise ValueError("loss curves of several lengths")
@@ -180,6 +180,12 @@ def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) ->
         nodes=nodes,
         ranks=tuple(ranks),
     )
+
+
+def _rates(probe: Probe) -> set[str]:
+    """Name the counts that are rates."""
+    rates = [metric.name for metric in probe.metrics if metric.statistic == "rate"]
+    return {name.removeprefix("counts.") for name in rates if name.startswith("counts.")}
 
 
 def _attested(bodies: list[Mapping[str, Any]]) -> dict[str, dict[str, Json]]:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Better = Literal["less", "more"]
-# How the raw values of a launch become its figure; of several ranks it is the slowest one's.
+# How the raw values of a launch become its figure; of several ranks the largest one counts, but for
+# a rate, which is all ranks' work over the time of the slowest.
 Statistic = Literal["total", "mean", "median", "p95", "largest", "rate"]
 
 

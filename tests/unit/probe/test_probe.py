@@ -105,3 +105,12 @@ def test_an_image_carries_the_probe_and_its_digest_says_so(tmp_path: Path) -> No
     changed = tuple(replace(entry, sha256="0" * 64) for entry in full.probe)
     assert replace(full, probe=changed).digest != full.digest
     assert (PROBE / "__main__.py") in FILES
+
+
+@pytest.mark.usefixtures("real_processes")
+@pytest.mark.parametrize("name", ["no_such", "", "../attest"])
+def test_a_probe_that_is_not_there(tmp_path: Path, name: str) -> None:
+    words = [sys.executable, "-S", str(copied(tmp_path / "p")), name]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "NAME is one of: import, train" in done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.probes import PROBES, import_
+from dlcontainer.bench.probes import PROBES, import_, traits
 from dlcontainer.bench.probes.base import (
     MARGIN,
     STEPS,
@@ -18,12 +18,15 @@ from dlcontainer.bench.probes.base import (
     Setting,
     given_or_default,
 )
+from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.traits import Metric
 from dlcontainer.cli.bench import probe_command
 from dlcontainer.config.resources import PROBE, probe_files
-from dlcontainer.errors import ChecksFailedError, UsageError
+from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.formats import reframe
+from tests import benchseries
 from tests.benchrunner import Bench, ProbeRunner
+from tests.benchseries import Plan
 from tests.values import ROOT
 
 TORCH = Contents(image="x.sif", recipe="demo", modules=("torch", "numpy"))
@@ -160,3 +163,9 @@ def test_a_figure_of_steps_is_told_by_all_probes_that_have_them() -> None:
 def test_no_file_of_the_probe_is_left_with_its_earlier_name() -> None:
     earlier = {probe.earlier_file for probe in PROBES.values()}
     assert not earlier & {path.name for path in PROBE.iterdir()}
+
+
+def test_a_session_of_a_probe_that_is_not_known(tmp_path: Path) -> None:
+    path = benchseries.write(tmp_path / "x.jsonl", Plan(probe="gone"))
+    with pytest.raises(BenchDataError, match="'gone', which this dlcontainer does not know"):
+        traits(reader.read(path))
