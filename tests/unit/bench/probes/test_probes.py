@@ -155,6 +155,31 @@ def test_two_probes_may_have_an_option_of_one_name(tmp_path: Path) -> None:
         command(site="local", image=tmp_path, size=None, steps=3)
 
 
+@pytest.mark.parametrize(
+    ("name", "typed", "refused"),
+    [
+        ("import", {"device": "cpu"}, ""),
+        ("train", {"module": "torch"}, ""),
+        ("import", {"steps": 5}, "--steps applies to 'bench train' only"),
+        ("import", {"distributed": "ddp"}, "--distributed applies to 'bench train' only"),
+        ("train", {"native_as": "tree"}, "--native-as applies to 'bench import' only"),
+    ],
+)
+def test_options_of_another_probe(
+    tmp_path: Path, name: str, typed: dict[str, Any], refused: str
+) -> None:
+    ran: list[Any] = []
+    command = probe_command.make(PROBES[name], PROBES, lambda _, options: ran.append(options))
+    nothing = {option.name: None for probe in PROBES.values() for option in probe.options}
+    if refused:
+        with pytest.raises(UsageError, match=refused):
+            command(site="local", image=tmp_path, **{**nothing, **typed})
+        return
+    command(site="local", image=tmp_path, **{**nothing, **typed})
+    # Taken, as it always was, and not used.
+    assert not typed.keys() & ran[0].values.keys()
+
+
 def test_a_figure_of_steps_is_told_by_all_probes_that_have_them() -> None:
     assert reframe._is_none_of(("train",)) == '!= "train"'
     assert reframe._is_none_of(("train", "hash")) == 'not in ["train", "hash"]'
