@@ -1,5 +1,6 @@
-"""A session's schedule: as typed, as the file of a session that goes on says, or the default."""
+"""A session's schedule and ranks: as typed, as declared before, or the default."""
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ from dlcontainer.cli.bench import session_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
+    from dlcontainer.bench.measure.launcher import Asked
     from dlcontainer.bench.samples.records import Declared
     from dlcontainer.bench.samples.vocabulary import ArmName
     from dlcontainer.cli.bench.session_options import SessionOptions
@@ -87,3 +89,40 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     if pairs is not None and pairs != found[-1]:
         raise UsageError(f"--pairs {pairs} and --looks {text}: give one of them")
     return tuple(found)
+
+
+def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "Asked | None":
+    """Give the ranks asked for, or those that a session that goes on was declared with.
+
+    None where launches are single processes. Raises UsageError.
+    """
+    from dlcontainer.bench.measure.launcher import Asked
+
+    work = begun.workload if begun else {}
+    known = {name: work.get(name) for name in ("ranks", "ranks_per_node", "nodes")}
+    ranks = options.ranks or _whole(known["ranks"])
+    others = (options.per_node, options.nodes, options.start, options.form)
+    if ranks is None and options.launcher is None:
+        if any(other is not None for other in others):
+            raise UsageError(
+                "--ranks-per-node, --nodes, --start, --form are about ranks",
+                next_step="say how many: --ranks R",
+            )
+        return None
+    started = work.get("launcher")
+    words = tuple(shlex.split(options.launcher)) if options.launcher else ()
+    if not words and isinstance(started, list):
+        words = tuple(str(word) for word in started)
+    return Asked(
+        ranks=ranks or 1,
+        per_node=options.per_node or _whole(known["ranks_per_node"]),
+        nodes=options.nodes or _whole(known["nodes"]) or 1,
+        start=options.start or ("storm" if work.get("start") == "storm" else "natural"),
+        words=words,
+        form=options.form,
+        settled=bool(started) and options.launcher is None,
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -16,7 +16,6 @@ from dlcontainer.cli.bench import (
     count,
     defaults,
     probe_command,
-    rank_options,
     scale,
     slowfs,
     storm,
@@ -46,7 +45,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
     schedule = defaults.schedule(options, before)
     world = here()
     measured = bench_image.read(options.image.absolute(), world.host.arch)
-    asked = rank_options.asked(options, before)
+    asked = defaults.ranks_of(options, before)
     setting = Setting(contents=measured.contents, begun=before, is_ranked=asked is not None)
     # Before a twin is made for nothing: what the image can't be measured with is refused here.
     values = probe.values(options.values, setting)
