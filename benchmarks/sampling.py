@@ -1,7 +1,7 @@
 """Interleaved samples, ratios within a round with an interval, and facts about the machine.
 
 On shared cores a time says little and a ratio of neighbours much: all commands are run once a
-round, in an order drawn anew for each round, and compared with the others of the same round.
+round, in an order drawn again for each round, and compared with the others of the same round.
 """
 
 import json

@@ -52,7 +52,7 @@ class ChecksFailedError(DlcontainerError):
 
 
 class UsageError(DlcontainerError):
-    """The command line itself makes no sense."""
+    """The command line itself is wrong."""
 
     exit_code = 2
 
@@ -64,7 +64,7 @@ class ConfigError(DlcontainerError):
 
 
 class MisfitError(DlcontainerError):
-    """A recipe and a site that do not go together: no error in either; `brief` is the reason."""
+    """A recipe and a site that are incompatible: no error in either; `brief` is the reason."""
 
     exit_code = 8
 

@@ -22,5 +22,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="Write the golden files anew.",
+        help="Write the golden files again.",
     )

@@ -113,7 +113,7 @@ def explain(plan: Plan, workshop: Workshop, scratch: Path) -> list[Reason]:
     base = None if image else root_tree.recall(plan, workshop.cache, workshop.bundle)
     root = shop.root(plan, workshop, base)
     if base is None and not image:
-        root["base"] = "made anew: none of today is kept"
+        root["base"] = "made again: none of today is kept"
     with workspace(scratch, workshop.runner, workshop.progress.note) as work:
         build_context.stage(plan, work / "context")
         todo = build_steps.work(plan, work / "context", root, workshop.pins)

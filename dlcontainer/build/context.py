@@ -1,4 +1,4 @@
-"""Who builds, with what: routing, base and bench of a build, made ready."""
+"""Everything a build needs: routing, base and backend, made ready."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from dlcontainer.system.progress import Progress, Steps
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workshop:
-    """Who builds, with what: the same for every image."""
+    """Everything a build needs: engine, host, cache, progress; the same for every image."""
 
     engine: Apptainer
     trial: Trial

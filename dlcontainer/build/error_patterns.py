@@ -63,7 +63,7 @@ _KINDS = (
         pattern=r"hash(es)? (do not|don't) match|hash sum mismatch|these packages do not match "
         r"the hashes|error verifying sha256|digest (verification failed|did not match)",
         cause="what came is not what was expected: its checksum differs",
-        next_step="a mirror is out of date or changed the file: try another, or lock anew",
+        next_step="a mirror is out of date or changed the file: try another, or lock again",
     ),
     _Kind(
         pattern=r"exec format error",
@@ -92,11 +92,11 @@ _KINDS = (
     _Kind(
         pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb +404",
         cause="the mirror no longer has a package that its index lists",
-        next_step="the index is out of date: build again; the base is made anew with --no-cache",
+        next_step="the index is out of date: build again; the base is made again with --no-cache",
     ),
     _Kind(
         pattern=r"illegal instruction|sigill",
-        cause="a program needs instructions that this processor lacks",
+        cause="a program needs instructions that this processor does not have",
         next_step="take a build for an older processor, or build on a machine of the site",
     ),
     _Kind(

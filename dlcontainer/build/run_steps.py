@@ -120,7 +120,7 @@ def _noting(step: StepWork, progress: Steps) -> Iterator[None]:
 
 
 def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> list[Done]:
-    """Start from the last kept result that can be had, or the base; give the steps in it."""
+    """Start from the last kept result that is there, or the base; give the steps in it."""
     while True:
         number, parent = reached(bench.recall, todo)
         if parent is None:

@@ -33,7 +33,7 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
         )
         return
     if image.found:
-        console.step("nothing changed: the image is there already (--no-cache makes it anew)")
+        console.step("nothing changed: the image is there already (--no-cache makes it again)")
     else:
         console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
     output.say(str(there.image or image.name))

@@ -130,7 +130,7 @@ def _check(probe: str, words: Sequence[str]) -> None:
             raise UsageError(
                 f"{path}: a path that begins at this folder",
                 why="ReFrame runs the test in a folder of its own",
-                next_step=f"give the whole path: {path.absolute()}",
+                next_step=f"give the absolute path: {path.absolute()}",
             )
 
 

@@ -21,7 +21,7 @@ def fetch(
     recipe: options.Recipe = None,
     locked: Annotated[
         Path | None,
-        typer.Option("--locked", metavar="FILE", help="Of this lock; else it is locked anew."),
+        typer.Option("--locked", metavar="FILE", help="Use this lock. Default: resolve again."),
     ] = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,

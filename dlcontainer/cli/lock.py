@@ -24,7 +24,7 @@ def lock(
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="FILE", help="Resolve anew, and say what moved."),
+        typer.Option("--check", metavar="FILE", help="Resolve again, and say what moved."),
     ] = None,
     diff: Annotated[
         tuple[Path, Path] | None,

@@ -41,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     no_args_is_help=True,
     epilog="Exit codes: 0 ok, 1 checks failed, 2 usage, 3 configuration, 4 engine, 5 build, "
-    "6 publish, 7 bench data, 8 recipe and site do not go together, 70 a bug in dlcontainer, "
+    "6 publish, 7 bench data, 8 recipe and site are incompatible, 70 a bug in dlcontainer, "
     "130 interrupted.",
 )
 app.add_typer(site.app, name="site")

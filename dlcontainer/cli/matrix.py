@@ -1,4 +1,4 @@
-"""`plan --all` and `render --all`: the whole matrix, and what makes no sense in it."""
+"""`plan --all` and `render --all`: the whole matrix, and its unsupported combinations."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def plan_all(world: "World", recipe: str | None, site: str | None, *, as_json: b
 
 
 def table(found: "Iterable[Combination]") -> str:
-    """Set the combinations in a table, with what makes no sense below it."""
+    """Set the combinations in a table, with the unsupported ones below it."""
     rows, reasons = [], []
     for one in found:
         if one.plan is not None:
@@ -35,7 +35,7 @@ def table(found: "Iterable[Combination]") -> str:
     head = ("target", "recipe", "version", "variant", "kind", "base", "digest")
     text = output.table(rows, head=head)
     if reasons:
-        why = ("target", "recipe", "kind", "why it makes no sense")
+        why = ("target", "recipe", "kind", "why it is unsupported")
         text += "\n\n" + output.table(reasons, head=why)
     return text
 
@@ -58,7 +58,7 @@ def render_all(
         output.emit("render-all", {"folder": str(folder), "combinations": body})
     else:
         output.say(
-            f"wrote {len(plans)} plans to {folder}; {len(left_out)} combinations make no sense, "
+            f"wrote {len(plans)} plans to {folder}; {len(left_out)} combinations are unsupported, "
             "for reasons that `dlcontainer plan --all` shows"
         )
     _raise_errors(found)

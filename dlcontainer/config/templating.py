@@ -47,7 +47,7 @@ def quote(value: object) -> str:
 
 
 # Kept, as what is compiled from files is kept in it: a further text of one process is quicker. The
-# templates can't change an environment, and a changed file is read anew.
+# templates can't change an environment, and a changed file is read again.
 @cache
 def _sandbox(
     *,

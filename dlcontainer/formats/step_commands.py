@@ -93,7 +93,7 @@ def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
         return commands
     if _manager(recipe, step) != "apt":
         raise ConfigError(
-            f"step {step.name!r}: build_packages come and go with apt alone",
+            f"step {step.name!r}: build_packages need apt",
             next_step="name them in os_packages, on a base that keeps them",
         )
     listed = "dpkg-query -W -f '${binary:Package}\\n'"

@@ -48,7 +48,7 @@ def opened(folder: Path) -> Bundle:
     path = folder / LOCK_FILE
     if not path.is_file():
         raise ConfigError(
-            f"{folder} is no whole bundle: it has no {LOCK_FILE}",
+            f"{folder} is an incomplete bundle: {LOCK_FILE} is missing",
             why="the lock is written last: a fetch that was cut off leaves none",
             next_step=f"dlcontainer fetch -o {folder}",
         )
@@ -64,7 +64,7 @@ def opened(folder: Path) -> Bundle:
         raise BuildError(
             f"{folder} is not what its lock says",
             why="\n    ".join(["", *wrong[:10]]),
-            next_step=f"fetch it anew, what is right stays: dlcontainer fetch -o {folder}",
+            next_step=f"fetch it again, what is right stays: dlcontainer fetch -o {folder}",
         )
     return Bundle(folder=folder, lock=lock)
 
@@ -154,6 +154,6 @@ def _controls(debs: Sequence[Path], runner: Runner) -> list[str]:
         raise BuildError(
             "an OS package can't be read",
             why=error.completed.stderr.strip(),
-            next_step="fetch it anew: dlcontainer fetch",
+            next_step="fetch it again: dlcontainer fetch",
         ) from None
     return [part.strip("\n") for part in done.stdout.split("\n\n") if part.strip()]

@@ -10,7 +10,7 @@ _CHUNK = 1 << 20
 
 
 def download(url: str, target: Path, way: Outside) -> None:
-    """Fetch one file; raises BuildError where it can't be had, OSError where it does not fit."""
+    """Fetch one file; raises BuildError where it is missing, OSError where it does not fit."""
     import requests
 
     address = way.places.get(url, url)

@@ -38,7 +38,7 @@ class Fetcher:
 
 
 def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
-    """Give the bundle of a lock from the cache, fetching what it lacks; raises as `fetch` does."""
+    """Give the bundle of a lock from the cache, fetching the rest; raises as `fetch` does."""
     folder = cache / "locked" / lock.digest[:24]
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     others = tuple(path for path in folder.parent.iterdir() if path != folder)
@@ -56,8 +56,8 @@ def fetch(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
     """Fetch all that a lock names into a folder, and check it; what is there and right stays.
 
     The lock comes last into the folder: without it the folder is no bundle. Raises ConfigError
-    for what can't be carried or a folder of something else, BuildError for what can't be had, is
-    not what the lock says, or does not fit on the disk.
+    for what can't be carried or a folder of something else, BuildError for what is missing, is not
+    what the lock says, or does not fit on the disk.
     """
     if lock.base.image:
         raise ConfigError(

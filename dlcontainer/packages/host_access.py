@@ -29,7 +29,7 @@ class Outside:
 
 
 def find(plan: Plan, host: Host, runner: Runner) -> Outside:
-    """Find the way out of a plan's site on this host.
+    """Settle how a plan's site reaches its mirrors and indexes from this host.
 
     Raises ConfigError for a wheel folder or a CA that isn't there.
     """

@@ -33,7 +33,7 @@ from dlcontainer.system.workspace import workspace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resolver:
-    """apt and pip for one plan, with the way out that both go."""
+    """apt and pip for one plan, with the routing that both use."""
 
     way: Outside
     apt: Apt
@@ -42,7 +42,7 @@ class Resolver:
 
 
 def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progress) -> Lock:
-    """Lock a plan: resolve all its packages anew. Needs no root, no engine and no emulation.
+    """Lock a plan: resolve all its packages again. Needs no root, no engine and no emulation.
 
     Raises MisfitError for a package that is not built for the architecture, ConfigError for what
     can't be locked, BuildError where a mirror or an index fails.

@@ -65,7 +65,7 @@ def check(lock: Lock, tar: Path) -> None:
         raise BuildError(
             "the base that came out is not the locked one",
             why="\n    ".join(["", *sorted(more + less)[:10]]),
-            next_step="lock anew with this machine's apt and mmdebstrap: dlcontainer lock",
+            next_step="lock again with this machine's apt and mmdebstrap: dlcontainer lock",
         )
 
 

@@ -156,7 +156,7 @@ class Lock(Strict):
 
     def require(self, plan: Plan, display: str) -> None:
         """Refuse a plan that this lock is not of; raises ConfigError."""
-        next_step = "lock it anew: dlcontainer lock"
+        next_step = "lock it again: dlcontainer lock"
         if plan.site.arch != self.arch:
             raise ConfigError(
                 f"{display} is for {self.arch}, site {plan.site.target} is {plan.site.arch}",
@@ -184,12 +184,12 @@ def read(path: Path) -> Lock:
 
 def parse(text: str, display: str) -> Lock:
     """Read a lock's text; raises ConfigError."""
-    next_step = "take the whole file again, or lock it anew: dlcontainer lock"
+    next_step = "take the whole file again, or lock it again: dlcontainer lock"
     try:
         body = foreign_files.loads(text)
     except ValueError as error:
         raise ConfigError(
-            "no whole lock file", where=display, why=str(error), next_step=next_step
+            "incomplete or damaged lock file", where=display, why=str(error), next_step=next_step
         ) from None
     schema = body.get("schema") if isinstance(body, dict) else None
     if schema != SCHEMA:

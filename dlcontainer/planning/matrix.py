@@ -1,4 +1,4 @@
-"""The matrix: every recipe for every site, epoch and node type, and what makes no sense in it."""
+"""The matrix: every recipe for every site, epoch and node type; unsupported combinations too."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Combination:
-    """One recipe for one target: a plan; or why it makes no sense; or an error in a file."""
+    """One recipe for one target: a plan; or why it is unsupported; or an error in a file."""
 
     target: str
     recipe: str

@@ -140,7 +140,7 @@ def _named(
         if name in fitting:
             return name
         raise MisfitError(
-            f"variant {name!r} of recipe {recipe.data.get('name')} can't be had at site "
+            f"variant {name!r} of recipe {recipe.data.get('name')} is not available at site "
             f"{site.value.name}",
             where=origin.where,
             why=f"it {reasons[name]} ({recipe.origin(('variants', name, 'needs')).where})",

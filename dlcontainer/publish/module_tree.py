@@ -255,7 +255,7 @@ def _take(number: int, place: Place, on_wait: Callable[[str], None]) -> bool:
             if time.monotonic() - began > _WAIT_S:
                 raise PublishError(
                     f"another publisher of {place.name} does not end",
-                    next_step=f"see who holds {place.folder.parent / _LOCK} and try again",
+                    next_step=f"find the holder of {place.folder.parent / _LOCK}, and try again",
                 ) from None
             time.sleep(0.1)
         except OSError:

@@ -119,7 +119,7 @@ def _help(release: Release, folder: Path, checked: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastResort:
-    """Programs of who publishes, for users on whose PATH there are none."""
+    """The publisher's programs, for users on whose PATH there are none."""
 
     engine: Path
     squashfuse: Path | None = None

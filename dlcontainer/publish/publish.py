@@ -35,7 +35,7 @@ _UNFIT = ':$[]{}\\"`'
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shop:
-    """Who publishes, with what; `check` looks at an image and compares it with its record."""
+    """Everything a publication needs; `check` looks at an image and compares it with its record."""
 
     resort: LastResort
     runner: Runner

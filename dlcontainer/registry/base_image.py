@@ -192,7 +192,7 @@ def _incomplete(client: Client, what: str) -> BuildError:
     return BuildError(
         f"registry {client.reference.address} has the base only in part",
         where=str(client.reference),
-        why=f"it lacks {what}",
+        why=f"{what} is missing",
         next_step="ask its publisher, or pin another image",
     )
 

@@ -191,7 +191,7 @@ def free_mb(path: Path) -> int:
 
 
 def available_memory_mb(root: Path = Path("/")) -> int:
-    """Memory that can be had without swapping, MB."""
+    """Memory that is available without swapping, MB."""
     return _meminfo_mb(root, "MemAvailable")
 
 

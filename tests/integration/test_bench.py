@@ -171,7 +171,7 @@ def test_nothing_stays_mounted(
         argv, env=dict(own.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        # The throw-away launches are written: the instance is up, and pairs are being launched.
+        # The warm-up launches are written: the instance is up, and pairs are being launched.
         assert poll(lambda: output.exists() and len(output.read_bytes().splitlines()) > 8, 120)
         held = holders(running.pid)
         assert held

@@ -106,7 +106,7 @@ def test_a_spoilt_folder_builds_nothing(
     done = apt_world.run(*argv, code=5)
     assert f"wheels/{wheel.name} has a wrong checksum" in done.stderr
     (copy / "lock.json").write_text((copy / "lock.json").read_text()[:900])
-    assert "no whole lock file" in apt_world.run(*argv, code=3).stderr
+    assert "incomplete or damaged lock file" in apt_world.run(*argv, code=3).stderr
     assert not (tmp_path / "out").exists()
 
 

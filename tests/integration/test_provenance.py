@@ -173,7 +173,7 @@ def test_a_moment_that_is_none(world: World, bare: Path, tmp_path: Path) -> None
 def test_two_builds_of_one_moment_are_the_same_bits(
     world: World, tiny: Path, wheels: Path, tmp_path: Path
 ) -> None:
-    """Each step is run anew for the second: nothing but the base is the same file."""
+    """Each step is run again for the second: nothing but the base is the same file."""
     links = f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}".strip()
     dated = world.having(SOURCE_DATE_EPOCH=str(MOMENT), PIP_FIND_LINKS=links)
     images = [dated.build(tiny, tmp_path / n, "--no-cache").image for n in ("one", "two")]

@@ -1,11 +1,13 @@
 """Rules for the tests themselves: a skipped test runs somewhere, and collecting is quick."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 
 import pytest
 from _pytest.outcomes import Failed, Skipped
+from hypothesis import settings
 
 from tests.skips import skip
 from tests.values import ROOT
@@ -82,6 +84,12 @@ def test_all_skips_go_through_one_function() -> None:
 )
 def test_each_way_to_skip_is_seen(text: str) -> None:
     assert len(skips(text)) == 1
+
+
+def test_no_test_is_a_stopwatch() -> None:
+    timed = re.compile(r"@settings\([^)]*\bdeadline\b")
+    assert [name for name, text in texts().items() if timed.search(text)] == []
+    assert settings().deadline is None
 
 
 def test_nothing_is_settled_when_tests_are_collected() -> None:

@@ -66,7 +66,7 @@ class Pairs(Sequence[Pair]):
         return self if count == len(self) else self[:count]
 
     def figures(self, metric: str) -> tuple["array[float]", "array[float]"] | None:
-        """Give a metric of all references and of all candidates; None where a launch lacks it."""
+        """Give a metric of all references and of all candidates; None where a launch has none."""
         ours = self.launches.column(metric, self.reference)
         theirs = self.launches.column(metric, self.candidate)
         # A sum is not a number only where one of these is not: they are positive.
@@ -74,7 +74,7 @@ class Pairs(Sequence[Pair]):
         return None if lacking or not ours else (ours, theirs)
 
     def fit(self, metric: str) -> Fit | None:
-        """Fit a metric's model, once; None where a launch lacks it, and without pairs."""
+        """Fit a metric's model, once; None where a launch has none, and without pairs."""
         if metric not in self._fits:
             found = differences(metric, self)
             self._fits[metric] = fit(found) if found else None
@@ -212,7 +212,7 @@ def _reference(series: Series, role: Role, number: int, group: Sequence[int]) ->
 
 
 def differences(metric: str, pairs: Pairs) -> Differences:
-    """Give each pair's log-ratio of a metric; none where a launch lacks it."""
+    """Give each pair's log-ratio of a metric; none where a launch has none."""
     figures = pairs.figures(metric)
     if figures is None:
         return Differences((), (), ())
@@ -242,7 +242,7 @@ def fit(found: Sequence[Difference]) -> Fit:
 
 
 def figure(metric: str, role: Role, pairs: Pairs, alpha: float) -> Figure | None:
-    """Give a metric over pairs; None where a launch lacks it, and without pairs."""
+    """Give a metric over pairs; None where a launch has none, and without pairs."""
     fitted, figures = pairs.fit(metric), pairs.figures(metric)
     if fitted is None or figures is None:
         return None

@@ -109,7 +109,7 @@ class Task:
 def choose(asked: Tool | None, under: Path | None, runner: ProcessRunner) -> Tool:
     """Choose the tool: strace where present, else our FUSE counters, else audit hooks.
 
-    Raises ChecksFailedError where the one that was asked for can't be had.
+    Raises ChecksFailedError where the one that was asked for is not available.
     """
     if asked == "strace" or asked is None:
         if find_program("strace", runner.environ) is not None:
@@ -204,7 +204,7 @@ def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Coun
         raise UsageError(
             f"--under {under}: the command does not name it",
             why="the counted file system is mounted elsewhere, and put in its place in the command",
-            next_step="name files below it by their whole path in the command",
+            next_step="name files below it by their absolute path in the command",
         )
     commands, environs = [words] * task.ranks, [runner.environ] * task.ranks
     # The mount ends first: a rank that waits for an answer can't be killed.

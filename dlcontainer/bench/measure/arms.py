@@ -167,7 +167,7 @@ def container(lab: Lab, subject: Subject, probe: Probe) -> Contained:
         raise ChecksFailedError(
             f"{subject.image} does not run here",
             why=" ".join(error.completed.stderr.split())[-400:] or str(error),
-            next_step="`dlcontainer doctor` tells what the engine lacks",
+            next_step="`dlcontainer doctor` names what the engine needs here",
         ) from None
     again = f"build it again: dlcontainer build {subject.recipe}"
     if _NO_PROBE in answer.stdout:

@@ -1,4 +1,4 @@
-"""Who measures, with what: the same for every launch of a session."""
+"""Everything a measurement needs: the same for every launch of a session."""
 
 from dataclasses import dataclass
 from pathlib import Path

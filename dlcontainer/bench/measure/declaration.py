@@ -24,7 +24,7 @@ from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import mount_of
 
 ALPHA = 0.05
-# A step may be quicker still than the quickest of the throw-away launches.
+# A step may be quicker still than the quickest of the warm-up launches.
 _HEADROOM = 1.1
 _TRIAL_STEPS = 30
 
@@ -145,7 +145,7 @@ def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
 
 
 def trial_steps(wanted: Wanted) -> int:
-    """Give the steps of a throw-away launch."""
+    """Give the steps of a warm-up launch."""
     return wanted.steps or (_TRIAL_STEPS if wanted.probe.repeats else 0)
 
 
@@ -156,7 +156,7 @@ def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
     # The quickest step, not a typical one: others at work make steps longer, never shorter.
     quickest = min((step for outcome in thrown for step in outcome.steps_s), default=0.0)
     if quickest <= 0:
-        raise BenchDataError("the throw-away launches measured no time", why="no step was timed")
+        raise BenchDataError("the warm-up launches measured no time", why="no step was timed")
     return math.ceil(_HEADROOM * STEADY_S / quickest)
 
 

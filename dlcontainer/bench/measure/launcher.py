@@ -78,7 +78,7 @@ def team(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> Team
 
 
 def _first_node(environ: Mapping[str, str]) -> str:
-    """Name the host where rank 0 will be: within a job this one, for who holds one its first."""
+    """Name the host of rank 0: within a job this one, else the first of the held allocation."""
     name = schedulers.first_host(environ)
     if name is None:
         return platform.node()

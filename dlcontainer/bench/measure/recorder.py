@@ -47,7 +47,7 @@ class Recorder:
     stacks: dict[tuple[ArmName, str], Nodes] = field(default_factory=dict)
 
     def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
-        """Write a throw-away launch, and once for each arm and node what it is made of."""
+        """Write a warm-up launch, and once for each arm and node what it is made of."""
         changed = ""
         if side.name in self.attested and side.mount != "joiner":
             self.stacks[(side.name, side.mount)] = self.attested[side.name]
@@ -98,7 +98,7 @@ class Recorder:
             + (
                 "give launches more time with --timeout"
                 if outcome.status == "timeout"
-                else "mend the cause and measure again"
+                else "fix the cause and measure again"
             ),
         )
 

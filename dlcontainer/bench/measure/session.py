@@ -87,7 +87,7 @@ def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[
     no_twin = native_twin_reason(plan.recipe, plan.site, lab.host)
     if no_twin and wanted.arms:
         raise BenchDataError(
-            "the native arm can't be had here",
+            "no native side is available on this machine",
             why=f"no native twin: {no_twin}",
             next_step="give one with --native FOLDER, or take --arms unpacked,container",
         )
@@ -153,7 +153,7 @@ def _measure(wanted: Wanted, subject: Subject, lab: Lab, sides: Sides) -> None:
 def _fresh(
     wanted: Wanted, subject: Subject, lab: Lab, sides: Sides
 ) -> Iterator[tuple[Recorder, Workload]]:
-    lab.progress.step("throw-away launches, one of each side")
+    lab.progress.step("warm-up launches, one of each side")
     trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
     thrown = [(side, *_timed(side, trial, wanted, lab)) for side in sides.all()]
     outcomes = [outcome for _, _, outcome in thrown]
@@ -201,7 +201,7 @@ def _resumed(
             index=len(begun.samples),
             attested=_attested(begun),
         )
-        lab.progress.step("throw-away launches again, one of each side")
+        lab.progress.step("warm-up launches again, one of each side")
         trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
         for side in sides.all():
             recorder.thrown(side, *_timed(side, trial, wanted, lab))

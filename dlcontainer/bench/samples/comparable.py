@@ -149,7 +149,7 @@ def _shown_pair(one: object, other: object) -> tuple[str, str]:
 
 def _only(items: Sequence[object]) -> str:
     if not items:
-        return "nothing that the other lacks"
+        return "nothing that is missing in the other"
     return "only here: " + ", ".join(shown(item) for item in items)
 
 

@@ -28,7 +28,7 @@ def read(path: Path) -> Series:
             path, "an older dlcontainer began this session", "launches of two versions are not one"
         )
     if not {s.arm for s in series.stacks} >= set(series.session.declared.arms):
-        raise _refused(path, "nothing was measured yet", "not all throw-away launches were done")
+        raise _refused(path, "nothing was measured yet", "not all warm-up launches were done")
     for index in series.launches.where(lambda kind: kind.role != "warmup" and not kind.ok):
         lost = series.samples[index]
         raise _refused(

@@ -98,7 +98,7 @@ def _mismatch(raw: bytes, where: str) -> BenchDataError:
 def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:
     """Give the line of this number, verified, that begins at this byte behind another line.
 
-    None where no whole line is there; raises BenchDataError as `decode`.
+    None without a complete line; raises BenchDataError as `decode`.
     """
     file.seek(offset - _HASH - len(_END))
     previous = file.read(_HASH + len(_END))[:_HASH]

@@ -38,7 +38,7 @@ def read(path: Path) -> Series:
         length = file.seek(0, 2)
     if found is None:
         raise BenchDataError(
-            "no samples: the file has no whole line",
+            "no samples: the file has no complete line",
             where=str(path),
             next_step="measure again: dlcontainer bench",
         )

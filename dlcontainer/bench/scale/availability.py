@@ -1,4 +1,4 @@
-"""What of a matrix can't be had on this machine, by this user; each with the reason."""
+"""The parts of a matrix that are not available to this user here, each with the reason."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""From a matrix to its cells: what makes no sense is left out, with the reason. Pure."""
+"""From a matrix to its cells: unsupported combinations are left out, with the reason. Pure."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ class Expansion:
     left_out: tuple[LeftOut, ...]
 
     def without(self, lacks: Callable[[Cell], str]) -> "Expansion":
-        """Leave out what can't be had here: `lacks` says why, or nothing."""
+        """Leave out what is not available here: the function says why, or nothing."""
         gone = {cell: why for cell in self.cells if (why := lacks(cell))}
         return Expansion(
             cells=tuple(cell for cell in self.cells if cell not in gone),
@@ -102,7 +102,7 @@ def _plain(cell: Cell, matrix: MatrixFile) -> Cell:
 
 
 def senseless(cell: Cell, matrix: MatrixFile) -> str:
-    """Say why a combination can be had nowhere; empty where it can."""
+    """Say why a combination is not possible anywhere; empty where it is."""
     if any(_is(cell, some) for some in matrix.skip):
         return "the matrix skips it"
     if cell.open == "engine" and matrix.is_tree(cell.subject):

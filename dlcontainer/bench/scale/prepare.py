@@ -1,4 +1,4 @@
-"""Settle what a matrix is measured with: its subjects, its teams, what can't be had here."""
+"""Settle what a matrix is measured with: its subjects, its teams, what is not available here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -244,7 +244,7 @@ def _nothing(expansion: Expansion) -> BenchDataError:
     return BenchDataError(
         "no cell of the matrix can be measured here",
         why="; ".join(f"{gone.cell.name}: {gone.why}" for gone in expansion.left_out[:8]),
-        next_step="change the factors, or measure where these can be had",
+        next_step="change the factors, or measure where these are available",
     )
 
 
@@ -254,5 +254,5 @@ def _failed(path: Path, cells: Sequence[Cell], failed: Mapping[int, str]) -> Ben
         f"{len(failed)} of {len(cells)} cells failed; the others are measured",
         where=str(path),
         why="; ".join(texts[:8]),
-        next_step="report what was measured, or mend the cause and measure again",
+        next_step="report what was measured, or fix the cause and measure again",
     )

@@ -43,12 +43,12 @@ class Mount:
 
 
 def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
-    """Give the program that mounts for users; raises ChecksFailedError where FUSE can't be had."""
+    """Give the program that mounts for users; raises ChecksFailedError without FUSE."""
     if not device.exists():
         raise ChecksFailedError(
             f"no FUSE here: there is no {device}",
-            why="the kernel lacks it, or this is a container without the device",
-            next_step="try on a machine with FUSE (`modprobe fuse`); counts can be had without: "
+            why="the kernel has none, or this is a container without the device",
+            next_step="try on a machine with FUSE (`modprobe fuse`); counts work without: "
             "dlcontainer bench count --with strace",
         )
     for name in ("fusermount3", "fusermount"):

@@ -114,7 +114,7 @@ def _joined(number: int, path: Path, speed: Speed) -> mmap.mmap:
                 f"--server {path}: this is another kind of file", next_step="name a new file"
             )
         known = _STATE.unpack(old) if old else None
-        # The monotonic clock begins anew with each boot.
+        # The monotonic clock begins again with each boot.
         if known is None or known[1] != boot:
             fresh = _STATE.pack(_MAGIC, boot, speed.rate, speed.bandwidth, 0.0, 0.0)
             os.pwrite(number, fresh, 0)

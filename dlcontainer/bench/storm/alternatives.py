@@ -38,7 +38,7 @@ class Staging:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """Loads of the ways that can be had, what staging moves, and the file system."""
+    """Loads of the ways that are available, what staging moves, and the file system."""
 
     loads: Mapping[Way, Load]
     staging: Staging | None

@@ -82,7 +82,7 @@ def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable
 
 
 def packed(tree: Runnable, work: Path, runner: ProcessRunner) -> Packed | None:
-    """Give the same import from the tree in one SquashFS; None where the programs lack."""
+    """Give the same import from the tree in one SquashFS; None without the programs."""
     programs = [find_program(name, runner.environ) for name in ("mksquashfs", "squashfuse")]
     if None in programs:
         return None

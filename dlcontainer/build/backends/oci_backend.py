@@ -1,7 +1,7 @@
 """The workbench of Docker and Podman: each step runs in a container, and becomes a layer.
 
 No engine's build cache and no BuildKit is needed: folders are bound while a step runs, so nothing
-of the way out is ever in a layer. What a step leaves in /tmp and /var/tmp is thrown away.
+of the routing is ever in a layer. What a step leaves in /tmp and /var/tmp is discarded.
 """
 
 import os

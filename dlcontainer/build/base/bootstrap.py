@@ -170,7 +170,7 @@ def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:
         said = error.completed.stdout
-        step = "read the log; `dlcontainer doctor` tells what mmdebstrap lacks here"
+        step = "read the log; `dlcontainer doctor` names what mmdebstrap needs here"
         if "E: Failed to fetch" in said:
             # Mirrors may lag, more often for the rarer architectures.
             step = "try later, or name suites that your mirror has whole: routing.apt of the site"

@@ -72,7 +72,7 @@ def found(plan: Plan, workshop: Workshop, there: Places) -> Record | None:
             return None
     if _sha256(plan, workshop, there) == written.image.sha256:
         return written
-    workshop.progress.note(f"{there.image or 'the image'} is not what its record says: made anew")
+    workshop.progress.note(f"{there.image or 'the image'} is not what its record says: made again")
     return None
 
 

@@ -98,7 +98,7 @@ class StepCache:
         """Hand out a kept result as `target`, a new name in a private folder, for a while.
 
         Gives what tells whether it has its checksum, which may take long; nothing of it may be
-        used before. Raises DamagedError where it can't be had any more.
+        used before. Raises DamagedError where it is no longer there.
         """
         with contextlib.ExitStack() as stack:
             found = self._opened_again(kept, stack)
@@ -154,7 +154,7 @@ class StepCache:
             with contextlib.suppress(OSError):  # another maker's
                 os.utime(entry.note)  # used: pruned last
             return True
-        self._refuse(maker, entry.kept.key, "is damaged: made anew")
+        self._refuse(maker, entry.kept.key, "is damaged: made again")
         file_locks.release(entry.tree)
         self.drop(entry.kept.key)
         return False

@@ -101,7 +101,7 @@ def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[Entry]:
     """Open a maker's entry; raises FileNotFoundError where there is none.
 
     Raises OSError or ValueError for one that its maker did not write as it is: another owner, a
-    folder or file that others may write, a link, a note that makes no sense.
+    folder or file that others may write, a link, an invalid note.
     """
     with (
         guarded_files.folder(resolved(cache)) as root,

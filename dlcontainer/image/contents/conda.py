@@ -18,7 +18,7 @@ def wanted(path: str) -> bool:
 
 
 def packages(found: Mapping[str, Path]) -> Iterator[Package]:
-    """Give the packages; a file that is no whole record is passed over."""
+    """Give the packages; an incomplete record is skipped."""
     for path, there in sorted(found.items()):
         try:
             body = foreign_files.loads(there.read_bytes())

@@ -68,7 +68,7 @@ class AptSource:
 def read(
     plan: Plan, host: Host, runner: Runner, proxies: Mapping[str, str]
 ) -> tuple[tuple[AptSource, ...], tuple[str, ...]]:
-    """Read the host's sources for the base's release, and apt's settings of the way out.
+    """Read the host's sources for the base's release, and apt's proxy settings.
 
     Both are empty where the host has no apt, or is of another distribution than the base.
     """

@@ -61,7 +61,7 @@ class Apt:
     _installed: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def update(self) -> None:
-        """Fetch the mirrors' lists; raises BuildError where one can't be had or doesn't hold."""
+        """Fetch the mirrors' lists; raises BuildError where one is missing or doesn't hold."""
         for name in ("lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         lines = [source.line(_text(source.keyring)) for source in self.sources]
@@ -74,7 +74,7 @@ class Apt:
             self._run("apt-get", "update", on_line=self.on_line)
         except CommandFailedError as error:
             raise BuildError(
-                "the lists of the apt mirrors can't be had",
+                "the lists of the apt mirrors are not available",
                 why=_complaints(error.completed),
                 next_step="is the mirror up, and whole? in some minutes again; routing.proxy and "
                 "routing.ca of the site say how it is reached",
@@ -124,7 +124,7 @@ class Apt:
                 next_step="make room, or give another folder: -o"
                 if full
                 else "the mirror is out of date, or has moved on: `dlcontainer lock --check` "
-                "says what moved; in an hour again, or lock anew",
+                "says what moved; in an hour again, or lock again",
             ) from None
 
     def releases(self) -> tuple[Release, ...]:
@@ -174,7 +174,7 @@ class Apt:
             return BuildError(
                 f"apt can't resolve the OS packages for {self.arch}",
                 why=_complaints(completed),
-                next_step="mend the recipe's os_packages, or the mirrors in the host's apt sources",
+                next_step="fix the recipe's os_packages, or the mirrors in the host's apt sources",
             )
         names = [match["a"] or match["b"] or match["c"] for match in lost]
         there: dict[str, list[str]] = {name: [] for name in names}

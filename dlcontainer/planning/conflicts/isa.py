@@ -101,8 +101,8 @@ def cpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
         general = [name for name in GENERAL_CPUS if CPU_FEATURES[name] <= has]
         yield Contradiction(
             what=f"the image is for {wanted}, the site's processor is {there}",
-            why=f"programs die of an illegal instruction (SIGILL): {there} lacks instructions of "
-            f"{wanted} ({CPU_SOURCE})",
+            why=f"programs die of an illegal instruction (SIGILL): {there} does not "
+            f"have instructions of {wanted} ({CPU_SOURCE})",
             in_site=("cpu", "target"),
             in_recipe=("stack", "cpu_target"),
             way_out=f"a variant for {' or '.join([str(there), *general[:1]])}, or another node "

@@ -1,4 +1,4 @@
-"""A refusal in words: each contradiction with both its places, the reason and the way out."""
+"""A refusal in words: each contradiction with both its places, the reason and the fix."""
 
 import re
 from collections.abc import Sequence

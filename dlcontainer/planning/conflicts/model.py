@@ -11,7 +11,7 @@ from dlcontainer.sites.site import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contradiction:
-    """Two facts that do not go together: where each stands, why, and the way out.
+    """Two facts that are incompatible: where each stands, why, and the fix.
 
     `pin` is the newest value of the recipe's that goes with the site, where there is one.
     """

@@ -49,7 +49,10 @@ LINES = [
         "a file did not come whole",
     ),
     ("FATAL: error writing layer: unexpected EOF", "a file did not come whole"),
-    ("Illegal instruction (core dumped)", "a program needs instructions that this processor lacks"),
+    (
+        "Illegal instruction (core dumped)",
+        "a program needs instructions that this processor does not have",
+    ),
     ("MemoryError", "the memory was used up"),
 ]
 

@@ -1,4 +1,4 @@
-"""How an image grows: from the last kept step, keeping what took long, damaged entries anew."""
+"""How an image grows: from the last kept step, keeping what took long, damaged entries again."""
 
 from collections.abc import Sequence
 from dataclasses import replace

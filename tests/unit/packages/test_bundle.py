@@ -59,7 +59,7 @@ def test_a_whole_one(tmp_path: Path) -> None:
 def test_one_whose_fetch_was_cut_off(tmp_path: Path) -> None:
     held = write_bundle(tmp_path / "b", lock())
     (held.folder / "lock.json").unlink()
-    with pytest.raises(ConfigError, match="no whole bundle"):
+    with pytest.raises(ConfigError, match="is an incomplete bundle"):
         bundles.opened(held.folder)
 
 

@@ -200,7 +200,7 @@ def test_a_build_refuses_what_is_no_lock(run: Run, tmp_path: Path, option: str) 
     argv = (folder_of(tmp_path / "r"), "--site", "example-slurm")
     code, _, err = run("build", *argv, option, name)
     assert code == 3
-    assert "no whole" in err
+    assert "incomplete" in err
 
 
 def test_wheels_for_an_image_whose_system_is_stated(tmp_path: Path) -> None:

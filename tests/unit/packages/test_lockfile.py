@@ -44,8 +44,8 @@ def spoilt(old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (locks.as_text(lock())[:700], "no whole lock file"),
-        ("", "no whole lock file"),
+        (locks.as_text(lock())[:700], "incomplete or damaged lock file"),
+        ("", "incomplete or damaged lock file"),
         ("[]", "of the version None"),
         (spoilt("dlcontainer/lock/1", "dlcontainer/lock/9"), "version 'dlcontainer/lock/9'"),
         (spoilt("tool-2.0-py3-none-any.whl", "../../evil.whl"), "python_packages.0.file"),

@@ -1,4 +1,4 @@
-"""Variants: the first that fits, the one asked for, and what can't be had with the reason."""
+"""Variants: the first that fits, the one asked for, and what is not available with the reason."""
 
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,11 @@ def test_a_site_and_a_user_choose(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("site", "asked", "message"),
     [
-        (POWER, "cuda", r"'cuda' of recipe demo can't be had at site demo\n  why: it needs arch"),
+        (
+            POWER,
+            "cuda",
+            r"'cuda' of recipe demo is not available at site demo\n  why: it needs arch",
+        ),
         (POWER, "cuda", r"next: variants that site demo can have: anywhere$"),
         (SITE, "vendor", r"no vendor variant of recipe demo fits(.|\n)*cuda needs accelerator"),
     ],

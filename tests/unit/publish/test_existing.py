@@ -81,7 +81,7 @@ def test_a_damaged_file_is_named(
 
 
 def test_the_way_out(folder: Path, image: Path, root: Path) -> None:
-    """The links go by the command that the message gives; then it is published anew."""
+    """The links go by the command that the message gives; then it is published again."""
     change_a_byte(folder / "image.sif")
     with pytest.raises(PublishError) as caught:
         put(image, root)

@@ -132,7 +132,7 @@ def test_arms_without_a_container_or_a_twin(bench: Bench, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         "dlcontainer.bench.measure.session.native_twin_reason", lambda *_: "no such"
     )
-    with pytest.raises(BenchDataError, match="native arm") as caught:
+    with pytest.raises(BenchDataError, match="no native side") as caught:
         run(bench, native=None)
     assert "--arms unpacked,container" in str(caught.value)
 

@@ -201,7 +201,7 @@ def test_another_stack_ends_it(bench: Bench) -> None:
     other = completed("probe", stdout=said(1.0, train=False).replace("3.11.2", "3.11.9"))
     with pytest.raises(BenchDataError, match="changed within the session: python"):
         resumed(bench, ProbeRunner(odd=lambda n: other if n == 0 else None))
-    assert resumed(bench).complete  # a throw-away launch decides nothing: it may be tried again
+    assert resumed(bench).complete  # a warm-up launch decides nothing: it may be tried again
 
 
 def test_an_edited_file_does_not_go_on(bench: Bench) -> None:

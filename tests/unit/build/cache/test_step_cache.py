@@ -91,7 +91,7 @@ def test_a_damaged_entry_is_found_and_taken_out(
     with pytest.raises(DamagedError):
         used(cache, "ab12", tmp_path)
     me = guarded_files.name_of(os.getuid())
-    assert [f"the cache's entry ab12 of {me} is damaged: made anew"] == NOTES
+    assert [f"the cache's entry ab12 of {me} is damaged: made again"] == NOTES
     assert cache.recall("ab12") is None
     assert list(cache.folder.glob("by-*/??/*")) == []
     keep(cache, "ab12")

@@ -331,7 +331,7 @@ def test_a_damaged_entry_that_can_not_be_removed_is_found_once(
     with pytest.raises(DamagedError):
         used(seen)
     assert seen.recall(KEY) is None
-    assert [f"the cache's entry {KEY} of {others.maker} is damaged: made anew"] == NOTES
+    assert [f"the cache's entry {KEY} of {others.maker} is damaged: made again"] == NOTES
     assert tree_of(cache).exists()
 
 

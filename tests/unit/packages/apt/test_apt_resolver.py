@@ -181,7 +181,7 @@ def test_packages_whose_names_could_lead_elsewhere(
     apt: Apt, runner: RecordingRunner, field: str, value: str
 ) -> None:
     """They become names of files of a bundle."""
-    (shown, *_) = SHOWN.split("\n\n")
+    (shown, *_) = recorded(SHOWN).split("\n\n")
     lines = [
         f"{field}: {value}" if line.startswith(f"{field}:") else line for line in shown.splitlines()
     ]
