@@ -18,6 +18,7 @@ from dlcontainer.build.write_record import Facts
 from dlcontainer.config import resources
 from dlcontainer.image import record
 from tests.sifs import write_sif
+from tests.skips import skip
 from tests.values import HOST, ROOT, TRIAL, folder_of, plan_of
 
 DOC = ROOT / "docs/add-a-probe.md"
@@ -107,14 +108,20 @@ def run(checkout: Path, probe: Path, *argv: object, code: int = 0) -> Any:
     return done
 
 
+@pytest.fixture
+def on_x86_64() -> None:
+    """Let this test run where the image that is made by hand could."""
+    if platform.machine() != "x86_64":
+        skip("the image made by hand is x86_64's", elsewhere="another processor")
+
+
 def session(image: Path, *more: object) -> tuple[object, ...]:
     recipe = image.parent / "it's a recipe"
     words = ("--site", "local", "--image", image, "--recipe", recipe, "--native", sys.prefix)
     return (*words, "--pairs", 2, "--controls", 1, "--threads", 1, "--seed", 4, *more)
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the image made by hand is x86_64's")
-@pytest.mark.usefixtures("real_processes")
+@pytest.mark.usefixtures("real_processes", "on_x86_64")
 def test_a_probe_is_two_files_and_one_entry(checkout: Path, image: Path, tmp_path: Path) -> None:
     probe, samples = checkout / "dlcontainer/probe", tmp_path / "x.jsonl"
     shown = run(checkout, probe, "bench", "hash", "--help").stdout
@@ -146,8 +153,7 @@ def test_a_probe_is_two_files_and_one_entry(checkout: Path, image: Path, tmp_pat
     assert "--size applies to 'bench hash' only" in refused.stderr
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the image made by hand is x86_64's")
-@pytest.mark.usefixtures("real_processes")
+@pytest.mark.usefixtures("real_processes", "on_x86_64")
 def test_an_image_from_before_is_refused_in_one_line(
     checkout: Path, image: Path, tmp_path: Path
 ) -> None:
