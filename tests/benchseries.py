@@ -109,7 +109,7 @@ def session(plan: Plan) -> Session:
     )
     arms = {
         "native": Arm(what="native twin", why="the same wheels, installed without a container"),
-        "container": Arm(what="image", why="mounted again by each launch"),
+        "container": Arm(what="image", why="mounted anew by each launch"),
     }
     return Session(
         declared=declared,

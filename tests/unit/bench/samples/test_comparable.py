@@ -103,7 +103,7 @@ def test_of_long_lists_only_the_difference_is_shown() -> None:
     ours = Stack(arm="native", facts={"libraries": [f"lib{i}.so" for i in range(9)]})
     theirs = Stack(arm="container", facts={"libraries": [f"lib{i}.so" for i in range(1, 9)]})
     (found,) = comparable.differences("overhead", ours, theirs)
-    assert found.values == ("only here: lib0.so", "nothing that the other lacks")
+    assert found.values == ("only here: lib0.so", "nothing that is missing in the other")
     assert found.refuses
 
 
