@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from dlcontainer.errors import EngineError
 
 _DIGEST = re.compile(r"digest: (sha256:[0-9a-f]{64})")
 _CHUNK = 1 << 20
+_REMOVAL_S = 60.0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -184,6 +186,23 @@ class SdkClient:
                 # It is being removed already, since its lifeline was cut.
                 if error.status_code != 409:
                     raise
+                self._wait_until_gone(container)
+
+    def _wait_until_gone(self, container: str) -> None:
+        """Wait for a removal that the daemon does by itself: until then the image is in use."""
+        from docker.errors import NotFound
+
+        end = time.monotonic() + _REMOVAL_S
+        while time.monotonic() < end:
+            try:
+                self.api.inspect_container(container)
+            except NotFound:
+                return
+            time.sleep(0.1)
+        raise EngineError(
+            f"{self.daemon.kind} does not end removing the container {container[:12]}",
+            next_step=f"see why: {self.daemon.kind} inspect {container[:12]}",
+        )
 
     def containers(self, prefix: str) -> list[tuple[str, str]]:
         """List (id, name) of all containers whose names begin so."""

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 from docker.errors import APIError, ImageNotFound, NotFound
 
+from dlcontainer.engines import docker as docker_engine
 from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import LIFELINE, ContainerSpec, ImageConfig
 from dlcontainer.engines.podman import PodmanClient
@@ -166,7 +167,19 @@ def test_a_container_that_goes_by_itself_is_no_error(
     docker: SdkClient, api: MagicMock, answer: Exception
 ) -> None:
     api.remove_container.side_effect = answer
+    api.inspect_container.side_effect = [{"State": {"Status": "removing"}}, NotFound("gone")]
     docker.remove("c")
+    # Only after it is gone may its image go.
+    assert api.inspect_container.call_count == (0 if isinstance(answer, NotFound) else 2)
+
+
+def test_a_removal_that_does_not_end(
+    docker: SdkClient, api: MagicMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_engine, "_REMOVAL_S", 0.0)
+    api.remove_container.side_effect = failure(409, "removal in progress")
+    with pytest.raises(EngineError, match="does not end removing the container c"):
+        docker.remove("c")
 
 
 def stream(api: MagicMock, *entries: dict[str, Any]) -> None:
