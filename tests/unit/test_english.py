@@ -36,7 +36,8 @@ def sources() -> Iterator[Path]:
         ("recipes", "**/*.yaml"), ("site-configs", "*.yaml"), (".", "README.md"),
     ):  # fmt: skip
         for path in sorted((ROOT / folder).glob(pattern)):
-            if path.name != "measurements.md":  # a log of what was measured, in its own words
+            # What was measured is a log, in its own words.
+            if not path.name.startswith("measurements"):
                 yield path
 
 
