@@ -21,7 +21,7 @@ def test_further_texts(tmp_path: Path) -> None:
 
 def test_the_script(tmp_path: Path) -> None:
     if importlib.util.find_spec("hpccm") is None:
-        missing("hpccm (make setup)")
+        missing("hpccm")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "-n", "1", "--json"],
         cwd=tmp_path,
