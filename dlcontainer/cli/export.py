@@ -9,7 +9,6 @@ import typer
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.cli import options, output
 from dlcontainer.cli.bench import session_options, sessions
-from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,6 +98,9 @@ def reframe(
 
 def _probes(text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    # The package of configs reads YAML: --help does not need it.
+    from dlcontainer.config.suggestions import suggest
+
     known = tuple(PROBES)
     for word in found:
         if word not in known:
@@ -150,6 +152,8 @@ def _references(texts: Sequence[str], probes: Sequence[str]) -> dict[str, dict[s
         key, equals, numbers = text.partition("=")
         probe, _, figure = key.partition(".")
         if probe not in probes or figure not in UNITS or not equals:
+            from dlcontainer.config.suggestions import suggest
+
             known = [f"{one}.{name}" for one in probes for name in UNITS]
             raise UsageError(
                 f"--reference {text}: no figure {key!r}{suggest(key, known)}",

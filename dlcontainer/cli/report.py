@@ -6,7 +6,6 @@ from typing import Annotated, get_args
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 Files = Annotated[
@@ -102,6 +101,7 @@ def _slug(word: str) -> str:
 
 def _words(text: str) -> set[str]:
     from dlcontainer.bench.analysis.verdict import Word
+    from dlcontainer.config.suggestions import suggest
 
     known = [_slug(word) for word in get_args(Word)]
     found = {word.strip().lower() for word in text.split(",") if word.strip()}
