@@ -14,11 +14,11 @@ MEMORY, SECONDS = 1 << 30, 20
 
 EXPAND = """\
 import sys
-from dlcontainer import render
+from dlcontainer.config import templating
 from dlcontainer.errors import ConfigError
 from tests import bombs
 try:
-    render.expand(sys.stdin.read(), bombs.VALUES, where="recipe.yaml", shell=False)
+    templating.expand(sys.stdin.read(), bombs.VALUES, where="recipe.yaml", shell=False)
 except ConfigError as error:
     print(error)
     sys.exit(3)

@@ -45,7 +45,7 @@ MEMBERS = ("background", "session", "deaf", "deaf-session", "daemon", "shell")
 PARENT = """
 import os, signal, sys, threading
 from pathlib import Path
-from dlcontainer.shell import ProcessRunner
+from dlcontainer.system.process import ProcessRunner
 
 class Ended(BaseException):
     pass

@@ -1,6 +1,7 @@
 """Rules for the tests themselves: a skipped test runs somewhere, and collecting is quick."""
 
 import ast
+import importlib.util
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -124,3 +125,39 @@ def test_the_walk_sees_what_runs_at_import() -> None:
     calls = (node for node in at_import(ast.parse(text)) if isinstance(node, ast.Call))
     names = {name_of(call) for call in calls}
     assert names == {"shipped_plan", "mark", "plan_of", "which"}
+
+
+def code_in_strings(text: str) -> Iterator[ast.ImportFrom]:
+    """Walk the imports of this package in programs that a test hands to another interpreter."""
+    for node in ast.walk(ast.parse(text)):
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            continue
+        if "from dlcontainer" not in node.value:
+            continue
+        try:
+            program = ast.parse(node.value)
+        except SyntaxError:
+            continue  # prose
+        yield from (part for part in ast.walk(program) if isinstance(part, ast.ImportFrom))
+
+
+def is_there(module: str, name: str) -> bool:
+    try:
+        if hasattr(importlib.import_module(module), name):
+            return True
+        return importlib.util.find_spec(f"{module}.{name}") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_programs_in_strings_import_what_is_there() -> None:
+    wanted = [
+        (name, node.module or "", alias.name)
+        for name, text in texts().items()
+        if "from dlcontainer" in text and name != "tests/unit/test_suite.py"
+        for node in code_in_strings(text)
+        for alias in node.names
+        if (node.module or "").startswith("dlcontainer")
+    ]
+    assert wanted, "no such program is left: remove this test"
+    assert [entry for entry in wanted if not is_there(*entry[1:])] == []
