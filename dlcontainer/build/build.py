@@ -41,9 +41,10 @@ from dlcontainer.packages.pip import pip_report
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
+from dlcontainer.system.atomic_files import flush
 from dlcontainer.system.background import Beside, beside
 from dlcontainer.system.progress import Steps
-from dlcontainer.system.workspace import flush, settle, settling, workspace
+from dlcontainer.system.workspace import settle, settling, workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,7 @@ from dlcontainer.engines.capabilities import Trial
 from dlcontainer.image.record import SCHEMA, Record
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
+from dlcontainer.system import digests
 from dlcontainer.system.machine import Host
 
 
@@ -101,9 +102,7 @@ def file_name(plan: Plan, outcome: Outcome) -> str | None:
 def _measured(facts: Facts) -> tuple[str, int]:
     if facts.outcome == "image" and facts.delivered:
         return facts.delivered.id.removeprefix("sha256:"), facts.delivered.size
-    with facts.image.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return sha256, facts.image.stat().st_size
+    return digests.of_file(facts.image), facts.image.stat().st_size
 
 
 def _step(done: Done) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """What the commands work with: this host, the folders, the loaded site, recipe and plan."""
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from dlcontainer.planning.plan import Plan, Setting
 from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
+from dlcontainer.system import digests
 from dlcontainer.system.machine import Host, read_host
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
@@ -200,11 +200,11 @@ class World:
 
     def template_digests(self) -> dict[str, str]:
         """Give the SHA-256 of each image template in use: a changed one is another plan."""
-        digests: dict[str, str] = {}
+        by_name: dict[str, str] = {}
         for folder in reversed(self.resources.template_folders()):
             for path in sorted((folder / "image").glob("*.j2")):
-                digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        return digests
+                by_name[path.name] = digests.of_file(path)
+        return by_name
 
 
 def here() -> World:

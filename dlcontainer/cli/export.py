@@ -63,7 +63,7 @@ def reframe(
     """Write a ReFrame test that runs the benchmark of an image and reads its figures."""
     from dlcontainer.cli.context import here
     from dlcontainer.formats import reframe as texts
-    from dlcontainer.system.atomic_files import write
+    from dlcontainer.system.report_files import write
 
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
     chosen = _probes(probes)

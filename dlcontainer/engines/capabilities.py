@@ -12,7 +12,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
-from dlcontainer.system import foreign_files, guarded_files, machine
+from dlcontainer.system import atomic_files, foreign_files, guarded_files, machine
 from dlcontainer.system.machine import Host
 
 if TYPE_CHECKING:
@@ -199,7 +199,8 @@ def _remember(folder: Path, host: Host, trial: Trial) -> None:
     path = _file(folder, host)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        guarded_files.write(path, json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n")
+        text = json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n"
+        atomic_files.write(path, text, mode=0o600)
     except OSError:
         # A home that can't be written costs a second trial next time, nothing else.
         return

@@ -13,7 +13,7 @@ from dlcontainer.engines.capabilities import Trial
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, Runner
 
@@ -80,10 +80,7 @@ class Inspected:
     @cached_property
     def sha256(self) -> str:
         """The checksum of the image's file."""
-        import hashlib
-
-        with self.image.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digests.of_file(self.image)
 
     @cached_property
     def labels(self) -> Mapping[str, str] | Unanswered:

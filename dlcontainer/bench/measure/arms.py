@@ -1,6 +1,5 @@
 """The arms of a comparison: how each side's command line looks. Pure, but for the unpacking."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
 from dlcontainer.image import layout
+from dlcontainer.system import digests
 from dlcontainer.system.process import CommandFailedError
 
 Mount = Literal["none", "first", "joiner"]
@@ -200,7 +200,7 @@ def require_same_probe(candidate: Contained, files: Sequence[Path], recipe: str)
     Both would attest their probe, and the session would end NOT COMPARABLE after all its launches.
     """
     carried = candidate.probe_files
-    ours = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    ours = {file.name: digests.of_file(file) for file in files}
     if not carried or carried == ours:
         return
     raise ChecksFailedError(

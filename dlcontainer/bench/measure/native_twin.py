@@ -11,7 +11,7 @@ from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, texts
 from dlcontainer.packages import routing
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import file_locks, foreign_files, guarded_files
+from dlcontainer.system import atomic_files, file_locks, foreign_files, guarded_files
 from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.progress import Steps
 
@@ -39,7 +39,8 @@ def prepare(plan: Plan, lab: Lab) -> Path:
         note.unlink(missing_ok=True)
         shutil.rmtree(tree, ignore_errors=True)
         _make(plan, lab, text, (folder, tree))
-        guarded_files.write(note, json.dumps({"digest": digest, "plan": plan.digest}) + "\n")
+        made = {"digest": digest, "plan": plan.digest}
+        atomic_files.write(note, json.dumps(made) + "\n", mode=0o600)
     return tree
 
 

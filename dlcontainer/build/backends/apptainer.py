@@ -1,6 +1,5 @@
 """Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import sif
 from dlcontainer.image.contents import Tree, Unpacked
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system import digests
 from dlcontainer.system.background import Beside
 from dlcontainer.system.process import CommandFailedError, Runner
 from dlcontainer.system.workspace import remove
@@ -233,8 +233,7 @@ class Sandbox:
 
 
 def _sha256(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    return bytes.fromhex(digests.of_file(path))
 
 
 def _private_tmp(work: Path) -> list[tuple[Path, str]]:

@@ -18,7 +18,7 @@ from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import file_locks, foreign_files, guarded_files
+from dlcontainer.system import atomic_files, digests, file_locks, foreign_files, guarded_files
 from dlcontainer.system.machine import Host
 from dlcontainer.system.workspace import settle
 
@@ -145,7 +145,7 @@ def _keep(squash: Path, folder: Path, made: str) -> str:
         (folder / _NOTE).unlink(missing_ok=True)
         settle(aside, folder / BASE_FILE)
         note = {"maker": _MAKER, "sha256": sha256, "made": made}
-        guarded_files.write(folder / _NOTE, json.dumps(note) + "\n")
+        atomic_files.write(folder / _NOTE, json.dumps(note) + "\n", mode=0o600)
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise BuildError(
@@ -169,7 +169,7 @@ def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
             # A locked one holds the packages of its lock: it does not age.
             if not (wanted.locked or 0 <= age < MAX_AGE_S):
                 return None
-            if guarded_files.sha256(base) != record["sha256"]:
+            if digests.of_open(base) != record["sha256"]:
                 return None
         with contextlib.suppress(OSError):
             os.utime(folder / _NOTE)  # used: pruned last

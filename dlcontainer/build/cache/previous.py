@@ -1,6 +1,5 @@
 """What earlier builds left: an image that needs no building, and what its steps were made of."""
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from dlcontainer.engines.apptainer import squash
 from dlcontainer.image import record, sbom
 from dlcontainer.image.record import Record
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import foreign_files, guarded_files
+from dlcontainer.system import atomic_files, digests, foreign_files, guarded_files
 from dlcontainer.system.machine import source_date
 
 
@@ -78,8 +77,7 @@ def found(plan: Plan, workshop: Workshop, there: Places) -> Record | None:
 
 def _sha256(plan: Plan, workshop: Workshop, there: Places) -> str | None:
     if there.image is not None:
-        with there.image.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digests.of_file(there.image)
     if workshop.oci is None:
         return None
     store = OciStore(client=workshop.oci, arch=plan.site.arch)
@@ -100,7 +98,7 @@ def note_inputs(plan: Plan, workshop: Workshop, made_of: Inputs) -> None:
     """Note what the steps of this build are made of, for the next to compare with."""
     path = _path(plan, workshop)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    guarded_files.write(path, json.dumps(made_of))
+    atomic_files.write(path, json.dumps(made_of), mode=0o600)
 
 
 def _path(plan: Plan, workshop: Workshop) -> Path:

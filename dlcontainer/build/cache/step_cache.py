@@ -15,7 +15,7 @@ from dlcontainer.build.build_steps import StepWork
 from dlcontainer.build.cache import step_folders
 from dlcontainer.build.cache.step_folders import NOTE, TREE, Entry, MakerFolder
 from dlcontainer.errors import BuildError
-from dlcontainer.system import file_locks, guarded_files
+from dlcontainer.system import digests, file_locks, guarded_files
 
 # In the private folder where a result is packed.
 _PACKED = "tree.sqfs"
@@ -126,7 +126,7 @@ class StepCache:
         shelf = step_folders.shelf_path(self.folder, maker, key)
         if self._is_ours_alone(maker, shelf, entry):
             target.symlink_to(shelf / (key + TREE))
-            return lambda: self._is_whole(maker, entry, guarded_files.sha256(entry.tree))
+            return lambda: self._is_whole(maker, entry, digests.of_open(entry.tree))
         try:
             with guarded_files.created(target) as copy:
                 sha256 = guarded_files.copy(entry.tree, copy)
@@ -288,7 +288,7 @@ def _complete(aside: _Aside, made: int) -> tuple[int, str]:
         with guarded_files.file(_PACKED, made) as tree:
             os.fchmod(tree, 0o644)  # where a group shares the folder, its other members read it
             os.fsync(tree)
-            return os.fstat(tree).st_size, guarded_files.sha256(tree)
+            return os.fstat(tree).st_size, digests.of_open(tree)
     with (
         guarded_files.file(aside.packed) as tree,
         guarded_files.created(_PACKED, made, 0o644) as target,

@@ -85,7 +85,7 @@ def storm(
     from dlcontainer.bench.storm.model import Job
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
-    from dlcontainer.system import atomic_files
+    from dlcontainer.system import report_files
 
     if (subject is None) == (loads is None):
         raise UsageError("give either an image or a folder to measure, or --loads FILE.json")
@@ -93,8 +93,8 @@ def storm(
         raise UsageError(f"{subject}: no such image or folder, or you may not read it")
     if subject is not None and subject.is_dir() and module is None:
         raise UsageError("--module: a folder does not say what ranks import")
-    if target is not None:
-        atomic_files.require(target)
+    report_files.require(target)
+    report_files.require(keep, "--keep")
     world = here()
     settled = world.site(site).value
     found = parameters.gather(facts_file, settled, path)
@@ -113,7 +113,7 @@ def storm(
     predicted = rows(case, job)
     body = _body(case, job, predicted, (found, measured))
     if target is not None:
-        atomic_files.write(f"{output.document('storm', body)}\n", target)
+        report_files.write(f"{output.document('storm', body)}\n", target)
     if as_json:
         output.emit("storm", body)
         return

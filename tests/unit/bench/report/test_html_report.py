@@ -16,7 +16,7 @@ from dlcontainer.bench.samples.records import Arm, Json, Session, Stack
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.errors import BenchDataError
-from dlcontainer.system import atomic_files
+from dlcontainer.system import report_files
 from tests import benchseries, values
 from tests.benchseries import INSIDE, RECORDED, Plan
 from tests.judging import analyse
@@ -176,11 +176,11 @@ def test_a_session_without_pairs_still_has_a_page(tmp_path: Path) -> None:
 def test_a_report_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "a b.html"
     target.write_text("old")
-    atomic_files.write("new", target)
+    report_files.write("new", target)
     assert target.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["a b.html"]
     with pytest.raises(BenchDataError, match="cannot be written"):
-        atomic_files.write("new", tmp_path)
+        report_files.write("new", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a b.html"]
 
 
