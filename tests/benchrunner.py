@@ -2,10 +2,10 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from dlcontainer.bench.measure import session
 from dlcontainer.bench.measure.bench_image import Subject
@@ -18,7 +18,7 @@ from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.system.machine import Host
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import Completed, RunOptions
 from tests.fakes import completed
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
@@ -55,18 +55,7 @@ class ProbeRunner:
     launches: list[tuple[str, ...]] = field(default_factory=list)
     others: list[tuple[str, ...]] = field(default_factory=list)
 
-    def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         if not any("dlc-start" in word for word in argv):
             self.others.append(tuple(argv))
             return completed(*argv, stdout=self.stdout)
