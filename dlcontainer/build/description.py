@@ -29,23 +29,25 @@ class Description:
     notes: tuple[str, ...]
 
 
-def describe(
-    plan: Plan,
-    bench: Workbench,
-    origin: tuple[Sources, Mapping[str, object]],
-    wheels: Iterable[Mapping[str, str]],
-    work: Path,
-) -> Description:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingredients:
+    """What an image was made of: the provenance, and the sources that it was gathered of."""
+
+    sources: Sources
+    provenance: Mapping[str, object]
+    wheels: tuple[Mapping[str, str], ...]
+
+
+def describe(plan: Plan, bench: Workbench, ingredients: Ingredients, work: Path) -> Description:
     """Take down what is in the tree, and put that and its provenance in as the last thing.
 
-    `origin` is what the provenance was gathered of, and the provenance; `work` is a private
-    folder. Raises CommandFailedError as any step does.
+    `work` is a private folder. Raises CommandFailedError as any step does.
     """
-    sources, made = origin[0], dict(origin[1])
+    sources, made = ingredients.sources, dict(ingredients.provenance)
     tree = bench.files()
     reader = RpmReader(runner=sources.runner, environ=sources.environ)
     entries = tree.entries()
-    found = sbom.with_hashes(contents.take(tree, reader, entries), wheels)
+    found = sbom.with_hashes(contents.take(tree, reader, entries), ingredients.wheels)
     folder = work / "described"
     folder.mkdir()
     if plan.recipe.slim:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dlcontainer.build import build_steps
 from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
-from dlcontainer.build.backends.oci_export import Delivered, Deliverer
+from dlcontainer.build.backends.oci_export import Delivered, OciExporter
 from dlcontainer.build.build_steps import StepWork
 from dlcontainer.build.cache import oci_layers
 from dlcontainer.build.cache.oci_layers import OciStore
@@ -54,13 +54,13 @@ class OciWork:
 
 
 @contextmanager
-def opened(client: OciClient, work: OciWork, deliverer: Deliverer) -> Iterator["OciBench"]:
+def opened(client: OciClient, work: OciWork, exporter: OciExporter) -> Iterator["OciBench"]:
     """Hand out a workbench; at the end no container of it is left.
 
     First, containers of builds that are no more go: those killed before they had started.
     """
     reap(client)
-    bench = OciBench(client=client, work=work, deliverer=deliverer)
+    bench = OciBench(client=client, work=work, exporter=exporter)
     try:
         yield bench
     except BaseException:
@@ -77,7 +77,7 @@ class OciBench:
 
     client: OciClient
     work: OciWork
-    deliverer: Deliverer
+    exporter: OciExporter
     delivered: Delivered | None = None
     _parent: OciImage | None = None
     _container: str | None = None
@@ -139,9 +139,7 @@ class OciBench:
         except BuildError:
             self.client.untag(name)
             raise
-        self.delivered = self.deliverer.deliver(
-            self.client, name, (target, sbom), (self.work.folder, self.work.log)
-        )
+        self.delivered = self.exporter.deliver(self.client, name, target, sbom)
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
         """Give command, environment and folder of a shell in the tree as it is now."""

@@ -11,7 +11,7 @@ from dlcontainer.build import build_steps
 from dlcontainer.build.backends import oci_backend
 from dlcontainer.build.backends.backend import DamagedError, Kept
 from dlcontainer.build.backends.oci_backend import OciBench, OciWork
-from dlcontainer.build.backends.oci_export import Deliverer, Route
+from dlcontainer.build.backends.oci_export import ExportTarget, OciExporter
 from dlcontainer.build.build_steps import StepWork
 from dlcontainer.engines.oci import OciKind
 from dlcontainer.errors import BuildError
@@ -57,7 +57,13 @@ def work_of(plan: Plan, folder: Path, **changes: Any) -> OciWork:
     return OciWork(**{**given, **changes})
 
 
-IMAGE = Deliverer(route=Route(outcome="image"), packer=None, on_line=lambda line: None)
+IMAGE = OciExporter(
+    target=ExportTarget(outcome="image"),
+    packer=None,
+    folder=Path("/none"),
+    log=Path("/none"),
+    on_line=lambda line: None,
+)
 
 
 @pytest.fixture
