@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from dlcontainer.build import error_patterns
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages, Workbench
+from dlcontainer.build.backends.backend import DamagedError, Keeping, Workbench
 from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.errors import BuildError
 from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.progress import Steps
@@ -45,13 +46,13 @@ class Done:
 
     step: StepWork
     seconds: float | None
-    kept: Kept | None
+    kept: CachedStep | None
     packages: Packages
 
 
 def reached(
-    recall: Callable[[str], Kept | None], todo: Sequence[StepWork]
-) -> tuple[int, Kept | None]:
+    recall: Callable[[str], CachedStep | None], todo: Sequence[StepWork]
+) -> tuple[int, CachedStep | None]:
     """Find how many steps are done already, and the kept result that holds them."""
     for number in range(len(todo), 0, -1):
         kept = recall(todo[number - 1].key)
@@ -136,6 +137,6 @@ def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> list[
         return done
 
 
-def _taken(step: StepWork, parent: Kept | None, own: Kept | None) -> Done:
+def _taken(step: StepWork, parent: CachedStep | None, own: CachedStep | None) -> Done:
     # The bytes are the parent's, so its maker is named, whoever kept this very step as well.
     return Done(step=step, seconds=None, kept=parent, packages=own.packages if own else ())

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import build_steps
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
+from dlcontainer.build.backends.backend import DamagedError, Keeping
 from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
@@ -100,11 +101,11 @@ class Sandbox:
         """The unpacked tree."""
         return self.work / "tree"
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         """Give the kept result of a step, if it may be used."""
         return self.cache.recall(key)
 
-    def begin(self, parent: Kept | None) -> None:
+    def begin(self, parent: CachedStep | None) -> None:
         """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
         (self.work / "nothing").mkdir(exist_ok=True)
         if parent is None:
@@ -115,7 +116,7 @@ class Sandbox:
                 self._unpack(parent, packed, is_whole)
         self._binds = [*self.routing, *_private_tmp(self.work)]
 
-    def _unpack(self, parent: Kept, packed: Path, is_whole: Callable[[], bool]) -> None:
+    def _unpack(self, parent: CachedStep, packed: Path, is_whole: Callable[[], bool]) -> None:
         # Checked while it is unpacked: nothing of the tree is used before both are done.
         whole = self.tools.beside.start(lambda _: is_whole())
         try:

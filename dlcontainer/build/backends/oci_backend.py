@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import build_steps
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
+from dlcontainer.build.backends.backend import DamagedError, Keeping
 from dlcontainer.build.backends.oci_export import Delivered, OciExporter
 from dlcontainer.build.build_steps import StepWork
 from dlcontainer.build.cache import oci_layers
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines.base import Binds
@@ -86,11 +87,11 @@ class OciBench:
     def __post_init__(self) -> None:
         self.store = OciStore(client=self.client, arch=self.work.plan.site.arch)
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         """Give the kept result of a step; whoever may write to the store is trusted (OciStore)."""
         return self.store.recall(key)
 
-    def begin(self, parent: Kept | None) -> None:
+    def begin(self, parent: CachedStep | None) -> None:
         """Start from a kept result, or from the base; raises DamagedError for one that is gone."""
         self.drop_container()
         if parent is None:

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from dlcontainer.build import file_order
 from dlcontainer.build.backends import oci_backend
 from dlcontainer.build.backends.apptainer import Sandbox, Tools
-from dlcontainer.build.backends.backend import Kept, Workbench
+from dlcontainer.build.backends.backend import Workbench
 from dlcontainer.build.backends.oci_backend import OciBench, OciWork
 from dlcontainer.build.backends.oci_export import Delivered, OciExporter, SifPacker
 from dlcontainer.build.base import oci_base
 from dlcontainer.build.base.root_tree import BaseTree
+from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import BuildContext, BuildRun, Origin, speaks_plain_http
 from dlcontainer.config.field_types import OCI_ARCH
@@ -45,7 +46,7 @@ def delivered(bench: Workbench) -> Delivered | None:
 
 def recaller(
     plan: Plan, context: BuildContext, *, quiet: bool = False
-) -> Callable[[str], Kept | None]:
+) -> Callable[[str], CachedStep | None]:
     """Give what looks a step's kept result up, by key; `quiet` if the build looks again later."""
     if context.oci is None:
         return context.step_cache(plan.site.engine, quiet=quiet).recall

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.build.backends.backend import Kept
 from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.cache.cached_step import CachedStep
 
 # What a build notes of its steps, for the next one to compare with: name -> inputs.
 Inputs = Mapping[str, Mapping[str, str]]
@@ -26,7 +26,7 @@ def inputs_of(todo: Sequence[StepWork], root: Mapping[str, str]) -> dict[str, di
 
 def explain(
     todo: Sequence[StepWork],
-    kept: Sequence[Kept | None],
+    kept: Sequence[CachedStep | None],
     root: Mapping[str, str],
     before: Inputs | None,
 ) -> list[Reason]:
@@ -52,7 +52,7 @@ def explain(
     return reasons
 
 
-def _kept(result: Kept) -> str:
+def _kept(result: CachedStep) -> str:
     return f"made {result.made} by {result.maker}, {result.size / 1e6:.0f} MB"
 
 

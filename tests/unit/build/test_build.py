@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dlcontainer.build import build as building
 from dlcontainer.build import dry_run
 from dlcontainer.build.backends import select
-from dlcontainer.build.backends.backend import Kept, Workbench
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build import BuildOptions, Image
+from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.build.context import BuildContext, BuildRun, Origin
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.image.contents import Unpacked
@@ -23,6 +23,9 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
 from tests.values import TEMPLATES, execution_of, folder_of, plan_of, site_of
+
+if TYPE_CHECKING:
+    from dlcontainer.build.backends.backend import Workbench
 
 BASE = BaseTree(path=Path("/x"), sha256="ab" * 32, made="2026-01-01T00:00:00Z", cached=True)
 STEPS = [{"name": name, "shell": "true"} for name in ("first", "second")]
@@ -37,10 +40,10 @@ class Bench:
     fails: str = ""
     ran: list[str] = field(default_factory=list)
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         return None
 
-    def begin(self, parent: Kept | None) -> None:
+    def begin(self, parent: CachedStep | None) -> None:
         self.log.write_text("begun\n")
 
     def run(self, step: Any) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.build import run_steps
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
+from dlcontainer.build.backends.backend import DamagedError, Keeping
 from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.run_steps import Policy
 from dlcontainer.errors import BuildError
 from dlcontainer.image.contents import Unpacked
@@ -35,10 +36,10 @@ class Bench:
         self.fails, self.damaged = fails, damaged
         self.calls: list[str] = []
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         return self.kept.get(key)
 
-    def begin(self, parent: Kept | None) -> None:
+    def begin(self, parent: CachedStep | None) -> None:
         self.calls.append(f"begin {parent.key if parent else 'base'}")
         if parent and parent.key == self.damaged:
             del self.kept[parent.key]
@@ -65,8 +66,8 @@ class Bench:
         self.calls.append("finish")
 
 
-def _kept(key: str) -> Kept:
-    return Kept(key=key, name=key, maker="me", made="2026", size=1)
+def _kept(key: str) -> CachedStep:
+    return CachedStep(key=key, name=key, maker="me", made="2026", size=1)
 
 
 def _failure(step: StepWork | str, error: CommandFailedError) -> BuildError:

@@ -9,10 +9,11 @@ import pytest
 
 from dlcontainer.build import build_steps
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.backend import DamagedError, Kept
+from dlcontainer.build.backends.backend import DamagedError
 from dlcontainer.build.backends.oci_backend import OciBench, OciWork
 from dlcontainer.build.backends.oci_export import ExportTarget, OciExporter
 from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.engines.oci import OciKind
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, labels
@@ -156,7 +157,7 @@ def test_a_kept_step_is_recalled_with_all_that_is_known_of_it(
     bench.begin(None)
     bench.run(todo[0])
     bench.keep(todo[0], PACKAGES)()
-    assert bench.recall(todo[0].key) == Kept(
+    assert bench.recall(todo[0].key) == CachedStep(
         key=todo[0].key,
         name="one",
         maker="ada",
@@ -169,7 +170,7 @@ def test_a_kept_step_is_recalled_with_all_that_is_known_of_it(
 
 def test_a_kept_step_that_is_gone_is_said_to_be(bench: OciBench, client: FakeClient) -> None:
     with pytest.raises(DamagedError):
-        bench.begin(Kept(key="k", name="one", maker="ada", made="", size=1))
+        bench.begin(CachedStep(key="k", name="one", maker="ada", made="", size=1))
     assert client.named("start") == []
 
 
