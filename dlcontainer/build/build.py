@@ -18,17 +18,17 @@ from dlcontainer.build import (
     write_record,
 )
 from dlcontainer.build.backends import oci_backend, select
-from dlcontainer.build.backends.backend import Workbench
+from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.backends.oci_export import Delivered
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import explain, previous
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.cache.previous import Places
 from dlcontainer.build.context import BuildContext, BuildRun, Folders, Origin
 from dlcontainer.build.description import Description, Ingredients
 from dlcontainer.build.prefetch import Supplies
-from dlcontainer.build.run_steps import Done, Policy
+from dlcontainer.build.run_steps import Policy, StepResult
 from dlcontainer.build.step_errors import Failure
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.engines.apptainer import squash
@@ -49,13 +49,13 @@ class BuildOptions:
     """What may be asked of one build.
 
     `fresh`: nothing is taken from the cache. `until`: end after this step, without an image.
-    `on_failure` is called with the bench when a step has failed, while its tree still stands.
+    `on_failure` is called with the backend when a step has failed, while its tree still stands.
     """
 
     tmpdir: Path | None = None
     fresh: bool = False
     until: str | None = None
-    on_failure: Callable[[Workbench, BuildError], None] | None = None
+    on_failure: Callable[[BuildBackend, BuildError], None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,20 +160,20 @@ class Build:
         facts = run.background.start(
             lambda runner: provenance.gather(plan, replace(sources, runner=runner))
         )
-        with select.opened(plan, context, origin, run) as bench:
-            done = self._grow(bench, todo, self._policy(routed, supplies))
+        with select.opened(plan, context, origin, run) as backend:
+            done = self._grow(backend, todo, self._policy(routed, supplies))
             if self.options.until:
                 return None
             with step_errors.packing(self._failure(), run.steps):
                 wheels = tuple(package for step in done for package in step.packages)
                 ingredients = Ingredients(sources=sources, provenance=facts.result(), wheels=wheels)
-                described = self._describe(bench, ingredients)
-                bench.finish(run.folders.image, described.sbom)
-            delivered = select.delivered(bench)
+                described = self._describe(backend, ingredients)
+                backend.finish(run.folders.image, described.sbom)
+            delivered = select.delivered(backend)
         record = self._record(base, described, done, delivered)
         return self._finished(record, delivered)
 
-    def _todo(self, base: BaseTree | BaseImage) -> list[StepWork]:
+    def _todo(self, base: BaseTree | BaseImage) -> list[BuildStep]:
         plan, context, until = self.plan, self.context, self.options.until
         root = preparation.root(plan, context.kind, base)
         todo = build_steps.work(plan, self.run.folders.context, root, context.pins)
@@ -201,17 +201,19 @@ class Build:
             handed=supplies.handed,
         )
 
-    def _grow(self, bench: Workbench, todo: Sequence[StepWork], policy: Policy) -> list[Done]:
+    def _grow(
+        self, backend: BuildBackend, todo: Sequence[BuildStep], policy: Policy
+    ) -> list[StepResult]:
         try:
-            return run_steps.grow(bench, todo, self.run.steps, policy)
+            return run_steps.grow(backend, todo, self.run.steps, policy)
         except BuildError as error:
             if self.options.on_failure is not None:
-                self.options.on_failure(bench, error)
+                self.options.on_failure(backend, error)
             raise
 
-    def _describe(self, bench: Workbench, ingredients: Ingredients) -> Description:
+    def _describe(self, backend: BuildBackend, ingredients: Ingredients) -> Description:
         """Let a grown image describe itself; say what could not be read."""
-        described = description.describe(self.plan, bench, ingredients, self.run.folders.work)
+        described = description.describe(self.plan, backend, ingredients, self.run.folders.work)
         for note in described.notes:
             self.context.execution.progress.note(note)
         return described
@@ -220,7 +222,7 @@ class Build:
         self,
         base: BaseTree | BaseImage,
         described: Description,
-        done: Sequence[Done],
+        done: Sequence[StepResult],
         delivered: Delivered | None,
     ) -> Record:
         """Write the record and the bill of materials beside the image, not yet to be seen."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from dlcontainer.build import build_steps, preparation, run_steps
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import root_tree
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.context import BuildContext, BuildRun
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image.layout import ROUTING_FOLDER
@@ -47,7 +47,7 @@ class Supplies:
     on_note: Callable[[str], None]
 
     @contextlib.contextmanager
-    def handed(self, step: StepWork) -> Iterator[None]:
+    def handed(self, step: BuildStep) -> Iterator[None]:
         """Let a step find its wheels, and look nowhere else, if all of them came."""
         wheels, config = self.folder / _WHEELS / step.name, self.folder / routing.PIP_CONFIG
         if not self._came(step.name):
@@ -117,7 +117,7 @@ def _has_other_python(plan: Plan) -> bool:
     return str(plan.recipe.interpreter) != usual
 
 
-def _not_kept(todo: Sequence[StepWork], plan: Plan, context: BuildContext) -> set[str]:
+def _not_kept(todo: Sequence[BuildStep], plan: Plan, context: BuildContext) -> set[str]:
     recall = select.recaller(plan, context, quiet=True)
     number = run_steps.reached(recall, todo)[0]
     return {step.name for step in todo[number:]}

@@ -11,7 +11,7 @@ from dlcontainer.engines.base import EngineKind, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlcontainer.build.backends.backend import Workbench
+    from dlcontainer.build.backends.backend import BuildBackend
     from dlcontainer.build.build import BuildOptions
     from dlcontainer.build.context import BuildContext
     from dlcontainer.errors import BuildError
@@ -167,13 +167,13 @@ def _build(
         console.step(f"done up to step '{asked.until}': the next build goes on from there")
 
 
-def _shell(console: output.Console) -> "Callable[[Workbench, BuildError], None]":
+def _shell(console: output.Console) -> "Callable[[BuildBackend, BuildError], None]":
     from dlcontainer.system.process import interact
 
-    def look_round(bench: "Workbench", error: "BuildError") -> None:
+    def look_round(backend: "BuildBackend", error: "BuildError") -> None:
         console.step(f"{error.what}\n{error.why or ''}")
         console.step("a shell in the tree as the step left it; `exit` ends it and the build")
-        argv, env, cwd = bench.shell_command()
+        argv, env, cwd = backend.shell_command()
         interact(argv, env=env, cwd=cwd)
 
     return look_round

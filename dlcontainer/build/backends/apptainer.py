@@ -1,4 +1,4 @@
-"""Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
+"""Apptainer's backend: an unpacked tree that each step changes, packed in the end."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import build_steps
-from dlcontainer.build.backends.backend import DamagedError, Keeping
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import DamagedError, SaveTask
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.engines import apptainer
@@ -55,7 +55,7 @@ From: nothing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tools:
-    """Who works at the bench, with what: the engine in its modes, and what it says."""
+    """What the backend works with: the engine in its modes, and where its words go."""
 
     engine: Apptainer
     mode: str
@@ -71,8 +71,8 @@ class Tools:
 
 
 @dataclass(kw_only=True, slots=True)
-class Sandbox:
-    """One image in the making, in a private folder `work`; see `workbench.Workbench`.
+class ApptainerBackend:
+    """One image in the making, in a private folder `work`; see `backend.BuildBackend`.
 
     `origin` is the definition's head of what the first step starts from; `routing` is bound at
     the routing folder while steps run.
@@ -129,13 +129,13 @@ class Sandbox:
         if not whole.result():
             raise DamagedError(parent.key)
 
-    def run(self, step: StepWork) -> None:
+    def run(self, step: BuildStep) -> None:
         """Put the step's files in and run its script as the tree's root."""
         folder = self.routing[0][0]
         with build_steps.laid_out(step, folder) as script:
             self._run(self._inside("dumb", "/bin/sh", script), {})
 
-    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+    def keep(self, step: BuildStep, packages: Packages) -> SaveTask:
         """Pack the tree quickly, and give what keeps that."""
         return self.cache.keep(
             step, packages, self.work, lambda out: self._pack(out, KEEP_SQUASH, {})

@@ -1,13 +1,13 @@
-"""The bench on which an image grows, of the engine that builds it."""
+"""The backend of the engine that builds: Apptainer's on a tree, or Docker's and Podman's."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dlcontainer.build import file_order
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.apptainer import Sandbox, Tools
-from dlcontainer.build.backends.backend import Workbench
-from dlcontainer.build.backends.oci_backend import OciBench, OciWork
+from dlcontainer.build.backends.apptainer import ApptainerBackend, Tools
+from dlcontainer.build.backends.backend import BuildBackend
+from dlcontainer.build.backends.oci_backend import OciBackend, OciWork
 from dlcontainer.build.backends.oci_export import Delivered, OciExporter, SifPacker
 from dlcontainer.build.base import oci_base
 from dlcontainer.build.base.root_tree import BaseTree
@@ -22,8 +22,10 @@ from dlcontainer.system.machine import source_date
 
 
 @contextmanager
-def opened(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -> Iterator[Workbench]:
-    """Hand out the bench of the engine that builds."""
+def opened(
+    plan: Plan, context: BuildContext, origin: Origin, run: BuildRun
+) -> Iterator[BuildBackend]:
+    """Hand out the backend of the engine that builds."""
     if context.oci is None:
         yield _sandbox(plan, context, origin, run)
         return
@@ -35,13 +37,13 @@ def opened(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -> 
         on_line=run.steps.line,
     )
     work = _oci_work(plan, context, origin, run)
-    with oci_backend.opened(context.oci, work, exporter) as bench:
-        yield bench
+    with oci_backend.opened(context.oci, work, exporter) as backend:
+        yield backend
 
 
-def delivered(bench: Workbench) -> Delivered | None:
+def delivered(backend: BuildBackend) -> Delivered | None:
     """Say where a finished image of Docker's or Podman's went; None for Apptainer's."""
-    return bench.delivered if isinstance(bench, OciBench) else None
+    return backend.delivered if isinstance(backend, OciBackend) else None
 
 
 def recaller(
@@ -79,13 +81,13 @@ def _oci_work(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) 
     )
 
 
-def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -> Sandbox:
-    """Make Apptainer's bench ready."""
+def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -> ApptainerBackend:
+    """Make Apptainer's backend ready."""
     host, work = context.execution.host, run.folders.work
     if isinstance(origin.base, BaseTree):
         # A link, not a copy: the definition names a file beside it.
         (work / origin.base.path.name).symlink_to(origin.base.path)
-    return Sandbox(
+    return ApptainerBackend(
         plan=plan,
         tools=_tools(context, origin, run),
         cache=context.step_cache(plan.site.engine),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep
 
 # What a build notes of its steps, for the next one to compare with: name -> inputs.
@@ -14,18 +14,18 @@ Inputs = Mapping[str, Mapping[str, str]]
 class Reason:
     """One step: whether its result is taken from the cache, and why."""
 
-    step: StepWork
+    step: BuildStep
     cached: bool
     why: str
 
 
-def inputs_of(todo: Sequence[StepWork], root: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def inputs_of(todo: Sequence[BuildStep], root: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Note what the keys are made of: each step's inputs; without a name, what the first has."""
     return {"": dict(root), **{step.name: dict(step.inputs) for step in todo}}
 
 
 def explain(
-    todo: Sequence[StepWork],
+    todo: Sequence[BuildStep],
     kept: Sequence[CachedStep | None],
     root: Mapping[str, str],
     before: Inputs | None,
@@ -64,7 +64,7 @@ def _changed_root(root: Mapping[str, str], before: Inputs | None) -> str | None:
     return f"another {' and '.join(differing)} than in the build before" if differing else None
 
 
-def _changed(step: StepWork, before: Inputs | None) -> str | None:
+def _changed(step: BuildStep, before: Inputs | None) -> str | None:
     old = (before or {}).get(step.name)
     if old is None:
         return "new in the recipe"

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines.oci import OciClient, OciImage
@@ -69,7 +69,7 @@ class OciStore:
         self.client.untag(self.name(key))
 
 
-def comment(step: StepWork, packages: Packages) -> str:
+def comment(step: BuildStep, packages: Packages) -> str:
     """Say what a kept result is; the engines keep such a text with an image."""
     return json.dumps({"step": step.name, "packages": list(packages)})
 

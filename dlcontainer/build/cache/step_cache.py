@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer.build.backends.backend import DamagedError, Keeping
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import DamagedError, SaveTask
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import step_folders, step_notes, unfinished
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_folders import NOTE, TREE, Entry, MakerFolder
@@ -146,8 +146,8 @@ class StepCache:
         return False
 
     def keep(
-        self, step: StepWork, packages: Packages, work: Path, make: Callable[[Path], None]
-    ) -> Keeping:
+        self, step: BuildStep, packages: Packages, work: Path, make: Callable[[Path], None]
+    ) -> SaveTask:
         """Let `make` write a packed tree, and give what keeps it: it appears whole or not at all.
 
         `work` is a private folder on a disk with room. Both raise BuildError where it can't be
@@ -167,7 +167,7 @@ class StepCache:
         with step_folders.own(self.folder, self.on_note) as (maker, mine):
             return unfinished.begin(step_folders.resolved(self.folder) / maker.name, mine, work)
 
-    def _settle(self, step: StepWork, packages: Packages, result: Unfinished) -> None:
+    def _settle(self, step: BuildStep, packages: Packages, result: Unfinished) -> None:
         try:
             with (
                 self._kept_here(),

@@ -1,4 +1,4 @@
-"""The story of a build, on a bench that makes no image: what lies where at its end."""
+"""The story of a build, on a backend that makes no image: what lies where at its end."""
 
 import json
 from collections.abc import Iterator
@@ -25,15 +25,15 @@ from tests.fakes import RecordingRunner, completed
 from tests.values import TEMPLATES, execution_of, folder_of, plan_of, site_of
 
 if TYPE_CHECKING:
-    from dlcontainer.build.backends.backend import Workbench
+    from dlcontainer.build.backends.backend import BuildBackend
 
 BASE = BaseTree(path=Path("/x"), sha256="ab" * 32, made="2026-01-01T00:00:00Z", cached=True)
 STEPS = [{"name": name, "shell": "true"} for name in ("first", "second")]
 
 
 @dataclass(kw_only=True, slots=True)
-class Bench:
-    """A bench whose image is a text; a step of the name `fails` fails."""
+class Backend:
+    """A backend whose image is a text; a step of the name `fails` fails."""
 
     tree: Path
     log: Path
@@ -72,15 +72,15 @@ class Builder:
     context: BuildContext
     output: Path
     fails: str = ""
-    benches: list[Bench] = field(default_factory=list)
+    benches: list[Backend] = field(default_factory=list)
 
     @contextmanager
-    def opened(self, _: Plan, __: BuildContext, origin: Origin, run: BuildRun) -> Iterator[Bench]:
+    def opened(self, _: Plan, __: BuildContext, origin: Origin, run: BuildRun) -> Iterator[Backend]:
         assert origin.base == BASE
         assert origin.routed.folder == run.folders.work / "routing"
         tree = run.folders.work / "tree"
         tree.mkdir()
-        self.benches.append(Bench(tree=tree, log=run.folders.log, fails=self.fails))
+        self.benches.append(Backend(tree=tree, log=run.folders.log, fails=self.fails))
         yield self.benches[-1]
 
     def build(self, **options: Any) -> Image | None:
@@ -143,9 +143,9 @@ def test_an_end_after_a_step_leaves_no_image(builder: Builder) -> None:
 
 def test_a_failed_step_leaves_its_log_and_no_image(builder: Builder) -> None:
     builder.fails = "second"
-    seen: list[Workbench] = []
+    seen: list[BuildBackend] = []
     with pytest.raises(BuildError, match="the build failed in step 'second'"):
-        builder.build(on_failure=lambda bench, _: seen.append(bench))
+        builder.build(on_failure=lambda backend, _: seen.append(backend))
     assert seen == builder.benches
     assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
     builder.fails = ""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.build import prefetch
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.context import BuildContext, BuildRun, Folders
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
@@ -24,8 +24,8 @@ STEPS = [
 USUAL = "[global]\nindex-url = https://index.example/simple\n"
 
 
-def step(name: str) -> StepWork:
-    return StepWork(name=name, number=2, total=2, script="", files=(), inputs={}, key="k")
+def step(name: str) -> BuildStep:
+    return BuildStep(name=name, number=2, total=2, script="", files=(), inputs={}, key="k")
 
 
 def plan_with(tmp_path: Path, **changes: Any) -> Plan:
