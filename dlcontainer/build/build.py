@@ -23,11 +23,13 @@ from dlcontainer.build.backends.oci_export import Delivered
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import explain, previous
+from dlcontainer.build.cache.cached_step import Packages
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.cache.previous import Places
 from dlcontainer.build.context import BuildContext, BuildRun, Folders, Origin
 from dlcontainer.build.description import Description, Ingredients
 from dlcontainer.build.prefetch import Supplies
+from dlcontainer.build.provenance import Sources
 from dlcontainer.build.run_steps import Policy, StepResult
 from dlcontainer.build.step_errors import Failure
 from dlcontainer.config.suggestions import suggest
@@ -39,7 +41,7 @@ from dlcontainer.packages.pip import pip_report
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
-from dlcontainer.system.background import beside
+from dlcontainer.system.background import Task, beside
 from dlcontainer.system.progress import Steps
 from dlcontainer.system.workspace import flush, settle, settling, workspace
 
@@ -136,6 +138,10 @@ def _make_room(plan: Plan, context: BuildContext) -> None:
         )
 
 
+def _packages(results: Sequence[StepResult]) -> Packages:
+    return tuple(package for result in results for package in result.packages)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Build:
     """One build of a plan's image; `start` is the monotonic clock's."""
@@ -157,20 +163,16 @@ class Build:
         todo = self._todo(base)
         sources = preparation.sources(plan, context, base)
         origin = Origin(routed=routed, base=base)
-        facts = run.background.start(
+        gathered = run.background.start(
             lambda runner: provenance.gather(plan, replace(sources, runner=runner))
         )
         with select.opened(plan, context, origin, run) as backend:
-            done = self._grow(backend, todo, self._policy(routed, supplies))
+            results = self._grow(backend, todo, self._policy(routed, supplies))
             if self.options.until:
                 return None
-            with step_errors.packing(self._failure(), run.steps):
-                wheels = tuple(package for step in done for package in step.packages)
-                ingredients = Ingredients(sources=sources, provenance=facts.result(), wheels=wheels)
-                described = self._describe(backend, ingredients)
-                backend.finish(run.folders.image, described.sbom)
+            described = self._pack(backend, sources, gathered, _packages(results))
             delivered = select.delivered(backend)
-        record = self._record(base, described, done, delivered)
+        record = self._record(base, described, results, delivered)
         return self._finished(record, delivered)
 
     def _todo(self, base: BaseTree | BaseImage) -> list[BuildStep]:
@@ -211,18 +213,28 @@ class Build:
                 self.options.on_failure(backend, error)
             raise
 
-    def _describe(self, backend: BuildBackend, ingredients: Ingredients) -> Description:
-        """Let a grown image describe itself; say what could not be read."""
-        described = description.describe(self.plan, backend, ingredients, self.run.folders.work)
-        for note in described.notes:
-            self.context.execution.progress.note(note)
+    def _pack(
+        self,
+        backend: BuildBackend,
+        sources: Sources,
+        gathered: Task[dict[str, object]],
+        wheels: Packages,
+    ) -> Description:
+        """Let a grown image describe itself, say what could not be read, and make its file."""
+        with step_errors.packing(self._failure(), self.run.steps):
+            ingredients = Ingredients(sources=sources, provenance=gathered.result(), wheels=wheels)
+            work = self.run.folders.work
+            described = description.describe(self.plan, backend, ingredients, work)
+            for note in described.notes:
+                self.context.execution.progress.note(note)
+            backend.finish(self.run.folders.image, described.sbom)
         return described
 
     def _record(
         self,
         base: BaseTree | BaseImage,
         described: Description,
-        done: Sequence[StepResult],
+        results: Sequence[StepResult],
         delivered: Delivered | None,
     ) -> Record:
         """Write the record and the bill of materials beside the image, not yet to be seen."""
@@ -239,8 +251,8 @@ class Build:
             lock=context.lock,
             text=context.text(self.plan),
             provenance=described.provenance,
-            packages=tuple(package for step in done for package in step.packages),
-            done=tuple(done),
+            packages=_packages(results),
+            done=tuple(results),
             steps=tuple(self.run.steps.times),
             seconds=time.monotonic() - self.start,
             squash=squash(context.level),
