@@ -10,7 +10,7 @@ from pathlib import Path
 from dlcontainer import __version__
 from dlcontainer.build.backends.oci_export import Delivered
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.run_steps import Done
+from dlcontainer.build.run_steps import StepResult
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import Outcome
 from dlcontainer.engines.capabilities import Trial
@@ -34,7 +34,7 @@ class Facts:
     provenance: Mapping[str, object]
     packages: tuple[Mapping[str, str], ...]
     # the recipe's steps, and what each phase of the build took
-    done: tuple[Done, ...]
+    done: tuple[StepResult, ...]
     steps: tuple[tuple[str, float], ...]
     seconds: float
     # digest of the lock that it was built from
@@ -105,7 +105,7 @@ def _measured(facts: Facts) -> tuple[str, int]:
     return digests.of_file(facts.image), facts.image.stat().st_size
 
 
-def _step(done: Done) -> dict[str, object]:
+def _step(done: StepResult) -> dict[str, object]:
     kept = done.kept
     return {
         "name": done.step.name,

@@ -19,34 +19,22 @@ def validate(
 ) -> None:
     """Check that an image is what its record says, keeps the host out, and works."""
     from dlcontainer.cli.context import here
-    from dlcontainer.engines import apptainer, capabilities
     from dlcontainer.image import sif
     from dlcontainer.validate import validate as validating
-    from dlcontainer.validate.inspected import Check, Inspector
+    from dlcontainer.validate.inspected import Check, ValidateContext
 
     world = here()
     loaded = world.site(site).value if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
-    runner = console.runner(world.environ)
-    program = apptainer.find(world.environ)
 
     def show(check: Check) -> None:
         if not as_json:
             mark = "ok    " if check.ok else "FAILED"
             output.say(f"{mark}  {check.name}: {check.detail}")
 
-    checks = validating.validate(
-        image.absolute(),
-        loaded,
-        Inspector(
-            engine=program,
-            trial=capabilities.require(world.cache, program, world.host, runner),
-            host=world.host,
-            runner=runner,
-            on_check=show,
-        ),
-    )
+    context = ValidateContext(execution=world.execution(console), on_check=show)
+    checks = validating.validate(image.absolute(), loaded, context)
     if as_json:
         ok = all(check.ok for check in checks)
         body = {"image": str(image), "ok": ok, "checks": [asdict(check) for check in checks]}

@@ -7,11 +7,11 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
 from dlcontainer.validate.checks import CHECKS, ENDING
-from dlcontainer.validate.inspected import Check, Inspected, Inspector
+from dlcontainer.validate.inspected import Check, Inspected, ValidateContext
 
 
 def validate(
-    image: Path, site: Site | None, inspector: Inspector, written: Record | None = None
+    image: Path, site: Site | None, context: ValidateContext, written: Record | None = None
 ) -> list[Check]:
     """Check an image; every check is reported as it is made.
 
@@ -20,9 +20,9 @@ def validate(
     Raises ChecksFailedError for a file that is no image, EngineError for an engine that can't run.
     """
     checks = []
-    for check in _checked(Inspected(image=image, site=site, inspector=inspector, written=written)):
+    for check in _checked(Inspected(image=image, site=site, context=context, written=written)):
         checks.append(check)
-        inspector.on_check(check)
+        context.on_check(check)
     return checks
 
 

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines import emulation
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system.process import CommandTimeoutError, Completed
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.checks import CHECKS, ENDING
 from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import PROBE, Check, Inspected, Inspector
+from dlcontainer.validate.inspected import PROBE, Check, Inspected, ValidateContext
 from tests.fakes import RecordingRunner, completed
-from tests.values import CONTENT, HOST, TRIAL, site_of
+from tests.values import CONTENT, execution_of, site_of
 
 IMAGE = b"\0" * 32 + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(80)
 DIGEST = "ab" * 32
@@ -84,15 +83,9 @@ def image(tmp_path: Path) -> Path:
 
 def check(image: Path, runner: RecordingRunner, **site: Any) -> dict[str, Check]:
     seen: list[Check] = []
-    inspector = Inspector(
-        engine=Apptainer(program=Path("/opt/apptainer")),
-        trial=TRIAL,
-        host=HOST,
-        runner=runner,
-        on_check=seen.append,
-    )
+    context = ValidateContext(execution=execution_of(image.parent, runner), on_check=seen.append)
     wanted = site_of(**site).value if site else None
-    assert validating.validate(image, wanted, inspector) == seen
+    assert validating.validate(image, wanted, context) == seen
     return {one.name: one for one in seen}
 
 

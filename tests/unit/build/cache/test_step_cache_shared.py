@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.build.backends.backend import DamagedError
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import step_cache
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.errors import BuildError
@@ -50,8 +50,8 @@ def work_of(cache: StepCache) -> Path:
     return work
 
 
-def step(key: str) -> StepWork:
-    return StepWork(name="work", number=1, total=2, script="", files=(), inputs={}, key=key)
+def step(key: str) -> BuildStep:
+    return BuildStep(name="work", number=1, total=2, script="", files=(), inputs={}, key=key)
 
 
 def keep(
