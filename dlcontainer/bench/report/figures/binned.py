@@ -45,7 +45,7 @@ def run_order(analysis: Analysis) -> Markup:
     """Draw the range and the median of each stretch of the session, each side in its colour."""
     series = analysis.series
     declared = series.session.declared
-    metric, (reference, candidate) = declared.metric, declared.sides
+    metric, (reference, candidate) = declared.metric, declared.sides.names
     launches, count = series.launches, len(series.launches)
     time, looks = launches.figures(metric), {reference: "reference", candidate: "pair"}
     strokes = {}

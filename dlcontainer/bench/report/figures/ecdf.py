@@ -91,13 +91,13 @@ def ready(analysis: Analysis) -> tuple[Ready, ...]:
 def _sides(analysis: Analysis) -> dict[str, "array[int]"]:
     """Give the indices of the launches of each side, in their order."""
     declared, pairs = analysis.series.session.declared, analysis.pairs["pair"]
-    reference, candidate = declared.sides
+    reference, candidate = declared.sides.names
     sides: dict[str, array[int]] = {arm: array(INDEX) for arm in declared.arms}
     sides |= {reference: pairs.reference, candidate: pairs.candidate}
     sides |= {
-        item.sides[0]: item.pairs.reference
+        item.sides.reference: item.pairs.reference
         for item in analysis.contrasts
-        if item.sides[0] != reference
+        if item.sides.reference != reference
     }
     if analysis.pairs["joiner"]:
         sides[f"{candidate}, joining"] = analysis.pairs["joiner"].candidate
@@ -171,7 +171,7 @@ def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) ->
 def _look(arm: Ready, analysis: Analysis) -> tuple[Shape, str]:
     """Give the mark that the arm has in the other figures."""
     declared = analysis.series.session.declared
-    reference, candidate = declared.sides
+    reference, candidate = declared.sides.names
     looks: dict[str, tuple[Shape, str]] = {
         reference: ("circle", "reference"),
         candidate: ("diamond", "pair"),

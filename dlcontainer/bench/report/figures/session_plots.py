@@ -220,11 +220,11 @@ def phases(analysis: Analysis) -> Markup | None:
 
 def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
     """Give the mean of each phase, s, for each kind of launch that was compared."""
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     between = [
-        (item.sides[0], item.pairs.reference)
+        (item.sides.reference, item.pairs.reference)
         for item in analysis.contrasts
-        if item.sides[0] != reference
+        if item.sides.reference != reference
     ]
     sides = [
         (reference, analysis.pairs["pair"].reference),
@@ -264,7 +264,7 @@ def _look(launch: Launch, series: Series) -> tuple[Shape, str]:
         return "ring", launch.role
     if launch.mount == "joiner":
         return "triangle", "joiner"
-    reference, candidate = series.session.declared.sides
+    reference, candidate = series.session.declared.sides.names
     if launch.arm == candidate:
         return "diamond", "pair"
     return "circle", "reference" if launch.arm == reference else "between"

@@ -153,7 +153,7 @@ def _mounts(analysis: Analysis) -> Table:
             bounds = f"{figure.interval.low:.3f} to {figure.interval.high:.3f}"
             ratio = f"{figure.interval.ratio:.3f}"
             rows.append((name, f"{ours:.3f}", f"{theirs:.3f}", ratio, bounds, str(figure.fitted.n)))
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     return Table(
         name="First rank and joiner",
         head=("launch", f"{reference}, s", f"{candidate}, s", "ratio", "interval", "pairs"),
@@ -164,7 +164,7 @@ def _mounts(analysis: Analysis) -> Table:
 
 
 def _differences(analysis: Analysis) -> Table:
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     lines = ranges(stack.line for stack in analysis.series.stacks)
     # Dozens of them, none of which says more than all together; each is in the stacks below.
     system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
@@ -249,7 +249,7 @@ def together(family: Family) -> str:
 
 
 def _secondary(analysis: Analysis) -> Table:
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     declared = analysis.series.session.declared.secondary
     return Table(
         name="Other figures",

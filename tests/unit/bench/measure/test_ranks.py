@@ -17,11 +17,13 @@ from dlcontainer.bench.measure.ranks import Gathering, Team
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import UsageError
 from dlcontainer.sites.facts import LaunchForm, Scheduler
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
 
+SIDES = ArmPair(reference="native", candidate="container")
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
 TEAM = Team(launcher=("mpirun", "-n", "3"), ranks=3, per_node=3, environment={})
@@ -267,7 +269,7 @@ def test_nodes_are_compared_one_by_one_and_with_each_other() -> None:
     assert found["devices"].refuses
     # A node's name is its own, and so is a difference between sides that one node alone has.
     assert set(found) == {"python on n2", "devices", "python"}
-    texts = comparable.refusals(list(found.values()), ("native", "container"), ())
+    texts = comparable.refusals(list(found.values()), SIDES, ())
     assert 'devices differs between nodes: n1 ["A100"], n3 ["H100"]' in texts
 
 
