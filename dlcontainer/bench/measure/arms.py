@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from dlcontainer.bench.measure import ranks
 from dlcontainer.bench.measure.bench_image import Subject
@@ -49,21 +49,6 @@ class Workload:
         """Give the command that runs the probe, which lies in a folder, with a Python."""
         # -S: the probe runs the site module itself, and times it.
         return (python, "-S", folder, *self.probe.words(self.cell))
-
-
-class Arm(Protocol):
-    """One side of a comparison."""
-
-    @property
-    def name(self) -> ArmName:
-        """Its name in the results."""
-
-    @property
-    def mount(self) -> Mount:
-        """Whether a launch mounts the image, joins a mount, or needs none."""
-
-    def launch(self, workload: Workload) -> Launch:
-        """Give the command that starts a workload on this side."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +113,9 @@ class Contained:
             command = gathered.launched(command)
             environment = {**gathered.team.environment, **environment}
         return _launch(stamped(command), environment, workload)
+
+
+Arm = Native | Contained
 
 
 def _launch(argv: Sequence[str], environment: Mapping[str, str], workload: Workload) -> Launch:

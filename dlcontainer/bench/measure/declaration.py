@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import cast
 
 from dlcontainer import schedulers
-from dlcontainer.bench.measure.arms import Contained, Native, Workload
+from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
 from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.ranks import Team
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.records import Arm, Arms, Declared, Json
+from dlcontainer.bench.samples.records import ArmDescription, Arms, Declared, Json
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
 from dlcontainer.errors import BenchDataError
@@ -27,8 +27,6 @@ ALPHA = 0.05
 # A step may be quicker still than the quickest of the warm-up launches.
 _HEADROOM = 1.1
 _TRIAL_STEPS = 30
-
-Side = Native | Contained
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +79,7 @@ class Sides:
     `between` is the third arm, where there are three.
     """
 
-    reference: Side
+    reference: Arm
     candidate: Contained
     joiner: Contained | None
     why: str
@@ -89,7 +87,7 @@ class Sides:
     # What had to be done before the reference could be launched, and its seconds.
     made: Mapping[str, float] = field(default_factory=dict)
 
-    def arms(self) -> list[Side]:
+    def arms(self) -> list[Arm]:
         """Give the sides that are held against each other."""
         sides = [self.reference, self.between, self.candidate]
         return [side for side in sides if side is not None]
@@ -100,24 +98,24 @@ class Sides:
             return ("native", "unpacked", "container")
         return (self.reference.name, self.candidate.name)
 
-    def all(self) -> list[Side]:
+    def all(self) -> list[Arm]:
         """Give every side once."""
         return [*self.arms(), *([self.joiner] if self.joiner else [])]
 
-    def launches(self, group: Group) -> list[Side]:
+    def launches(self, group: Group) -> list[Arm]:
         """Give the launches of a pair or triple in their order; in a control all are one side's."""
-        first: Side = self.candidate if group.series == "candidate_control" else self.reference
-        others: dict[str, Side | None] = {"control": self.reference, "joiner": self.joiner}
+        first: Arm = self.candidate if group.series == "candidate_control" else self.reference
+        others: dict[str, Arm | None] = {"control": self.reference, "joiner": self.joiner}
         last = others.get(group.series) or self.candidate
-        named: dict[str, Side | None] = {"n": first, "u": self.between, "c": last}
+        named: dict[str, Arm | None] = {"n": first, "u": self.between, "c": last}
         return [side for letter in group.order if (side := named[letter]) is not None]
 
-    def described(self, work: Workload, image: Path) -> dict[ArmName, Arm]:
+    def described(self, work: Workload, image: Path) -> dict[ArmName, ArmDescription]:
         """Say what each side is, with the command that starts it."""
         native = "native twin" if self.why.startswith("same recipe") else "native side, given"
         what = {"native": native, "unpacked": "unpacked image", "container": f"image {image.name}"}
         return {
-            side.name: Arm(
+            side.name: ArmDescription(
                 what=what[side.name],
                 why=self.why if side is self.reference else "",
                 argv=side.launch(work).argv,

@@ -38,7 +38,7 @@ def prepare(plan: Plan, lab: Lab) -> Path:
         # A virtual environment can't be moved: it is made in its place, and the note comes last.
         note.unlink(missing_ok=True)
         shutil.rmtree(tree, ignore_errors=True)
-        _make(plan, lab, text, (folder, tree))
+        _make(plan, lab, text, tree)
         guarded_files.write(note, json.dumps({"digest": digest, "plan": plan.digest}) + "\n")
     return tree
 
@@ -57,8 +57,7 @@ def _is_ready(note: Path, digest: str) -> bool:
         return False
 
 
-def _make(plan: Plan, lab: Lab, text: str, places: tuple[Path, Path]) -> None:
-    folder, tree = places
+def _make(plan: Plan, lab: Lab, text: str, tree: Path) -> None:
     lab.progress.step("make the native twin (once; kept in the cache)")
     work = Path(tempfile.mkdtemp(prefix="twin-", dir=lab.work))
     routed = work / "routing"
@@ -68,7 +67,7 @@ def _make(plan: Plan, lab: Lab, text: str, places: tuple[Path, Path]) -> None:
         lab.progress.note(note)
     script = build_context.write(plan, "native", text, f"{work / 'script'}/")
     kept = {name: lab.host.environ[name] for name in _KEPT if name in lab.host.environ}
-    log = folder / "twin.log"
+    log = tree.with_name("twin.log")
     log.unlink(missing_ok=True)
     steps = Steps(lab.progress)
     try:

@@ -16,12 +16,12 @@ from dlcontainer.bench.measure import (
     ranks,
     shared_mount,
 )
-from dlcontainer.bench.measure.arms import Contained, Native, Workload
+from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
 from dlcontainer.bench.measure.bench_image import Subject
 from dlcontainer.bench.measure.context import Lab
-from dlcontainer.bench.measure.declaration import Side, Sides, Wanted
+from dlcontainer.bench.measure.declaration import Sides, Wanted
 from dlcontainer.bench.measure.launch import Outcome, perform
-from dlcontainer.bench.measure.recorder import Recorder
+from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
 from dlcontainer.bench.samples import continuation, launch_order, reader
 from dlcontainer.bench.samples.launch_order import Counts, Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
@@ -77,7 +77,7 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
     return wanted.output
 
 
-def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[Side, str]:
+def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[Arm, str]:
     """Choose the side that the container is held against, and say why it is this one."""
     if wanted.arms[:1] == ("unpacked",):
         return arms.unpacked(lab, subject), "asked for by --arms"
@@ -104,7 +104,7 @@ def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[
 
 
 @contextmanager
-def _shown(reference: Side, wanted: Wanted, lab: Lab) -> Iterator[tuple[Side, Mapping[str, float]]]:
+def _shown(reference: Arm, wanted: Wanted, lab: Lab) -> Iterator[tuple[Arm, Mapping[str, float]]]:
     """Show the native tree as it was asked for; with what that took."""
     if wanted.native_as == "tree":
         yield reference, {}
@@ -155,8 +155,8 @@ def _fresh(
 ) -> Iterator[tuple[Recorder, Workload]]:
     lab.progress.step("warm-up launches, one of each side")
     trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
-    thrown = [(side, *_timed(side, trial, wanted, lab)) for side in sides.all()]
-    outcomes = [outcome for _, _, outcome in thrown]
+    thrown = [_timed(side, trial, wanted, lab) for side in sides.all()]
+    outcomes = [launch.outcome for launch in thrown]
     fine = all(outcome.status == "ok" for outcome in outcomes)
     steps = declaration.steps_for(wanted, outcomes) if fine else wanted.steps
     work = declaration.workload(wanted, subject, steps)
@@ -164,12 +164,12 @@ def _fresh(
         declared=declaration.declare(wanted, subject, sides, steps),
         arms=sides.described(work, subject.image),
         machine=declaration.machine(lab, subject, sides),
-        started=thrown[0][1],
+        started=thrown[0].started,
     )
     with Writer(wanted.output, session) as writer:
-        recorder = Recorder(writer=writer, timeout_s=wanted.timeout_s)
-        for side, started, outcome in thrown:
-            recorder.thrown(side, started, outcome)
+        recorder = Recorder(writer=writer)
+        for launch in thrown:
+            recorder.thrown(launch)
         yield recorder, work
 
 
@@ -197,14 +197,13 @@ def _resumed(
         writer.resume(Resume(started=declaration.now(), dropped_bytes=begun.dropped, aside=aside))
         recorder = Recorder(
             writer=writer,
-            timeout_s=wanted.timeout_s,
             index=len(begun.samples),
             attested=_attested(begun),
         )
         lab.progress.step("warm-up launches again, one of each side")
         trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
         for side in sides.all():
-            recorder.thrown(side, *_timed(side, trial, wanted, lab))
+            recorder.thrown(_timed(side, trial, wanted, lab))
         yield recorder, work
 
 
@@ -229,8 +228,7 @@ def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Re
             lab.progress.step(f"{unit} {done + 1} of {end}, then the look at {look} {unit}s{left}")
             for position, side in enumerate(sides.launches(group)):
                 time.sleep(wanted.gap_s)
-                started, outcome = _timed(side, work, wanted, lab)
-                recorder.paired(group, position, side, started, outcome)
+                recorder.paired(group, position, _timed(side, work, wanted, lab))
             done += 1
         # At the last look it ends in any case: the report judges it.
         if look < wanted.looks[-1] and _decides(wanted, look):
@@ -260,10 +258,15 @@ def _left(began: float, measured: int, remaining: int) -> str:
     return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
 
 
-def _timed(side: Side, work: Workload, wanted: Wanted, lab: Lab) -> tuple[str, Outcome]:
+def _timed(side: Arm, work: Workload, wanted: Wanted, lab: Lab) -> ArmLaunch:
     started = declaration.now()
+    outcome = _outcome(side, work, wanted, lab)
+    return ArmLaunch(arm=side, started=started, outcome=outcome)
+
+
+def _outcome(side: Arm, work: Workload, wanted: Wanted, lab: Lab) -> Outcome:
     if wanted.team is None:
-        return started, perform(side.launch(work), lab.runner, wanted.timeout_s)
+        return perform(side.launch(work), lab.runner, wanted.timeout_s)
     gathering = ranks.gather(wanted.team, lab.work / _RANKS, wanted.timeout_s)
     launched = side.launch(replace(work, gathering=gathering))
-    return started, ranked_launch.perform(launched, gathering, lab.runner, wanted.timeout_s)
+    return ranked_launch.perform(launched, gathering, lab.runner, wanted.timeout_s)

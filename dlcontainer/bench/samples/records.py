@@ -83,7 +83,7 @@ class Declared:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Arm:
+class ArmDescription:
     """What one side is, e.g. "native twin" or "unpacked image", and why it was taken."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -100,7 +100,7 @@ class Session:
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     declared: Declared
-    arms: Mapping[ArmName, Arm]
+    arms: Mapping[ArmName, ArmDescription]
     machine: Mapping[str, JsonValue]
     started: str
     dlcontainer: str = __version__

@@ -5,7 +5,7 @@ import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import __version__, schedulers
@@ -29,6 +29,7 @@ from dlcontainer.bench.scale.records import (
     Scale,
 )
 from dlcontainer.bench.scale.staging import Places, Shown
+from dlcontainer.bench.slowfs.counters import Seen
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import mount_of
 
@@ -81,31 +82,41 @@ def _places(ground: Ground) -> Iterator[Places]:
         yield Places(ground=ground, stack=stack)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Turn:
+    """A cell's launch in a round, and the machine's load when it began."""
+
+    cell: int
+    round: int
+    started: str
+    load: float
+
+
 def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Places) -> Launched:
     """Launch a cell once; what goes wrong is in the record, not raised."""
-    load, started = os.getloadavg()[0], declaration.now()
+    turn = _Turn(cell=index, round=number, started=declaration.now(), load=os.getloadavg()[0])
     try:
         with places.shown(cell) as found, commands.kept(cell, found.path, ground) as kept:
             shown = found
             if cell.state == "warm":
                 warming = _performed(_warming(cell), found, ground, kept)
                 if warming.status != "ok":
-                    return _record(warming, found, (index, number, started, load))
+                    return _record(warming, found, turn)
                 shown = replace(found, before=_warm(found))
-            before, counted = page_cache.read_bytes(), _counted(shown)
+            before, seen = page_cache.read_bytes(), _seen(shown)
             with Watch(ground.lab.work) as watch:
                 outcome = _performed(cell, shown, ground, kept)
             return replace(
-                _record(outcome, shown, (index, number, started, load)),
+                _record(outcome, shown, turn),
                 read_bytes=page_cache.read_bytes() - before,
                 mounted=watch.seen(),
-                stand_in=_reached(shown, counted),
+                stand_in=_reached(seen, _seen(shown)),
             )
     except BenchDataError as error:
         return Launched(
-            cell=index, round=number, started=started, t_last_s=None, ready_s=0.0,
+            cell=index, round=number, started=turn.started, t_last_s=None, ready_s=0.0,
             before=Coldness(method="none", resident=None, data=None, names=None),
-            read_bytes=None, mounted={}, load_1min=round(load, 2), error=str(error),
+            read_bytes=None, mounted={}, load_1min=round(turn.load, 2), error=str(error),
         )  # fmt: skip
 
 
@@ -130,33 +141,32 @@ def _warm(shown: Shown) -> Coldness:
     return page_cache.warmed(shown.body.path, shown.before.method)
 
 
-def _counted(shown: Shown) -> tuple[int, int, int]:
-    if shown.counters is None:
-        return (0, 0, 0)
-    seen = shown.counters.counted()
-    return (seen.metadata, seen.reads, seen.bytes)
+def _seen(shown: Shown) -> Seen | None:
+    return shown.counters.counted() if shown.counters else None
 
 
-def _reached(shown: Shown, before: tuple[int, int, int]) -> dict[str, Json] | None:
-    if shown.counters is None:
+def _reached(before: Seen | None, after: Seen | None) -> dict[str, Json] | None:
+    if before is None or after is None:
         return None
-    names, now = ("metadata", "reads", "bytes"), _counted(shown)
-    return {name: b - a for name, a, b in zip(names, before, now, strict=True)}
+    return {
+        "metadata": after.metadata - before.metadata,
+        "reads": after.reads - before.reads,
+        "bytes": after.bytes - before.bytes,
+    }
 
 
-def _record(outcome: Outcome, shown: Shown, place: tuple[int, int, str, float]) -> Launched:
-    index, number, started, load = place
+def _record(outcome: Outcome, shown: Shown, turn: _Turn) -> Launched:
     return Launched(
-        cell=index,
-        round=number,
-        started=started,
+        cell=turn.cell,
+        round=turn.round,
+        started=turn.started,
         t_last_s=outcome.values.get("wall_s") if outcome.status == "ok" else None,
         ready_s=round(shown.body.seconds, 3),
         before=shown.before,
         read_bytes=None,
         mounted={},
         ranks=tuple(_rank(rank) for rank in outcome.ranks),
-        load_1min=round(load, 2),
+        load_1min=round(turn.load, 2),
         error=None if outcome.status == "ok" else outcome.reason or outcome.status,
         stderr=outcome.stderr if outcome.status != "ok" else (),
     )
