@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced, resources
 from dlcontainer.config.resources import Kind, Resources
-from dlcontainer.engines import apptainer, capabilities
+from dlcontainer.engines import apptainer, capabilities, execution
 from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
 from dlcontainer.planning import matrix
 from dlcontainer.planning import plan as planning
@@ -21,6 +23,9 @@ from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
 from dlcontainer.system.machine import Host, read_host
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.output import Console
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
@@ -115,6 +120,12 @@ class World:
         """Read a recipe as written, by name or path."""
         path = self.locate("recipes", name)
         return recipes.read(path, display=self.resources.display(path))
+
+    def execution(self, console: "Console") -> Execution:
+        """Find the engine and a mode of it that works; raises EngineError."""
+        engine = apptainer.find(self.environ)
+        runner = console.runner(self.environ)
+        return execution.prepare(engine, self.host, runner, self.cache, console)
 
     def recalled_trial(self) -> Trial | None:
         """Recall what was found out about the engine; starts no process."""
