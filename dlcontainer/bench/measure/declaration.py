@@ -11,8 +11,8 @@ from typing import cast
 
 from dlcontainer import schedulers
 from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.ranks import Team
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
@@ -124,7 +124,7 @@ class Sides:
         }
 
 
-def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
+def workload(wanted: Wanted, subject: BenchImage, steps: int) -> Workload:
     """Give what every arm runs, and the environment that is declared for all of them."""
     environment = common(subject.environment, wanted.threads)
     environment |= wanted.probe.environment
@@ -158,7 +158,7 @@ def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
     return math.ceil(_HEADROOM * STEADY_S / quickest)
 
 
-def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Declared:
+def declare(wanted: Wanted, subject: BenchImage, sides: Sides, steps: int) -> Declared:
     """Write the declaration: it is hashed into the file before the first sample."""
     probe = wanted.probe
     work: dict[str, Json] = {
@@ -199,9 +199,11 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
     )
 
 
-def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int | float | None]:
+def machine(
+    context: BenchContext, subject: BenchImage, sides: Sides
+) -> Mapping[str, str | int | float | None]:
     """Give this machine's facts, as they are at the start of the session."""
-    host, reference = lab.host, sides.reference
+    host, reference = context.execution.host, sides.reference
     place = reference.prefix if isinstance(reference, Native) else reference.image
     return {
         "node": platform.node(),
@@ -216,8 +218,8 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
         "cores": host.cores,
         "memory_mb": host.memory_mb,
         "load_1min": round(os.getloadavg()[0], 2),
-        "engine": lab.trial.version,
-        "engine_mode": lab.trial.run_mode,
+        "engine": context.execution.capabilities.version,
+        "engine_mode": context.execution.capabilities.run_mode,
         "image_on": mount_of(subject.image).kind,
         "reference_on": mount_of(place).kind,
         **sides.made,

@@ -17,8 +17,8 @@ from dlcontainer.bench.measure import (
     shared_mount,
 )
 from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import Sides, Wanted
 from dlcontainer.bench.measure.launch import Outcome, perform
 from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
@@ -35,7 +35,7 @@ from dlcontainer.planning.plan import Plan, native_twin_reason
 _RANKS = "ranks"
 
 
-def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
+def run(wanted: Wanted, plan: Plan, subject: BenchImage, context: BenchContext) -> Path:
     """Measure until a declared look decides or the last one is taken; give the file of samples.
 
     Raises BenchDataError where a launch fails or hangs: the file then ends with the reason. What
@@ -49,22 +49,22 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
             "interrupted go on with --resume",
         )
     if wanted.team:
-        (lab.work / _RANKS).mkdir(mode=0o700)
-    candidate = arms.container(lab, subject, wanted.probe)
+        (context.work / _RANKS).mkdir(mode=0o700)
+    candidate = arms.container(context, subject, wanted.probe)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
-    reference, why = _reference(wanted, plan, subject, lab)
+    reference, why = _reference(wanted, plan, subject, context)
     if isinstance(reference, Native):
         arms.require_same_probe(candidate, wanted.probe_files, subject.recipe)
     between = None
     if len(wanted.arms) == 3:
-        between = arms.unpacked(lab, subject)
+        between = arms.unpacked(context, subject)
     elif wanted.arms[-1:] == ("unpacked",):
-        candidate = arms.unpacked(lab, subject)
+        candidate = arms.unpacked(context, subject)
     with ExitStack() as stack:
         joiner = None
         if wanted.joiners:
-            joiner = stack.enter_context(_joiner(candidate, lab, wanted))
-        reference, made = stack.enter_context(_shown(reference, wanted, lab))
+            joiner = stack.enter_context(_joiner(candidate, context, wanted))
+        reference, made = stack.enter_context(_shown(reference, wanted, context))
         sides = Sides(
             reference=reference,
             between=between,
@@ -73,18 +73,22 @@ def run(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> Path:
             why=why,
             made=made,
         )
-        _measure(wanted, subject, lab, sides)
+        _measure(wanted, subject, context, sides)
     return wanted.output
 
 
-def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[Arm, str]:
+def _reference(
+    wanted: Wanted, plan: Plan, subject: BenchImage, context: BenchContext
+) -> tuple[Arm, str]:
     """Choose the side that the container is held against, and say why it is this one."""
     if wanted.arms[:1] == ("unpacked",):
-        return arms.unpacked(lab, subject), "asked for by --arms"
-    probe = arms.probe_copy(wanted.probe_files, lab)
+        return arms.unpacked(context, subject), "asked for by --arms"
+    probe = arms.probe_copy(wanted.probe_files, context.work)
     if wanted.native is not None:
-        return Native(prefix=wanted.native, probe=probe, home=lab.host.home), "given by --native"
-    no_twin = native_twin_reason(plan.recipe, plan.site, lab.host)
+        return Native(
+            prefix=wanted.native, probe=probe, home=context.execution.host.home
+        ), "given by --native"
+    no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
     if no_twin and wanted.arms:
         raise BenchDataError(
             "no native side is available on this machine",
@@ -92,19 +96,25 @@ def _reference(wanted: Wanted, plan: Plan, subject: Subject, lab: Lab) -> tuple[
             next_step="give one with --native FOLDER, or take --arms unpacked,container",
         )
     if no_twin:
-        lab.progress.note(f"no native twin: {no_twin}; the unpacked image stands in for it")
-        return arms.unpacked(lab, subject), f"no native twin: {no_twin}"
+        context.execution.progress.note(
+            f"no native twin: {no_twin}; the unpacked image stands in for it"
+        )
+        return arms.unpacked(context, subject), f"no native twin: {no_twin}"
     if plan.digest != subject.digest:
-        lab.progress.note(
+        context.execution.progress.note(
             "recipe, site or templates are not those that the image was built from: the stacks "
             "that both sides attest decide what can be compared"
         )
-    prefix = native_twin.prepare(plan, lab)
-    return Native(prefix=prefix, probe=probe, home=lab.host.home), "same recipe, same wheels"
+    prefix = native_twin.prepare(plan, context)
+    return Native(
+        prefix=prefix, probe=probe, home=context.execution.host.home
+    ), "same recipe, same wheels"
 
 
 @contextmanager
-def _shown(reference: Arm, wanted: Wanted, lab: Lab) -> Iterator[tuple[Arm, Mapping[str, float]]]:
+def _shown(
+    reference: Arm, wanted: Wanted, context: BenchContext
+) -> Iterator[tuple[Arm, Mapping[str, float]]]:
     """Show the native tree as it was asked for; with what that took."""
     if wanted.native_as == "tree":
         yield reference, {}
@@ -115,27 +125,33 @@ def _shown(reference: Arm, wanted: Wanted, lab: Lab) -> Iterator[tuple[Arm, Mapp
             why="the unpacked image stands for it here",
             next_step="give a native side with --native FOLDER, or leave --native-as out",
         )
-    with native_tree.shown(wanted.native_as, reference.prefix, lab) as shown:
+    with native_tree.shown(wanted.native_as, reference.prefix, context) as shown:
         made = {} if shown.seconds is None else {"native_ready_s": round(shown.seconds, 3)}
         yield replace(reference, prefix=shown.prefix), made
 
 
 @contextmanager
-def _joiner(candidate: Contained, lab: Lab, wanted: Wanted) -> Iterator[Contained | None]:
+def _joiner(
+    candidate: Contained, context: BenchContext, wanted: Wanted
+) -> Iterator[Contained | None]:
     if wanted.team and wanted.team.nodes > 1:
-        lab.progress.note("a shared mount is this node's alone: no joiners on several nodes")
+        context.execution.progress.note(
+            "a shared mount is this node's alone: no joiners on several nodes"
+        )
         yield None
         return
-    seen = ranks.binds(lab.work / _RANKS) if wanted.team else ()
+    seen = ranks.binds(context.work / _RANKS) if wanted.team else ()
     with ExitStack() as stack:
         try:
-            instance = stack.enter_context(shared_mount.shared(lab, candidate.image, seen))
+            instance = stack.enter_context(shared_mount.shared(context, candidate.image, seen))
         except shared_mount.CannotShareError as error:
-            lab.progress.note(f"no shared mount here ({error}): each rank mounts the image")
+            context.execution.progress.note(
+                f"no shared mount here ({error}): each rank mounts the image"
+            )
             yield None
             return
         yield Contained(
-            lab=lab,
+            context=context,
             image=candidate.image,
             python=candidate.python,
             mount="joiner",
@@ -143,19 +159,19 @@ def _joiner(candidate: Contained, lab: Lab, wanted: Wanted) -> Iterator[Containe
         )
 
 
-def _measure(wanted: Wanted, subject: Subject, lab: Lab, sides: Sides) -> None:
+def _measure(wanted: Wanted, subject: BenchImage, context: BenchContext, sides: Sides) -> None:
     begin = _resumed if wanted.cut else _fresh
-    with begin(wanted, subject, lab, sides) as (recorder, work):
-        _stages(wanted, work, lab, sides, recorder)
+    with begin(wanted, subject, context, sides) as (recorder, work):
+        _stages(wanted, work, context, sides, recorder)
 
 
 @contextmanager
 def _fresh(
-    wanted: Wanted, subject: Subject, lab: Lab, sides: Sides
+    wanted: Wanted, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> Iterator[tuple[Recorder, Workload]]:
-    lab.progress.step("warm-up launches, one of each side")
+    context.execution.progress.step("warm-up launches, one of each side")
     trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
-    thrown = [_timed(side, trial, wanted, lab) for side in sides.all()]
+    thrown = [_timed(side, trial, wanted, context) for side in sides.all()]
     outcomes = [launch.outcome for launch in thrown]
     fine = all(outcome.status == "ok" for outcome in outcomes)
     steps = declaration.steps_for(wanted, outcomes) if fine else wanted.steps
@@ -163,7 +179,7 @@ def _fresh(
     session = Session(
         declared=declaration.declare(wanted, subject, sides, steps),
         arms=sides.described(work, subject.image),
-        machine=declaration.machine(lab, subject, sides),
+        machine=declaration.machine(context, subject, sides),
         started=thrown[0].started,
     )
     with Writer(wanted.output, session) as writer:
@@ -175,21 +191,23 @@ def _fresh(
 
 @contextmanager
 def _resumed(
-    wanted: Wanted, subject: Subject, lab: Lab, sides: Sides
+    wanted: Wanted, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> Iterator[tuple[Recorder, Workload]]:
     begun = wanted.cut
     if begun is None:
         raise ValueError("no session to go on with")
     steps = begun.session.declared.steps
     declared = declaration.declare(wanted, subject, sides, steps)
-    continuation.check(begun, declared, declaration.machine(lab, subject, sides))
+    continuation.check(begun, declared, declaration.machine(context, subject, sides))
     # Refused before anything is written, where the file is not the schedule's beginning.
     continuation.groups_done(begun, (group for stage in _planned(wanted, sides) for group in stage))
     aside = continuation.unfinished(begun)
     if begun.dropped:
-        lab.progress.note(f"a half-written last line ({begun.dropped} bytes) is taken away")
+        context.execution.progress.note(
+            f"a half-written last line ({begun.dropped} bytes) is taken away"
+        )
     if aside:
-        lab.progress.note(
+        context.execution.progress.note(
             "the last pair or triple is not whole: its launches stay in the file, unused"
         )
     work = declaration.workload(wanted, subject, steps)
@@ -200,10 +218,10 @@ def _resumed(
             index=len(begun.samples),
             attested=_attested(begun),
         )
-        lab.progress.step("warm-up launches again, one of each side")
+        context.execution.progress.step("warm-up launches again, one of each side")
         trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
         for side in sides.all():
-            recorder.thrown(_timed(side, trial, wanted, lab))
+            recorder.thrown(_timed(side, trial, wanted, context))
         yield recorder, work
 
 
@@ -214,7 +232,9 @@ def _attested(begun: Series) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
     return found
 
 
-def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Recorder) -> None:
+def _stages(
+    wanted: Wanted, work: Workload, context: BenchContext, sides: Sides, recorder: Recorder
+) -> None:
     stages = _planned(wanted, sides)
     schedule = [group for stage in stages for group in stage]
     skipped = done = continuation.groups_done(wanted.cut, schedule) if wanted.cut else 0
@@ -225,10 +245,12 @@ def _stages(wanted: Wanted, work: Workload, lab: Lab, sides: Sides, recorder: Re
         for group in schedule[done:end]:
             # Progress, never a value: who sees a trend could stop when it pleases.
             left = _left(began, done - skipped, end - done)
-            lab.progress.step(f"{unit} {done + 1} of {end}, then the look at {look} {unit}s{left}")
+            context.execution.progress.step(
+                f"{unit} {done + 1} of {end}, then the look at {look} {unit}s{left}"
+            )
             for position, side in enumerate(sides.launches(group)):
                 time.sleep(wanted.gap_s)
-                recorder.paired(group, position, _timed(side, work, wanted, lab))
+                recorder.paired(group, position, _timed(side, work, wanted, context))
             done += 1
         # At the last look it ends in any case: the report judges it.
         if look < wanted.looks[-1] and _decides(wanted, look):
@@ -258,15 +280,15 @@ def _left(began: float, measured: int, remaining: int) -> str:
     return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
 
 
-def _timed(side: Arm, work: Workload, wanted: Wanted, lab: Lab) -> ArmLaunch:
+def _timed(side: Arm, work: Workload, wanted: Wanted, context: BenchContext) -> ArmLaunch:
     started = declaration.now()
-    outcome = _outcome(side, work, wanted, lab)
+    outcome = _outcome(side, work, wanted, context)
     return ArmLaunch(arm=side, started=started, outcome=outcome)
 
 
-def _outcome(side: Arm, work: Workload, wanted: Wanted, lab: Lab) -> Outcome:
+def _outcome(side: Arm, work: Workload, wanted: Wanted, context: BenchContext) -> Outcome:
     if wanted.team is None:
-        return perform(side.launch(work), lab.runner, wanted.timeout_s)
-    gathering = ranks.gather(wanted.team, lab.work / _RANKS, wanted.timeout_s)
+        return perform(side.launch(work), context.execution.runner, wanted.timeout_s)
+    gathering = ranks.gather(wanted.team, context.work / _RANKS, wanted.timeout_s)
     launched = side.launch(replace(work, gathering=gathering))
-    return ranked_launch.perform(launched, gathering, lab.runner, wanted.timeout_s)
+    return ranked_launch.perform(launched, gathering, context.execution.runner, wanted.timeout_s)

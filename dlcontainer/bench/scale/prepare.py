@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.bench.measure import arms, bench_image, launcher, native_twin
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launcher import Asked
 from dlcontainer.bench.measure.ranks import Team
 from dlcontainer.bench.probes.import_ import IMPORT
 from dlcontainer.bench.scale.availability import Here
 from dlcontainer.bench.scale.cells import Cell, Expansion, expand
-from dlcontainer.bench.scale.context import WARMING, Ground, Source, Wanted
+from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source, Wanted
 from dlcontainer.bench.scale.matrix import IMAGE, NATIVE
 from dlcontainer.errors import UsageError
 from dlcontainer.planning.plan import Plan, native_twin_reason
@@ -26,7 +26,7 @@ class Given:
     """What the command line gives beside the matrix; `folder` is the matrix file's."""
 
     plan: Plan
-    image: Subject
+    image: BenchImage
     native: Path | None
     words: tuple[str, ...]
     form: str | None
@@ -34,50 +34,54 @@ class Given:
     probe_files: tuple[Path, ...]
 
 
-def settle(wanted: Wanted, given: Given, lab: Lab, runner: ProcessRunner) -> "Settled":
-    """Give the ground and the cells; raises UsageError where no rank can be started at all."""
+def settle(wanted: Wanted, given: Given, bench: BenchContext, runner: ProcessRunner) -> "Settled":
+    """Give the context and the cells; raises UsageError where no rank can be started at all."""
     everything = expand(wanted.matrix)
     used = {cell.subject for cell in everything.cells}
-    images = _images(wanted, given, lab, used)
-    sources, no_native = _trees(wanted, given, lab, used)
-    teams, no_team = _teams(everything.cells, given, lab.host.environ)
-    ground = Ground(
+    images = _images(wanted, given, bench, used)
+    sources, no_native = _trees(wanted, given, bench, used)
+    teams, no_team = _teams(everything.cells, given, bench.execution.host.environ)
+    context = ScaleContext(
         wanted=wanted,
         sources={**images, **sources},
-        lab=lab,
+        bench=bench,
         runner=runner,
-        probe=arms.probe_copy(given.probe_files, lab),
+        probe=arms.probe_copy(given.probe_files, bench.work),
         teams=teams,
     )
-    here = Here(ground=ground, no_native=no_native, no_team=no_team)
-    return Settled(ground=ground, expansion=everything.without(here.lacks))
+    here = Here(context=context, no_native=no_native, no_team=no_team)
+    return Settled(context=context, expansion=everything.without(here.lacks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
     """What is measured, and with what."""
 
-    ground: Ground
+    context: ScaleContext
     expansion: Expansion
 
 
-def _images(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> dict[str, Source]:
+def _images(wanted: Wanted, given: Given, bench: BenchContext, used: set[str]) -> dict[str, Source]:
     found = {}
     if IMAGE in used:
         found[IMAGE] = given.image
     for name, source in wanted.matrix.subjects.items():
         if source.image is not None and name in used:
-            found[name] = bench_image.read((given.folder / source.image).absolute(), lab.host.arch)
+            found[name] = bench_image.read(
+                (given.folder / source.image).absolute(), bench.execution.host.arch
+            )
     for own in found.values():
         # It runs, and carries the probe: said before anything is measured.
-        arms.container(lab, own, IMPORT)
+        arms.container(bench, own, IMPORT)
     return {
         name: Source(name=name, image=own, environment=own.environment)
         for name, own in found.items()
     }
 
 
-def _trees(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> tuple[dict[str, Source], str]:
+def _trees(
+    wanted: Wanted, given: Given, bench: BenchContext, used: set[str]
+) -> tuple[dict[str, Source], str]:
     """Give the Python folders, and why there is no native one."""
     found, why = {}, ""
     for name, source in wanted.matrix.subjects.items():
@@ -87,11 +91,11 @@ def _trees(wanted: Wanted, given: Given, lab: Lab, used: set[str]) -> tuple[dict
         if given.native is not None:
             found[NATIVE] = _tree(NATIVE, given.native, given, "given by --native")
         else:
-            why = native_twin_reason(given.plan.recipe, given.plan.site, lab.host) or ""
+            why = native_twin_reason(given.plan.recipe, given.plan.site, bench.execution.host) or ""
             if why:
                 why = f"no native twin: {why}"
             else:
-                prefix = native_twin.prepare(given.plan, lab)
+                prefix = native_twin.prepare(given.plan, bench)
                 found[NATIVE] = _tree(NATIVE, prefix, given, "same recipe, same wheels")
     return found, why
 

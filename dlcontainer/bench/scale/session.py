@@ -16,7 +16,7 @@ from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
-from dlcontainer.bench.scale.context import WARMING, Ground
+from dlcontainer.bench.scale.context import WARMING, ScaleContext
 from dlcontainer.bench.scale.file import ScaleWriter
 from dlcontainer.bench.scale.mount_watch import Watch
 from dlcontainer.bench.scale.records import (
@@ -38,20 +38,20 @@ _GAP_S = 0.2
 _PASSING = frozenset({"load_1min"})
 
 
-def run(ground: Ground, expansion: Expansion) -> Path:
+def run(context: ScaleContext, expansion: Expansion) -> Path:
     """Measure all rounds of all cells; give the file.
 
     A launch that fails is recorded, its cell is given up, and the others go on. Raises
     BenchDataError at the end where that happened, and before where nothing can be measured.
     """
-    cells, wanted = expansion.cells, ground.wanted
+    cells, wanted = expansion.cells, context.wanted
     if not cells:
         raise _nothing(expansion)
-    header = _header(ground, expansion)
+    header = _header(context, expansion)
     done, failed = _begun(wanted.cut, header)
-    ground.ranks_folder.mkdir(mode=0o700)
+    context.ranks_folder.mkdir(mode=0o700)
     orders = schedule.rounds(range(len(cells)), wanted.rounds, wanted.seed)
-    with _places(ground) as places, ScaleWriter(wanted.output, header, after=wanted.cut) as writer:
+    with _places(context) as places, ScaleWriter(wanted.output, header, after=wanted.cut) as writer:
         if wanted.cut is not None:
             writer.write(Resumed(started=declaration.now(), dropped_bytes=wanted.cut.dropped))
         for number, order in enumerate(orders):
@@ -59,16 +59,18 @@ def run(ground: Ground, expansion: Expansion) -> Path:
                 if index in failed or (index, number) in done:
                     continue
                 # Progress, never a value: who sees a trend could stop when it pleases.
-                ground.lab.progress.step(
+                context.execution.progress.step(
                     f"round {number + 1} of {len(orders)}, cell {place} of {len(order)}: "
                     f"{cells[index].name}"
                 )
                 time.sleep(_GAP_S)
-                launched = _measured(cells[index], index, number, ground, places)
+                launched = _measured(cells[index], index, number, context, places)
                 writer.write(launched)
                 if launched.error is not None:
                     failed[index] = launched.error
-                    ground.lab.progress.note(f"given up: {cells[index].name}: {launched.error}")
+                    context.execution.progress.note(
+                        f"given up: {cells[index].name}: {launched.error}"
+                    )
         said = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
         writer.end(complete=not failed, reason=said)
     if failed:
@@ -77,9 +79,9 @@ def run(ground: Ground, expansion: Expansion) -> Path:
 
 
 @contextmanager
-def _places(ground: Ground) -> Iterator[Places]:
+def _places(context: ScaleContext) -> Iterator[Places]:
     with ExitStack() as stack:
-        yield Places(ground=ground, stack=stack)
+        yield Places(context=context, stack=stack)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,20 +94,22 @@ class _Turn:
     load: float
 
 
-def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Places) -> Launched:
+def _measured(
+    cell: Cell, index: int, number: int, context: ScaleContext, places: Places
+) -> Launched:
     """Launch a cell once; what goes wrong is in the record, not raised."""
     turn = _Turn(cell=index, round=number, started=declaration.now(), load=os.getloadavg()[0])
     try:
-        with places.shown(cell) as found, commands.kept(cell, found.path, ground) as kept:
+        with places.shown(cell) as found, commands.kept(cell, found.path, context) as kept:
             shown = found
             if cell.state == "warm":
-                warming = _performed(_warming(cell), found, ground, kept)
+                warming = _performed(_warming(cell), found, context, kept)
                 if warming.status != "ok":
                     return _record(warming, found, turn)
                 shown = replace(found, before=_warm(found))
             before, seen = page_cache.read_bytes(), _seen(shown)
-            with Watch(ground.lab.work) as watch:
-                outcome = _performed(cell, shown, ground, kept)
+            with Watch(context.bench.work) as watch:
+                outcome = _performed(cell, shown, context, kept)
             return replace(
                 _record(outcome, shown, turn),
                 read_bytes=page_cache.read_bytes() - before,
@@ -125,14 +129,14 @@ def _warming(cell: Cell) -> Cell:
     return cell if cell.nodes > 1 else replace(cell, ranks=1, start=WARMING)
 
 
-def _performed(cell: Cell, shown: Shown, ground: Ground, kept: Path | None) -> Outcome:
-    timeout = ground.wanted.timeout_s
-    gathering = ranks.gather(ground.team(cell), ground.ranks_folder, timeout)
-    made = commands.ready(cell, shown.path, gathering, ground, kept)
+def _performed(cell: Cell, shown: Shown, context: ScaleContext, kept: Path | None) -> Outcome:
+    timeout = context.wanted.timeout_s
+    gathering = ranks.gather(context.team(cell), context.ranks_folder, timeout)
+    made = commands.ready(cell, shown.path, gathering, context, kept)
     try:
-        return ranked_launch.perform(made.launch, gathering, ground.runner, timeout)
+        return ranked_launch.perform(made.launch, gathering, context.runner, timeout)
     finally:
-        commands.leave(made.point, cell, ground)
+        commands.leave(made.point, cell, context)
 
 
 def _warm(shown: Shown) -> Coldness:
@@ -177,8 +181,8 @@ def _rank(rank: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in rank.items() if value not in (None, [])}
 
 
-def _header(ground: Ground, expansion: Expansion) -> Header:
-    wanted = ground.wanted
+def _header(context: ScaleContext, expansion: Expansion) -> Header:
+    wanted = context.wanted
     matrix = hash_chain.plain_json(wanted.matrix.model_dump(mode="json", by_alias=True))
     declared = Declared(
         matrix=matrix,  # type: ignore[arg-type]  # JSON, from JSON
@@ -187,24 +191,24 @@ def _header(ground: Ground, expansion: Expansion) -> Header:
         seed=wanted.seed,
         module=wanted.module,
         site=wanted.site,
-        subjects={name: source.described() for name, source in ground.sources.items()},
+        subjects={name: source.described() for name, source in context.sources.items()},
         launchers={
             f"{own.ranks} ranks on {nodes} nodes": list(own.launcher)
-            for (nodes, _, _), own in ground.teams.items()
+            for (nodes, _, _), own in context.teams.items()
         },
     )
     return Header(
         declared=declared,
         declared_sha256=file.digest(declared),
         left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
-        machine=_machine(ground),
+        machine=_machine(context),
         started=declaration.now(),
         dlcontainer=__version__,
     )
 
 
-def _machine(ground: Ground) -> dict[str, Json]:
-    host, lab = ground.lab.host, ground.lab
+def _machine(context: ScaleContext) -> dict[str, Json]:
+    host, bench = context.execution.host, context.bench
     found: dict[str, Json] = {
         "node": platform.node(),
         "allocation": schedulers.allocation(host.environ),
@@ -214,15 +218,15 @@ def _machine(ground: Ground) -> dict[str, Json]:
         "cpu_model": host.cpu_model,
         "cores": host.cores,
         "memory_mb": host.memory_mb,
-        "engine": lab.trial.version,
-        "engine_mode": lab.trial.run_mode,
+        "engine": bench.execution.capabilities.version,
+        "engine_mode": bench.execution.capabilities.run_mode,
         "drop_caches": page_cache.can_drop_caches(),
-        "local_on": mount_of(lab.work).kind,
+        "local_on": mount_of(bench.work).kind,
         "load_1min": round(os.getloadavg()[0], 2),
     }
-    if ground.wanted.shared is not None:
-        found["shared_on"] = mount_of(ground.wanted.shared).kind
-    for name, source in ground.sources.items():
+    if context.wanted.shared is not None:
+        found["shared_on"] = mount_of(context.wanted.shared).kind
+    for name, source in context.sources.items():
         found[f"{name}_on"] = mount_of(source.original).kind
     return found
 

@@ -12,7 +12,7 @@ from dlcontainer.cli.bench import bench_context, rank_options
 from dlcontainer.cli.bench import session_options as own
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.measure.bench_image import Subject
+    from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.scale.context import Wanted
     from dlcontainer.bench.scale.matrix import Matrix
     from dlcontainer.bench.scale.prepare import Given
@@ -86,7 +86,7 @@ def scale(
     )  # fmt: skip
     console = output.Console(verbose=verbose, quiet=as_json)
     read = matrices.read(matrix)
-    path = _measure(chosen, matrix, read, (here(), console))
+    path = _measure(chosen, matrix, read, here(), console)
     if as_json:
         output.emit("scale", {"file": str(path)})
         return
@@ -95,26 +95,25 @@ def scale(
 
 
 def _measure(
-    chosen: Chosen, file: Path, matrix: "Matrix", around: "tuple[World, output.Console]"
+    chosen: Chosen, file: Path, matrix: "Matrix", world: "World", console: output.Console
 ) -> Path:
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.scale import prepare, session
 
-    world, console = around
     measured = bench_image.read(chosen.image.absolute(), world.host.arch)
     wanted = _wanted(chosen, matrix, measured)
     given = _given(chosen, file, measured, world)
     # Ranks of other nodes write beside the session's file: its file system is shared.
     several = max(matrix.factors.nodes) > 1
     beside = wanted.output.parent if several else None
-    with bench_context.opened(world, console, given.plan, beside) as lab:
-        settled = prepare.settle(wanted, given, lab, console.runner(world.environ))
+    with bench_context.opened(world, console, given.plan, beside) as context:
+        settled = prepare.settle(wanted, given, context, console.runner(world.environ))
         for gone in settled.expansion.left_out:
             console.note(f"left out: {gone.cell.name}: {gone.why}")
-        return session.run(settled.ground, settled.expansion)
+        return session.run(settled.context, settled.expansion)
 
 
-def _wanted(chosen: Chosen, matrix: "Matrix", measured: "Subject") -> "Wanted":
+def _wanted(chosen: Chosen, matrix: "Matrix", measured: "BenchImage") -> "Wanted":
     import secrets
     import time
 
@@ -166,7 +165,7 @@ def _cut(chosen: Chosen) -> "Scale | None":
     return begun
 
 
-def _given(chosen: Chosen, file: Path, measured: "Subject", world: "World") -> "Given":
+def _given(chosen: Chosen, file: Path, measured: "BenchImage", world: "World") -> "Given":
     from dlcontainer.bench.scale.prepare import Given
     from dlcontainer.config.resources import probe_files
 

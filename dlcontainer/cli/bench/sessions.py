@@ -23,7 +23,7 @@ from dlcontainer.cli.bench import (
 from dlcontainer.cli.bench.session_options import SessionOptions
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.measure.bench_image import Subject
+    from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.declaration import Wanted
     from dlcontainer.bench.measure.launcher import Asked
     from dlcontainer.bench.samples.series import Series
@@ -79,7 +79,7 @@ def _wanted(
     schedule: "Schedule",
     values: Values,
     threads: int,
-    measured: "Subject",
+    measured: "BenchImage",
     begun: "Series | None",
 ) -> "Wanted":
     from dlcontainer.bench.measure.declaration import Wanted
@@ -112,7 +112,7 @@ def _wanted(
 def _measure(
     wanted: "Wanted",
     options: SessionOptions,
-    measured: "Subject",
+    measured: "BenchImage",
     asked: "Asked | None",
     world: "World",
     console: output.Console,
@@ -128,11 +128,11 @@ def _measure(
         wanted = replace(wanted, team=team)
         # Every node must see what its ranks read and write: the file's own file system is shared.
         beside = wanted.output.parent if team.nodes > 1 else None
-    with bench_context.opened(world, console, plan, beside) as lab:
-        return session.run(wanted, plan, measured, lab)
+    with bench_context.opened(world, console, plan, beside) as context:
+        return session.run(wanted, plan, measured, context)
 
 
-def _file_name(measured: "Subject", probe: Probe) -> Path:
+def _file_name(measured: "BenchImage", probe: Probe) -> Path:
     moment = time.strftime("%Y%m%dT%H%M%S")
     return Path(f"{measured.image.stem}-{probe.name}-{moment}.jsonl")
 

@@ -103,7 +103,7 @@ def storm(
         measured = measure.read(loads)
     else:
         assert subject is not None  # noqa: S101 - one of the two is there, see above
-        measured = _measured(subject, module, profile, (world, console))
+        measured = _measured(subject, module, profile, world, console)
     if keep is not None:
         measure.write(measured, keep)
     staging = None if measured.image_mb is None else found.staging(measured.image_mb)
@@ -123,7 +123,7 @@ def storm(
 
 
 def _measured(
-    subject: Path, module: str | None, profile: str, around: "tuple[World, output.Console]"
+    subject: Path, module: str | None, profile: str, world: "World", console: output.Console
 ) -> "Measured":
     import tempfile
 
@@ -131,12 +131,11 @@ def _measured(
     from dlcontainer.bench.storm import measure
     from dlcontainer.system.workspace import workspace
 
-    world, console = around
     runner = console.runner(world.environ)
     with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
         bench = measure.Bench(work=work, runner=runner, profile=PROFILES[profile], say=console.step)
         if subject.is_file():
-            return _of_image(subject, module, bench, around)
+            return _of_image(subject, module, bench, world, console)
         assert module is not None  # noqa: S101 - asked for above
         tree = measure.of_prefix(subject, module, world.environ)
         image = measure.packed(tree, work, runner)
@@ -146,33 +145,22 @@ def _measured(
 
 
 def _of_image(
-    image: Path, module: str | None, bench: "Bench", around: "tuple[World, output.Console]"
+    image: Path, module: str | None, bench: "Bench", world: "World", console: output.Console
 ) -> "Measured":
     from dlcontainer.bench.measure import arms
     from dlcontainer.bench.measure import bench_image as subjects
-    from dlcontainer.bench.measure.context import Lab
+    from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.bench.probes import import_
     from dlcontainer.bench.storm import measure
-    from dlcontainer.engines import apptainer, capabilities
 
-    world, console = around
     subject = subjects.read(image.resolve(), world.host.arch)
-    engine = apptainer.find(world.environ)
-    lab = Lab(
-        engine=engine,
-        trial=capabilities.require(world.cache, engine, world.host, bench.runner),
-        host=world.host,
-        runner=bench.runner,
-        cache=world.cache,
-        templates=(),
-        progress=console,
-        work=bench.work,
-    )
+    execution = world.execution(console)
+    context = BenchContext(execution=execution, templates=(), work=bench.work)
     name = module or subject.modules[0]
     work = arms.Workload(
         probe=import_.IMPORT, cell=import_.cell(name, threads=1), environment=subject.environment
     )
-    folder, file = arms.unpacked(lab, subject), arms.container(lab, subject, import_.IMPORT)
+    folder, file = arms.unpacked(context, subject), arms.container(context, subject, import_.IMPORT)
     launches = folder.launch(work), file.launch(work)
     tree, run = (
         measure.Runnable(argv=launch.argv, environ=launch.environment, under=under)
