@@ -1,5 +1,6 @@
 """`dlcontainer bench storm`: will this image, or this tree, storm the file system?"""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -61,6 +62,17 @@ ProfileName = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Prediction:
+    """The rows that were predicted for a job, and of what."""
+
+    case: "Case"
+    job: "Job"
+    rows: "list[Row]"
+    facts: "Facts"
+    measured: "Measured"
+
+
 def storm(
     site: options.Site,
     nodes: Nodes,
@@ -110,14 +122,16 @@ def storm(
     case = Case(loads=measured.loads, staging=staging, system=found.system())
     of_node = cores or (settled.cpu.cores if settled.cpu else None) or world.host.cores
     job = Job(nodes=nodes, ranks=ranks, cores=of_node)
-    predicted = rows(case, job)
-    body = _body(case, job, predicted, (found, measured))
+    prediction = _Prediction(
+        case=case, job=job, rows=rows(case, job), facts=found, measured=measured
+    )
+    body = _body(prediction)
     if target is not None:
         atomic_files.write(f"{output.document('storm', body)}\n", target)
     if as_json:
         output.emit("storm", body)
         return
-    _print(case, job, predicted, (found, measured))
+    _print(prediction)
     if target is not None:
         output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
 
@@ -170,21 +184,19 @@ def _of_image(
     return measure.measure(bench, tree, packed, f"{image.name}: import {name}")
 
 
-def _body(
-    case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
-) -> dict[str, object]:
+def _body(prediction: _Prediction) -> dict[str, object]:
     import math
     from dataclasses import asdict
 
     from dlcontainer.bench.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
 
-    found, measured = known
+    case, job, predicted = prediction.case, prediction.job, prediction.rows
     # JSON has no infinity: null is a server that never fills.
     full = [row.saturates_at if math.isfinite(row.saturates_at) else None for row in predicted]
     return {
         "job": asdict(job),
-        "measured": asdict(measured),
-        "facts": [asdict(fact) for fact in found.facts],
+        "measured": asdict(prediction.measured),
+        "facts": [asdict(fact) for fact in prediction.facts.facts],
         "rows": [
             {**asdict(row), "seconds": row.seconds, "saturates_at": nodes}
             for row, nodes in zip(predicted, full, strict=True)
@@ -195,12 +207,10 @@ def _body(
     }
 
 
-def _print(
-    case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
-) -> None:
+def _print(prediction: _Prediction) -> None:
     from dlcontainer.bench.storm.alternatives import launches_to_pay, nodes_to_pay
 
-    found, measured = known
+    job, found, measured = prediction.job, prediction.facts, prediction.measured
     output.say(
         f"{measured.subject}; {job.nodes} nodes, {job.ranks} ranks each, clients like "
         f"{measured.profile}'s"
@@ -215,12 +225,12 @@ def _print(
         "server",
         "full at",
     )
-    output.say(output.table([_line(row) for row in predicted], head=head))
+    output.say(output.table([_line(row) for row in prediction.rows], head=head))
     for way in ("image per node", "staged"):
-        nodes = nodes_to_pay(case, job, way)
+        nodes = nodes_to_pay(prediction.case, job, way)
         if nodes is not None:
             output.say(f"{way}: quicker than the tree from {nodes} nodes on")
-    launches = launches_to_pay(predicted)
+    launches = launches_to_pay(prediction.rows)
     if launches is not None:
         output.say(f"staging has paid after {launches} launches of this size")
     output.say("the file system:")
