@@ -3,17 +3,18 @@
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dlcontainer.bench.measure import session
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.declaration import Wanted
+from dlcontainer.bench.measure.declaration import SessionSettings
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Setting
 from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
 from dlcontainer.system.machine import Host
@@ -126,7 +127,9 @@ class Bench:
         typed = {"import": {"native_as": native_as}, "train": {"device": "cpu"}}[probe]
         values = PROBES[probe].values(typed, Setting(contents=subject.contents))
         wanted |= {"probe": PROBES[probe], "values": values, **changes}
-        return session.run(Wanted(**wanted), plan_of(recipe), subject, context)
+        numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}
+        settings = SessionSettings(schedule=Schedule(**numbers), **wanted)
+        return session.run(settings, plan_of(recipe), subject, context)
 
     def read(self) -> Series:
         return reader.read(self.folder / "samples.jsonl")

@@ -12,7 +12,7 @@ import pytest
 
 from dlcontainer.bench.measure import ranks, shared_mount
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.ranks import Gathering, Team
+from dlcontainer.bench.measure.ranks import Gathering, RankGroup
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
@@ -54,7 +54,7 @@ def context(world: World, engine: Apptainer, tried: Trial, tmp_path: Path) -> Be
 def gathered(context: BenchContext) -> Gathering:
     options = ["--oversubscribe", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
     launcher = ("mpirun", *options, "-n", str(RANKS))
-    ours = Team(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
+    ours = RankGroup(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
     return ranks.gather(ours, context.work / "ranks", 60)
 
 

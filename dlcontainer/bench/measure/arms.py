@@ -71,7 +71,7 @@ class Native:
             return _launch(stamped(inside(argv)), own, workload)
         handed = own | gathered.handed(gathered.folder)
         command = gathered.launched(ranks.rank(argv, handed, cleared=True))
-        return _launch(stamped(command), gathered.team.environment, workload)
+        return _launch(stamped(command), gathered.rank_group.environment, workload)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +111,7 @@ class Contained:
         )
         if gathered is not None:
             command = gathered.launched(command)
-            environment = {**gathered.team.environment, **environment}
+            environment = {**gathered.rank_group.environment, **environment}
         return _launch(stamped(command), environment, workload)
 
 

@@ -14,10 +14,11 @@ from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Outcome
-from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import ArmDescription, Arms, Declared, Json
+from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
 from dlcontainer.errors import BenchDataError
@@ -30,20 +31,16 @@ _TRIAL_STEPS = 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """A session as it was asked for; `values` are the settled parameters of its probe.
+class SessionSettings:
+    """A session as it is to be measured; `values` are the settled parameters of its probe.
 
-    `looks` are the numbers of pairs (triples) at which the session may end; the last one is its
-    longest. Without `arms` it is the native side, or what stands for it, and the container. `cut`
-    is the session that is to go on in `output`. With a `team` a launch is that of its ranks.
+    `cut` is the session that is to go on in `output`. With a `rank_group` a launch is that of its
+    ranks.
     """
 
     probe: Probe
     question: Question
-    looks: tuple[int, ...]
-    controls: int
-    joiners: int
-    seed: int
+    schedule: Schedule
     output: Path
     site: str
     values: Values
@@ -51,10 +48,8 @@ class Wanted:
     timeout_s: float
     native: Path | None
     probe_files: tuple[Path, ...]
-    arms: tuple[ArmName, ...] = ()
-    candidate_controls: int = 0
     gap_s: float = 0.2
-    team: Team | None = None
+    rank_group: RankGroup | None = None
     cut: Series | None = None
 
     @property
@@ -124,11 +119,11 @@ class Sides:
         }
 
 
-def workload(wanted: Wanted, subject: BenchImage, steps: int) -> Workload:
+def workload(settings: SessionSettings, subject: BenchImage, steps: int) -> Workload:
     """Give what every arm runs, and the environment that is declared for all of them."""
-    environment = common(subject.environment, wanted.threads)
-    environment |= wanted.probe.environment
-    return Workload(probe=wanted.probe, cell=wanted.cell(steps), environment=environment)
+    environment = common(subject.environment, settings.threads)
+    environment |= settings.probe.environment
+    return Workload(probe=settings.probe, cell=settings.cell(steps), environment=environment)
 
 
 def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
@@ -142,15 +137,15 @@ def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
     }
 
 
-def trial_steps(wanted: Wanted) -> int:
+def trial_steps(settings: SessionSettings) -> int:
     """Give the steps of a warm-up launch."""
-    return wanted.steps or (_TRIAL_STEPS if wanted.probe.repeats else 0)
+    return settings.steps or (_TRIAL_STEPS if settings.probe.repeats else 0)
 
 
-def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
+def steps_for(settings: SessionSettings, thrown: Sequence[Outcome]) -> int:
     """Settle the steps of a launch: as asked, or as many as fill STEADY_S on the quickest side."""
-    if wanted.steps or not wanted.probe.repeats:
-        return wanted.steps
+    if settings.steps or not settings.probe.repeats:
+        return settings.steps
     # The quickest step, not a typical one: others at work make steps longer, never shorter.
     quickest = min((step for outcome in thrown for step in outcome.steps_s), default=0.0)
     if quickest <= 0:
@@ -158,40 +153,40 @@ def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
     return math.ceil(_HEADROOM * STEADY_S / quickest)
 
 
-def declare(wanted: Wanted, subject: BenchImage, sides: Sides, steps: int) -> Declared:
+def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps: int) -> Declared:
     """Write the declaration: it is hashed into the file before the first sample."""
-    probe = wanted.probe
+    probe, schedule = settings.probe, settings.schedule
     work: dict[str, Json] = {
-        "threads": wanted.threads,
-        **probe.declared(wanted.cell(steps)),
+        "threads": settings.threads,
+        **probe.declared(settings.cell(steps)),
     }
-    if wanted.native_as != "tree":
-        work |= {NATIVE_AS.name: wanted.native_as}
+    if settings.native_as != "tree":
+        work |= {NATIVE_AS.name: settings.native_as}
     if probe.repeats:
-        work |= {"steady_s": 0.0 if wanted.steps else STEADY_S}
-    if wanted.team:
+        work |= {"steady_s": 0.0 if settings.steps else STEADY_S}
+    if settings.rank_group:
         # How ranks work together; empty where each works for itself.
-        together = wanted.values.get("distributed") or ""
-        work |= {"distributed": together, **wanted.team.declared()}
+        together = settings.values.get("distributed") or ""
+        work |= {"distributed": together, **settings.rank_group.declared()}
     return Declared(
         probe=probe.name,
-        question=wanted.question,
+        question=settings.question,
         metric=probe.metrics[0].name,
         margin=probe.metrics[0].margin or MARGIN,
         alpha=ALPHA,
-        pairs=wanted.looks[-1],
-        looks=wanted.looks,
+        pairs=schedule.longest,
+        looks=schedule.looks,
         secondary=probe.margins,
-        control_pairs=wanted.controls,
-        candidate_control_pairs=wanted.candidate_controls,
-        joiner_pairs=wanted.joiners if sides.joiner else 0,
-        seed=wanted.seed,
+        control_pairs=schedule.controls,
+        candidate_control_pairs=schedule.candidate_controls,
+        joiner_pairs=schedule.joiners if sides.joiner else 0,
+        seed=schedule.seed,
         warmups=len(sides.all()),
         arms=sides.names(),
         steps=steps,
         loss_tolerance=probe.loss_tolerance,
         workload=work,
-        site=wanted.site,
+        site=settings.site,
         recipe=subject.recipe,
         plan_digest=subject.digest,
         image=subject.image.name,

@@ -19,11 +19,11 @@ from dlcontainer.bench.measure import (
 from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.declaration import Sides, Wanted
+from dlcontainer.bench.measure.declaration import SessionSettings, Sides
 from dlcontainer.bench.measure.launch import Outcome, perform
 from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
-from dlcontainer.bench.samples import continuation, launch_order, reader
-from dlcontainer.bench.samples.launch_order import Counts, Group
+from dlcontainer.bench.samples import continuation, reader
+from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
@@ -35,36 +35,36 @@ from dlcontainer.planning.plan import Plan, native_twin_reason
 _RANKS = "ranks"
 
 
-def run(wanted: Wanted, plan: Plan, subject: BenchImage, context: BenchContext) -> Path:
+def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext) -> Path:
     """Measure until a declared look decides or the last one is taken; give the file of samples.
 
     Raises BenchDataError where a launch fails or hangs: the file then ends with the reason. What
     was started is ended, whatever ends the session.
     """
-    if wanted.cut is None and wanted.output.exists():
+    if settings.cut is None and settings.output.exists():
         raise BenchDataError(
             "there is a file of this name",
-            where=str(wanted.output),
+            where=str(settings.output),
             next_step="give another name with -o, move the file away, or let a session that was "
             "interrupted go on with --resume",
         )
-    if wanted.team:
+    if settings.rank_group:
         (context.work / _RANKS).mkdir(mode=0o700)
-    candidate = arms.container(context, subject, wanted.probe)
+    candidate = arms.container(context, subject, settings.probe)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
-    reference, why = _reference(wanted, plan, subject, context)
+    reference, why = _reference(settings, plan, subject, context)
     if isinstance(reference, Native):
-        arms.require_same_probe(candidate, wanted.probe_files, subject.recipe)
+        arms.require_same_probe(candidate, settings.probe_files, subject.recipe)
     between = None
-    if len(wanted.arms) == 3:
+    if settings.schedule.is_triple:
         between = arms.unpacked(context, subject)
-    elif wanted.arms[-1:] == ("unpacked",):
+    elif settings.schedule.arms[-1:] == ("unpacked",):
         candidate = arms.unpacked(context, subject)
     with ExitStack() as stack:
         joiner = None
-        if wanted.joiners:
-            joiner = stack.enter_context(_joiner(candidate, context, wanted))
-        reference, made = stack.enter_context(_shown(reference, wanted, context))
+        if settings.schedule.joiners:
+            joiner = stack.enter_context(_joiner(candidate, context, settings))
+        reference, made = stack.enter_context(_shown(reference, settings, context))
         sides = Sides(
             reference=reference,
             between=between,
@@ -73,23 +73,23 @@ def run(wanted: Wanted, plan: Plan, subject: BenchImage, context: BenchContext) 
             why=why,
             made=made,
         )
-        _measure(wanted, subject, context, sides)
-    return wanted.output
+        _measure(settings, subject, context, sides)
+    return settings.output
 
 
 def _reference(
-    wanted: Wanted, plan: Plan, subject: BenchImage, context: BenchContext
+    settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext
 ) -> tuple[Arm, str]:
     """Choose the side that the container is held against, and say why it is this one."""
-    if wanted.arms[:1] == ("unpacked",):
+    if settings.schedule.arms[:1] == ("unpacked",):
         return arms.unpacked(context, subject), "asked for by --arms"
-    probe = arms.probe_copy(wanted.probe_files, context.work)
-    if wanted.native is not None:
+    probe = arms.probe_copy(settings.probe_files, context.work)
+    if settings.native is not None:
         return Native(
-            prefix=wanted.native, probe=probe, home=context.execution.host.home
+            prefix=settings.native, probe=probe, home=context.execution.host.home
         ), "given by --native"
     no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
-    if no_twin and wanted.arms:
+    if no_twin and settings.schedule.arms:
         raise BenchDataError(
             "no native side is available on this machine",
             why=f"no native twin: {no_twin}",
@@ -113,34 +113,34 @@ def _reference(
 
 @contextmanager
 def _shown(
-    reference: Arm, wanted: Wanted, context: BenchContext
+    reference: Arm, settings: SessionSettings, context: BenchContext
 ) -> Iterator[tuple[Arm, Mapping[str, float]]]:
     """Show the native tree as it was asked for; with what that took."""
-    if wanted.native_as == "tree":
+    if settings.native_as == "tree":
         yield reference, {}
         return
     if not isinstance(reference, Native):
         raise BenchDataError(
-            f"there is no native tree that could be shown as {wanted.native_as}",
+            f"there is no native tree that could be shown as {settings.native_as}",
             why="the unpacked image stands for it here",
             next_step="give a native side with --native FOLDER, or leave --native-as out",
         )
-    with native_tree.shown(wanted.native_as, reference.prefix, context) as shown:
+    with native_tree.shown(settings.native_as, reference.prefix, context) as shown:
         made = {} if shown.seconds is None else {"native_ready_s": round(shown.seconds, 3)}
         yield replace(reference, prefix=shown.prefix), made
 
 
 @contextmanager
 def _joiner(
-    candidate: Contained, context: BenchContext, wanted: Wanted
+    candidate: Contained, context: BenchContext, settings: SessionSettings
 ) -> Iterator[Contained | None]:
-    if wanted.team and wanted.team.nodes > 1:
+    if settings.rank_group and settings.rank_group.nodes > 1:
         context.execution.progress.note(
             "a shared mount is this node's alone: no joiners on several nodes"
         )
         yield None
         return
-    seen = ranks.binds(context.work / _RANKS) if wanted.team else ()
+    seen = ranks.binds(context.work / _RANKS) if settings.rank_group else ()
     with ExitStack() as stack:
         try:
             instance = stack.enter_context(shared_mount.shared(context, candidate.image, seen))
@@ -159,30 +159,32 @@ def _joiner(
         )
 
 
-def _measure(wanted: Wanted, subject: BenchImage, context: BenchContext, sides: Sides) -> None:
-    begin = _resumed if wanted.cut else _fresh
-    with begin(wanted, subject, context, sides) as (recorder, work):
-        _stages(wanted, work, context, sides, recorder)
+def _measure(
+    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
+) -> None:
+    begin = _resumed if settings.cut else _fresh
+    with begin(settings, subject, context, sides) as (recorder, work):
+        _stages(settings, work, context, sides, recorder)
 
 
 @contextmanager
 def _fresh(
-    wanted: Wanted, subject: BenchImage, context: BenchContext, sides: Sides
+    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> Iterator[tuple[Recorder, Workload]]:
     context.execution.progress.step("warm-up launches, one of each side")
-    trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
-    thrown = [_timed(side, trial, wanted, context) for side in sides.all()]
+    trial = declaration.workload(settings, subject, declaration.trial_steps(settings))
+    thrown = [_timed(side, trial, settings, context) for side in sides.all()]
     outcomes = [launch.outcome for launch in thrown]
     fine = all(outcome.status == "ok" for outcome in outcomes)
-    steps = declaration.steps_for(wanted, outcomes) if fine else wanted.steps
-    work = declaration.workload(wanted, subject, steps)
+    steps = declaration.steps_for(settings, outcomes) if fine else settings.steps
+    work = declaration.workload(settings, subject, steps)
     session = Session(
-        declared=declaration.declare(wanted, subject, sides, steps),
+        declared=declaration.declare(settings, subject, sides, steps),
         arms=sides.described(work, subject.image),
         machine=declaration.machine(context, subject, sides),
         started=thrown[0].started,
     )
-    with Writer(wanted.output, session) as writer:
+    with Writer(settings.output, session) as writer:
         recorder = Recorder(writer=writer)
         for launch in thrown:
             recorder.thrown(launch)
@@ -191,16 +193,18 @@ def _fresh(
 
 @contextmanager
 def _resumed(
-    wanted: Wanted, subject: BenchImage, context: BenchContext, sides: Sides
+    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> Iterator[tuple[Recorder, Workload]]:
-    begun = wanted.cut
+    begun = settings.cut
     if begun is None:
         raise ValueError("no session to go on with")
     steps = begun.session.declared.steps
-    declared = declaration.declare(wanted, subject, sides, steps)
+    declared = declaration.declare(settings, subject, sides, steps)
     continuation.check(begun, declared, declaration.machine(context, subject, sides))
     # Refused before anything is written, where the file is not the schedule's beginning.
-    continuation.groups_done(begun, (group for stage in _planned(wanted, sides) for group in stage))
+    continuation.groups_done(
+        begun, (group for stage in _planned(settings, sides) for group in stage)
+    )
     aside = continuation.unfinished(begun)
     if begun.dropped:
         context.execution.progress.note(
@@ -210,8 +214,8 @@ def _resumed(
         context.execution.progress.note(
             "the last pair or triple is not whole: its launches stay in the file, unused"
         )
-    work = declaration.workload(wanted, subject, steps)
-    with Writer(wanted.output, begun.session, after=begun) as writer:
+    work = declaration.workload(settings, subject, steps)
+    with Writer(settings.output, begun.session, after=begun) as writer:
         writer.resume(Resume(started=declaration.now(), dropped_bytes=begun.dropped, aside=aside))
         recorder = Recorder(
             writer=writer,
@@ -219,9 +223,9 @@ def _resumed(
             attested=_attested(begun),
         )
         context.execution.progress.step("warm-up launches again, one of each side")
-        trial = declaration.workload(wanted, subject, declaration.trial_steps(wanted))
+        trial = declaration.workload(settings, subject, declaration.trial_steps(settings))
         for side in sides.all():
-            recorder.thrown(_timed(side, trial, wanted, context))
+            recorder.thrown(_timed(side, trial, settings, context))
         yield recorder, work
 
 
@@ -233,14 +237,18 @@ def _attested(begun: Series) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
 
 
 def _stages(
-    wanted: Wanted, work: Workload, context: BenchContext, sides: Sides, recorder: Recorder
+    settings: SessionSettings,
+    work: Workload,
+    context: BenchContext,
+    sides: Sides,
+    recorder: Recorder,
 ) -> None:
-    stages = _planned(wanted, sides)
+    stages = _planned(settings, sides)
     schedule = [group for stage in stages for group in stage]
-    skipped = done = continuation.groups_done(wanted.cut, schedule) if wanted.cut else 0
+    skipped = done = continuation.groups_done(settings.cut, schedule) if settings.cut else 0
     unit = "triple" if sides.between else "pair"
     began, end = time.monotonic(), 0
-    for look, stage in zip(wanted.looks, stages, strict=True):
+    for look, stage in zip(settings.schedule.looks, stages, strict=True):
         end += len(stage)
         for group in schedule[done:end]:
             # Progress, never a value: who sees a trend could stop when it pleases.
@@ -249,29 +257,23 @@ def _stages(
                 f"{unit} {done + 1} of {end}, then the look at {look} {unit}s{left}"
             )
             for position, side in enumerate(sides.launches(group)):
-                time.sleep(wanted.gap_s)
-                recorder.paired(group, position, _timed(side, work, wanted, context))
+                time.sleep(settings.gap_s)
+                recorder.paired(group, position, _timed(side, work, settings, context))
             done += 1
         # At the last look it ends in any case: the report judges it.
-        if look < wanted.looks[-1] and _decides(wanted, look):
+        if look < settings.schedule.looks[-1] and _decides(settings, look):
             break
     recorder.writer.end(complete=True, reason=f"ended at its look at {look} {unit}s")
 
 
-def _decides(wanted: Wanted, look: int) -> bool:
-    series = reader.read(wanted.output)
-    rules = interim.rules(series, equivalence=wanted.probe.metrics[0].equivalence)
+def _decides(settings: SessionSettings, look: int) -> bool:
+    series = reader.read(settings.output)
+    rules = interim.rules(series, equivalence=settings.probe.metrics[0].equivalence)
     return interim.decides(series, rules, look)
 
 
-def _planned(wanted: Wanted, sides: Sides) -> list[list[Group]]:
-    counts = Counts(
-        joiners=wanted.joiners if sides.joiner else 0,
-        controls=wanted.controls,
-        candidate_controls=wanted.candidate_controls,
-        triples=sides.between is not None,
-    )
-    return launch_order.plan_stages(looks=wanted.looks, counts=counts, seed=wanted.seed)
+def _planned(settings: SessionSettings, sides: Sides) -> list[list[Group]]:
+    return settings.schedule.stages(with_joiners=sides.joiner is not None)
 
 
 def _left(began: float, measured: int, remaining: int) -> str:
@@ -280,15 +282,19 @@ def _left(began: float, measured: int, remaining: int) -> str:
     return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
 
 
-def _timed(side: Arm, work: Workload, wanted: Wanted, context: BenchContext) -> ArmLaunch:
+def _timed(
+    side: Arm, work: Workload, settings: SessionSettings, context: BenchContext
+) -> ArmLaunch:
     started = declaration.now()
-    outcome = _outcome(side, work, wanted, context)
+    outcome = _outcome(side, work, settings, context)
     return ArmLaunch(arm=side, started=started, outcome=outcome)
 
 
-def _outcome(side: Arm, work: Workload, wanted: Wanted, context: BenchContext) -> Outcome:
-    if wanted.team is None:
-        return perform(side.launch(work), context.execution.runner, wanted.timeout_s)
-    gathering = ranks.gather(wanted.team, context.work / _RANKS, wanted.timeout_s)
+def _outcome(
+    side: Arm, work: Workload, settings: SessionSettings, context: BenchContext
+) -> Outcome:
+    if settings.rank_group is None:
+        return perform(side.launch(work), context.execution.runner, settings.timeout_s)
+    gathering = ranks.gather(settings.rank_group, context.work / _RANKS, settings.timeout_s)
     launched = side.launch(replace(work, gathering=gathering))
-    return ranked_launch.perform(launched, gathering, context.execution.runner, wanted.timeout_s)
+    return ranked_launch.perform(launched, gathering, context.execution.runner, settings.timeout_s)

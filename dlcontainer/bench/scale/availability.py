@@ -23,22 +23,22 @@ _SPARE_MB = 500
 class Here:
     """Asks once for each thing that cells need; `no_native` says why there is no native tree.
 
-    `no_team` is why there are no ranks of some numbers.
+    `no_rank_group` is why there are no ranks of some numbers.
     """
 
     context: ScaleContext
     no_native: str = ""
-    no_team: dict[tuple[int, int, str], str] = field(default_factory=dict)
+    no_rank_group: dict[tuple[int, int, str], str] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)
 
     def lacks(self, cell: Cell) -> str:
         """Say why a cell can't be measured here; empty where it can."""
-        found = self.no_team.get((cell.nodes, cell.ranks, cell.start), "")
+        found = self.no_rank_group.get((cell.nodes, cell.ranks, cell.start), "")
         if cell.subject not in self.context.sources:
             return self.no_native
         if cell.where == "tmpfs":
             found = found or self._once("tmpfs", self._memory)
-        if cell.where == "shared" and self.context.wanted.matrix.stand_in is not None:
+        if cell.where == "shared" and self.context.settings.matrix.stand_in is not None:
             found = found or self._once("fuse", self._fuse)
         if cell.open in PACKED:
             found = found or self._packed(cell)

@@ -59,7 +59,7 @@ def workload(cell: Cell, gathering: Gathering, context: ScaleContext) -> Workloa
     threads = max(1, context.execution.host.cores // cell.ranks)
     return Workload(
         probe=import_.IMPORT,
-        cell=import_.cell(context.wanted.module, threads),
+        cell=import_.cell(context.settings.module, threads),
         environment=common(context.source(cell).environment, threads),
         gathering=gathering,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale.cells import Cell
@@ -20,7 +20,7 @@ WARMING: Start = "natural"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class ScaleSettings:
     """A matrix as it was asked for; `shared` is a folder on the file system of that name."""
 
     matrix: Matrix
@@ -65,23 +65,23 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaleContext:
-    """With what it is measured; `teams` are by nodes, ranks a node and start."""
+    """With what it is measured; `rank_groups` are by nodes, ranks a node and start."""
 
-    wanted: Wanted
+    settings: ScaleSettings
     sources: Mapping[str, Source]
     bench: BenchContext
     runner: ProcessRunner
     probe: Path
-    teams: Mapping[tuple[int, int, str], Team]
+    rank_groups: Mapping[tuple[int, int, str], RankGroup]
 
     @property
     def execution(self) -> Execution:
         """The engine on this host."""
         return self.bench.execution
 
-    def team(self, cell: Cell) -> Team:
+    def rank_group(self, cell: Cell) -> RankGroup:
         """Give what starts a cell's ranks."""
-        return self.teams[cell.nodes, cell.ranks, cell.start]
+        return self.rank_groups[cell.nodes, cell.ranks, cell.start]
 
     def source(self, cell: Cell) -> Source:
         """Give a cell's subject."""

@@ -44,16 +44,19 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
     A launch that fails is recorded, its cell is given up, and the others go on. Raises
     BenchDataError at the end where that happened, and before where nothing can be measured.
     """
-    cells, wanted = expansion.cells, context.wanted
+    cells, settings = expansion.cells, context.settings
     if not cells:
         raise _nothing(expansion)
     header = _header(context, expansion)
-    done, failed = _begun(wanted.cut, header)
+    done, failed = _begun(settings.cut, header)
     context.ranks_folder.mkdir(mode=0o700)
-    orders = schedule.rounds(range(len(cells)), wanted.rounds, wanted.seed)
-    with _places(context) as places, ScaleWriter(wanted.output, header, after=wanted.cut) as writer:
-        if wanted.cut is not None:
-            writer.write(Resumed(started=declaration.now(), dropped_bytes=wanted.cut.dropped))
+    orders = schedule.rounds(range(len(cells)), settings.rounds, settings.seed)
+    with (
+        _places(context) as places,
+        ScaleWriter(settings.output, header, after=settings.cut) as writer,
+    ):
+        if settings.cut is not None:
+            writer.write(Resumed(started=declaration.now(), dropped_bytes=settings.cut.dropped))
         for number, order in enumerate(orders):
             for place, index in enumerate(order, start=1):
                 if index in failed or (index, number) in done:
@@ -74,8 +77,8 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
         said = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
         writer.end(complete=not failed, reason=said)
     if failed:
-        raise _failed(wanted.output, cells, failed)
-    return wanted.output
+        raise _failed(settings.output, cells, failed)
+    return settings.output
 
 
 @contextmanager
@@ -130,8 +133,8 @@ def _warming(cell: Cell) -> Cell:
 
 
 def _performed(cell: Cell, shown: Shown, context: ScaleContext, kept: Path | None) -> Outcome:
-    timeout = context.wanted.timeout_s
-    gathering = ranks.gather(context.team(cell), context.ranks_folder, timeout)
+    timeout = context.settings.timeout_s
+    gathering = ranks.gather(context.rank_group(cell), context.ranks_folder, timeout)
     made = commands.ready(cell, shown.path, gathering, context, kept)
     try:
         return ranked_launch.perform(made.launch, gathering, context.runner, timeout)
@@ -182,19 +185,19 @@ def _rank(rank: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _header(context: ScaleContext, expansion: Expansion) -> Header:
-    wanted = context.wanted
-    matrix = hash_chain.plain_json(wanted.matrix.model_dump(mode="json", by_alias=True))
+    settings = context.settings
+    matrix = hash_chain.plain_json(settings.matrix.model_dump(mode="json", by_alias=True))
     declared = Declared(
         matrix=matrix,  # type: ignore[arg-type]  # JSON, from JSON
         cells=expansion.cells,
-        rounds=wanted.rounds,
-        seed=wanted.seed,
-        module=wanted.module,
-        site=wanted.site,
+        rounds=settings.rounds,
+        seed=settings.seed,
+        module=settings.module,
+        site=settings.site,
         subjects={name: source.described() for name, source in context.sources.items()},
         launchers={
             f"{own.ranks} ranks on {nodes} nodes": list(own.launcher)
-            for (nodes, _, _), own in context.teams.items()
+            for (nodes, _, _), own in context.rank_groups.items()
         },
     )
     return Header(
@@ -224,8 +227,8 @@ def _machine(context: ScaleContext) -> dict[str, Json]:
         "local_on": mount_of(bench.work).kind,
         "load_1min": round(os.getloadavg()[0], 2),
     }
-    if context.wanted.shared is not None:
-        found["shared_on"] = mount_of(context.wanted.shared).kind
+    if context.settings.shared is not None:
+        found["shared_on"] = mount_of(context.settings.shared).kind
     for name, source in context.sources.items():
         found[f"{name}_on"] = mount_of(source.original).kind
     return found

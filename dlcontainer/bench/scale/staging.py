@@ -91,11 +91,11 @@ class Places:
         parent = context.bench.work
         if cell.where == "tmpfs":
             parent = self._private(MEMORY)
-        elif cell.where == "shared" and context.wanted.shared is not None:
-            parent = self._private(context.wanted.shared)
+        elif cell.where == "shared" and context.settings.shared is not None:
+            parent = self._private(context.settings.shared)
         elif cell.where == "local" and made.path.is_relative_to(parent):
             return made  # it was made here
-        elif cell.where == "shared" and (context.wanted.matrix.stand_in is None or
+        elif cell.where == "shared" and (context.settings.matrix.stand_in is None or
                                          made.path.is_dir()):  # fmt: skip
             return made
         context.execution.progress.step(f"bring {cell.subject} to: {cell.where}")
@@ -126,7 +126,7 @@ class Places:
     def shown(self, cell: Cell) -> Iterator[Shown]:
         """Show a cell's bytes to one launch, cold where they are to be; gone at the end."""
         body = self.body(cell)
-        layered = cell.where == "shared" and self.context.wanted.matrix.stand_in is not None
+        layered = cell.where == "shared" and self.context.settings.matrix.stand_in is not None
         if layered:
             with self._through(body, cell) as shown:
                 yield shown
@@ -145,14 +145,14 @@ class Places:
 
     def _beside(self, cell: Cell) -> Path:
         """Give a folder of ours on the file system that the cell's bytes are on."""
-        shared = self.context.wanted.shared
+        shared = self.context.settings.shared
         if cell.where == "shared" and shared is not None:
             return self._private(shared)
         return self.context.bench.work
 
     @contextmanager
     def _through(self, body: Body, cell: Cell) -> Iterator[Shown]:
-        layer = self.context.wanted.matrix.stand_in
+        layer = self.context.settings.matrix.stand_in
         assert layer is not None  # noqa: S101 - asked by who calls
         whole = body.path.is_dir()
         shown = StandIn(
