@@ -25,7 +25,7 @@ from dlcontainer.bench.report.svg import (
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.launch_table import INDEX
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
