@@ -6,8 +6,8 @@ from tests.values import ROOT
 from tools import measure_house
 
 # These only go down: a change that removes one lowers the number.
-TUPLES = 51
-WIDE = 14
+TUPLES = 36
+WIDE = 8
 
 
 def test_rooms() -> None:
