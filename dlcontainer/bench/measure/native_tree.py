@@ -26,7 +26,7 @@ _PACKAGES = {"mksquashfs": "squashfs-tools", "squashfuse": "squashfuse"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class PreparedTree:
     """A tree that is ready for launches; `seconds` went by until it was, None where it lay there.
 
     `what` was done in that time.
@@ -38,13 +38,13 @@ class Shown:
 
 
 @contextmanager
-def shown(form: NativeAs, prefix: Path, context: BenchContext) -> Iterator[Shown]:
+def shown(form: NativeAs, prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
     """Show a Python prefix in one of the forms; what was made is gone at the end.
 
     Raises ChecksFailedError without the programs or FUSE, BenchDataError where it fails.
     """
     if form == "tree":
-        yield Shown(prefix=prefix)
+        yield PreparedTree(prefix=prefix)
     elif form == "staged":
         yield _staged(prefix, context)
     else:
@@ -52,12 +52,12 @@ def shown(form: NativeAs, prefix: Path, context: BenchContext) -> Iterator[Shown
             yield found
 
 
-def _staged(prefix: Path, context: BenchContext) -> Shown:
+def _staged(prefix: Path, context: BenchContext) -> PreparedTree:
     context.execution.progress.step("stage the native tree: copy it to this node")
     folder, began = context.work / "staged", time.monotonic()
     argv = ["cp", "-a", str(prefix.resolve()), str(folder)]
     run(argv, context.execution.runner, "the native tree can't be copied")
-    return Shown(prefix=folder, seconds=time.monotonic() - began, what="staging")
+    return PreparedTree(prefix=folder, seconds=time.monotonic() - began, what="staging")
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class _Holder:
 
 
 @contextmanager
-def _mounted(prefix: Path, context: BenchContext) -> Iterator[Shown]:
+def _mounted(prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
     packer, server = (_program(name, context.execution.host.environ) for name in _PACKAGES)
     image, point = context.work / "native.squashfs", context.work / "native"
     point.mkdir()
@@ -90,7 +90,9 @@ def _mounted(prefix: Path, context: BenchContext) -> Iterator[Shown]:
     run(argv, context.execution.runner, "the native tree can't be packed")
     options = ["-f", "-o", "auto_unmount"]
     with held([server, *options, str(image), str(point)], point, context.execution):
-        yield Shown(prefix=point, seconds=time.monotonic() - began, what="packing and mounting")
+        yield PreparedTree(
+            prefix=point, seconds=time.monotonic() - began, what="packing and mounting"
+        )
 
 
 @contextmanager
