@@ -6,8 +6,8 @@ from tests.values import ROOT
 from tools import measure_house
 
 # These only go down: a change that removes one lowers the number.
-TUPLES = 16
-WIDE = 9
+TUPLES = 1
+WIDE = 3
 
 
 def test_rooms() -> None:

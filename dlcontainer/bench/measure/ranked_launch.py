@@ -71,7 +71,7 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
         told = read(gathering.folder)
     finally:
         shutil.rmtree(gathering.folder, ignore_errors=True)
-    problem = _problem(told, gathering.team.ranks, done)
+    problem = _problem(told, gathering.rank_group.ranks, done)
     if status == "timeout":
         late = f"no end within {timeout:g} s: ended"
         return _lost(status, f"{late}; {problem}" if problem else late, told, done)

@@ -14,7 +14,7 @@ from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.launch_table import Launches
 from dlcontainer.bench.samples.records import VERSION, End, Record, Resume, Sample, Session, Stack
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError
 
 _REMEASURE = "restore the file from where it was measured, or measure again"
@@ -118,7 +118,7 @@ class _Found:
     stated: str
     version: int
     launches: Launches
-    losses: dict[tuple[ArmName, ArmName], LossCurves]
+    losses: dict[ArmPair, LossCurves]
     name: str
     stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
     resumes: list[Resume] = field(default_factory=list)
@@ -170,7 +170,7 @@ class _Found:
         self.launches.take(sample, self.size)
         if self.losses and sample.ok and sample.role != "warmup":
             for sides, curves in self.losses.items():
-                if sample.arm in sides:
+                if sample.arm in sides.names:
                     curves.take(sample)
 
     def series(self, length: int) -> Series:
@@ -245,6 +245,9 @@ def _begin(path: Path, line: Line) -> _Found:
         stated=stated,
         version=int(version),
         launches=Launches((declared.metric, *declared.secondary)),
-        losses={sides: LossCurves(tolerance or 0.0) for sides in compared},
+        losses={
+            ArmPair(reference=one, candidate=other): LossCurves(tolerance or 0.0)
+            for one, other in compared
+        },
         name=str(path),
     )

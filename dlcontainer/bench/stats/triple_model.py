@@ -21,7 +21,7 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     The order effect is that of running second, `third` that of running third, both against first.
     """
     found = Differences.of(differences)
-    rows = [_row(places or (0, 1)) for _, places in found.ran]
+    rows = [_row(*(places or (0, 1))) for _, places in found.ran]
     d = found.d
     inverse = _inverse([[_dot(rows, i, j) for j in range(3)] for i in range(3)])
     df = len(d) - 3
@@ -47,8 +47,7 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     )
 
 
-def _row(places: tuple[int, int]) -> _Row:
-    reference, candidate = places
+def _row(reference: int, candidate: int) -> _Row:
     second, third = (float(candidate == k) - float(reference == k) for k in (1, 2))
     return (1.0, second, third)
 

@@ -12,7 +12,7 @@ from dlcontainer.bench.report import svg as plot
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Arm, Json, Session, Stack
+from dlcontainer.bench.samples.records import ArmDescription, Json, Session, Stack
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.errors import BenchDataError
@@ -76,7 +76,7 @@ def hostile(folder: Path) -> Analysis:
     )  # fmt: skip
     session: Session = benchseries.session(plan)
     declared = replace(session.declared, site=HOSTILE, recipe=HOSTILE, image=HOSTILE)
-    arms = {name: Arm(what=HOSTILE, why=HOSTILE) for name in declared.arms}
+    arms = {name: ArmDescription(what=HOSTILE, why=HOSTILE) for name in declared.arms}
     session = replace(session, declared=declared, arms=arms, machine={HOSTILE: HOSTILE})
     path = folder / "a'; echo <b>\n\".jsonl"
     with Writer(path, session) as out:
