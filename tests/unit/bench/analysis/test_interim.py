@@ -60,8 +60,8 @@ def test_a_slower_container_ends_a_session(bench: Bench) -> None:
 
 def test_no_figure_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr("tests.benchrunner.Quiet.step", lambda _, title: said.append(title))
-    monkeypatch.setattr("tests.benchrunner.Quiet.note", lambda _, text: said.append(text))
+    monkeypatch.setattr("tests.fakes.Quiet.step", lambda _, title: said.append(title))
+    monkeypatch.setattr("tests.fakes.Quiet.note", lambda _, text: said.append(text))
     bench.run(ProbeRunner(wall=lambda inside: 1.2345 if inside else 1.0), looks=(8, 12))
     assert said[1].startswith("pair 1 of ")
     words = ("1.2345", "0.2345", "ratio", "SLOWER", "FASTER", "EQUIVALENT", "INCONCLUSIVE")
