@@ -1,4 +1,4 @@
-"""Files of a report appear whole: whoever opens one meanwhile sees the old one."""
+"""Write files atomically: a reader sees the old file or the new one."""
 
 import os
 import tempfile

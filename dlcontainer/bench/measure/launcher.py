@@ -51,7 +51,7 @@ def team(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> Team
     per_node = _per_node(asked)
     if asked.nodes > 1 and schedulers.allocation(environ) is None:
         raise UsageError(
-            f"--nodes {asked.nodes}: this is no batch job",
+            f"--nodes {asked.nodes}: not in a batch job",
             why="other nodes are reached within an allocation only",
             next_step="submit a job that runs this command, or leave --nodes out",
         )

@@ -111,7 +111,7 @@ def _shown(reference: Side, wanted: Wanted, lab: Lab) -> Iterator[tuple[Side, Ma
         return
     if not isinstance(reference, Native):
         raise BenchDataError(
-            f"there is no native tree that could be shown as {wanted.native_as}",
+            f"no native tree is available to show as {wanted.native_as}",
             why="the unpacked image stands for it here",
             next_step="give a native side with --native FOLDER, or leave --native-as out",
         )

@@ -82,7 +82,8 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     if found[0] < fewest or sorted(set(found)) != found or any(n % block for n in found):
         unit, usual = ("triples", DEFAULT_TRIPLES) if triples else ("pairs", DEFAULT_LOOKS)
         raise UsageError(
-            f"--looks {text}: growing multiples of {block}, the first at least {fewest}",
+            f"--looks {text}: must be strictly increasing multiples of {block}, "
+            f"the first at least {fewest}",
             next_step=f"orders are balanced in blocks of {block} {unit}, and a verdict takes "
             f"{fewest}: {','.join(map(str, usual))}",
         )
