@@ -96,7 +96,7 @@ def main() -> None:
                 load, system, _job(nodes, ranks)
             ).seconds
             for delay, (_, system) in systems.items()
-            for nodes, ranks in HELD_OUT
+            for nodes, ranks in HELD_OUT[: options.points]
         }
         settled: dict[str, object] = {
             "load": asdict(load),
@@ -123,6 +123,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=3, help="launches of a point (default 3)")
     parser.add_argument("--module", default="numpy", help="what ranks import (default numpy)")
+    parser.add_argument(
+        "--points", type=int, default=len(HELD_OUT), help="only so many of the points (default all)"
+    )
     parser.add_argument("--sshfs", default=shutil.which("sshfs"), help="the program")
     found = next((one for one in _SFTP_SERVERS if Path(one).exists()), None)
     parser.add_argument("--sftp-server", default=found, help="the program")

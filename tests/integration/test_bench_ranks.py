@@ -171,7 +171,7 @@ def names_below(pid: int) -> set[str]:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--nodes", "2", "--ranks", "2"], "no batch job"),
+        (["--nodes", "2", "--ranks", "2"], "not in a batch job"),
         (["--ranks", "4", "--ranks-per-node", "2"], "no 1 nodes"),
         (["--start", "storm"], "--ranks R"),
         (["--ranks", "2", "--launcher", "no-such-launcher"], "no launcher no-such-launcher"),
