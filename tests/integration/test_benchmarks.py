@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.storm_sshfs import SFTP_SERVERS
 from dlcontainer.bench.slowfs.mounting import DEVICE
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.engines import emulation
@@ -47,6 +48,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "storm_calls": MOUNTING,
     "storm_sshfs": ("sshfs", "fusermount3"),
 }
+# What the engine writes into an image by itself: the date of the build, and folders' names.
+ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
 LONG = {"build", "emulation", "squash", "storm", "storm_sshfs"}
 # These have a test of their own.
@@ -113,6 +116,8 @@ def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_pat
 @pytest.mark.parametrize("name", ["storm", "storm_sshfs"])
 def test_a_storm(name: str) -> None:
     require(*NEEDS[name])
+    if name == "storm_sshfs" and not any(Path(path).exists() for path in SFTP_SERVERS):
+        missing("sftp-server (openssh-sftp-server)")
     (point,) = json.loads(run(name, *STORM))["points"]
     assert point["measured"][0] > 0
 
@@ -133,7 +138,7 @@ def test_emulated(world: World, tmp_path: Path) -> None:
     recipe, site = write_recipe(tmp_path / "small", SMALL_RECIPE, VERIFY), tmp_path / f"{arch}.yaml"
     site.write_text(SITE.format(arch=arch, sources=json.dumps(sources() or "auto")))
     argv = (recipe, site, "--tmpdir", tmp_path, "--json")
-    assert json.loads(run("emulation", *argv, world=world))["differing"] == []
+    assert {*json.loads(run("emulation", *argv, world=world))["differing"]} <= ENGINES_OWN
 
 
 def test_no_script_is_forgotten() -> None:
