@@ -129,8 +129,8 @@ def _begin(backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps) ->
         if parent is None:
             progress.begin("unpack", "unpack the base")
         else:
-            title = f"steps 1 to {number} of {len(todo)} are done: the result of "
-            progress.begin("unpack", f"{title}'{parent.name}' of {parent.made} is taken")
+            title = f"steps 1 to {number} of {len(todo)} restored from cache "
+            progress.begin("unpack", f"{title}('{parent.name}', {parent.made})")
         done = [_taken(step, parent, backend.recall(step.key)) for step in todo[:number]]
         try:
             backend.begin(parent)

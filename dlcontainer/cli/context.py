@@ -147,7 +147,7 @@ class World:
         given = config.from_settings(settings or [])
         if "site" in given.data and not isinstance(given.data["site"], dict):
             raise UsageError(
-                "--set site=…: a site is no single value",
+                "--set site=…: a site is not a single value",
                 next_step="name it with --site; change one value with --set site.KEY=VALUE",
             )
         site = self.site(site_name, target, config.subtree(given, ("site",)))

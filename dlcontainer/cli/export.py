@@ -182,7 +182,7 @@ def _reference(text: str, numbers: str) -> "Reference":
     lowest, highest = [*given, None, None][:_BOUNDS]
     if (lowest or 0) > 0 or (highest or 0) < 0:
         raise UsageError(
-            f"--reference {text}: the bounds do not hold the value itself",
+            f"--reference {text}: bounds must include the value",
             next_step="the lowest is a share below: 1,-0.05,0.05",
         )
     return Reference(value=values[0], lowest=lowest, highest=highest)

@@ -63,7 +63,7 @@ def read(path: Path) -> Trace:
     """Read a trace; raises ConfigError with the file and line of what is wrong."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ConfigError(f"{path} is no trace: beyond {_MOST_BYTES // 10**6} MB")
+            raise ConfigError(f"{path} is not a trace: beyond {_MOST_BYTES // 10**6} MB")
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"can't read {path}: {error.strerror}", next_step=_MAKE) from None

@@ -1,4 +1,4 @@
-"""Files appear whole: whoever opens one meanwhile sees the old one, whatever happens to us.
+"""Write files atomically: a reader sees the old file or the new one.
 
 The only writer of a file that others may look for: written beside its place under a name that
 nobody can foresee, brought to the disk, then renamed. All by the descriptor of the folder, so a

@@ -146,7 +146,7 @@ def source_date(environ: Mapping[str, str]) -> int | None:
     # SquashFS keeps times as 32 bits.
     if not given.isascii() or not given.isdecimal() or int(given) >= 2**32:
         raise ConfigError(
-            f"SOURCE_DATE_EPOCH={given!r} is no time",
+            f"SOURCE_DATE_EPOCH={given!r} is not a time",
             why="it is a number of seconds since 1970",
             next_step="export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct), or unset it",
         )

@@ -51,7 +51,7 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
     per_node = _per_node(options)
     if options.nodes > 1 and schedulers.allocation(environ) is None:
         raise UsageError(
-            f"--nodes {options.nodes}: this is no batch job",
+            f"--nodes {options.nodes}: not in a batch job",
             why="other nodes are reached within an allocation only",
             next_step="submit a job that runs this command, or leave --nodes out",
         )

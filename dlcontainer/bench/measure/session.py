@@ -121,7 +121,7 @@ def _shown(
         return
     if not isinstance(reference, Native):
         raise BenchDataError(
-            f"there is no native tree that could be shown as {settings.native_as}",
+            f"no native tree is available to show as {settings.native_as}",
             why="the unpacked image stands for it here",
             next_step="give a native side with --native FOLDER, or leave --native-as out",
         )

@@ -229,7 +229,9 @@ def _begin(path: Path, line: Line) -> _Found:
     stated = str(fields.pop("declared_sha256", None))
     session = from_fields(kind, fields, where)
     if not isinstance(session, Session):
-        raise BenchDataError("the first line is no session", where=where, next_step=_REMEASURE)
+        raise BenchDataError(
+            "the first line is not a session header", where=where, next_step=_REMEASURE
+        )
     # As it stands in the file: an older version's declaration has fewer fields.
     if stated != hash_chain.digest(hash_chain.canonical(fields["declared"])):
         raise BenchDataError(

@@ -52,7 +52,7 @@ class Here:
     def _memory(self) -> str:
         there = mount_of(MEMORY)
         if there.kind != "tmpfs":
-            return f"{MEMORY} is no tmpfs"
+            return f"{MEMORY} is not a tmpfs"
         if "noexec" in there.options:
             return f"{MEMORY} is mounted noexec: no library can be loaded from it"
         if not os.access(MEMORY, os.W_OK):

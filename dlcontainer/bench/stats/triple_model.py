@@ -76,7 +76,7 @@ def _inverse(m: list[list[float]]) -> list[list[float]] | None:
 
 
 def _robust(found: Differences) -> tuple[float, float] | None:
-    """Estimate the places' effects so that one far launch can't move them; None without data.
+    """Estimate the places' effects robustly; None without data.
 
     Each is the median of all that two triples say of it alone, the arms' effect taken out.
     """

@@ -95,7 +95,8 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
         if triples:
             unit, usual = "triples", schedule.DEFAULT_TRIPLES
         raise UsageError(
-            f"--looks {text}: growing multiples of {block}, the first at least {fewest}",
+            f"--looks {text}: must be strictly increasing multiples of {block}, "
+            f"the first at least {fewest}",
             next_step=f"orders are balanced in blocks of {block} {unit}, and a verdict takes "
             f"{fewest}: {','.join(map(str, usual))}",
         )

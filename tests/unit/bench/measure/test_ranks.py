@@ -141,7 +141,7 @@ def test_a_hanging_rank_is_named(gathering: Gathering) -> None:
         ([body(0, 1.0), body(1, 1.0), body(2, 1.0, error="X: y")], "rank 2: X: y"),
         (
             [body(0, 1.0, stack=None), body(1, 1.0), body(2, 1.0)],
-            "the ranks' results are not whole: ValueError('nobody says what n1 is made of')",
+            "the ranks' results are not whole: ValueError('no attestation from n1')",
         ),
     ],
     ids=["none", "one", "an error", "no stack"],
@@ -224,7 +224,7 @@ def test_on_several_nodes_an_image_knows_the_hosts_names(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("asked", "environ", "says"),
     [
-        (RankOptions(ranks=8, nodes=2), {"WHERE": "here"}, "no batch job"),
+        (RankOptions(ranks=8, nodes=2), {"WHERE": "here"}, "not in a batch job"),
         (RankOptions(ranks=8, per_node=3), JOB, "are no 1 nodes"),
         (RankOptions(ranks=8, form="b"), JOB, "no such form"),
         (RankOptions(ranks=8), {}, r"\$WHERE is not set"),
