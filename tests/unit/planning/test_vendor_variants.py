@@ -18,6 +18,7 @@ FORMS: tuple[Format, ...] = ("apptainer", "dockerfile")
 
 # Values, not sites: what decides which variant a site has, and no more.
 MACHINES: dict[str, dict[str, Any]] = {
+    "pascal": {"arch": "x86_64", "gpu": ("nvidia", "sm_60", "12.9")},
     "volta": {"arch": "x86_64", "gpu": ("nvidia", "sm_70", "12.9")},
     "turing": {"arch": "x86_64", "gpu": ("nvidia", "sm_75", "12.4")},
     "ampere-cray": {"arch": "x86_64", "gpu": ("nvidia", "sm_80", "13.0"), "mpi": ("mpich", "swap")},
@@ -26,11 +27,14 @@ MACHINES: dict[str, dict[str, Any]] = {
         "gpu": ("nvidia", "sm_80", "12.9"),
         "mpi": ("openmpi", "container"),
     },
+    "ultra": {"arch": "x86_64", "gpu": ("nvidia", "sm_103", "13.0")},
+    "thor": {"arch": "aarch64", "gpu": ("nvidia", "sm_110", "13.0")},
     "grace": {
         "arch": "aarch64",
         "gpu": ("nvidia", "sm_90", "12.9"),
         "mpi": ("openmpi", "container"),
     },
+    "rocm-7.1": {"arch": "x86_64", "gpu": ("amd", "gfx950", "7.1")},
     "rocm-6.4": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.4.2"), "mpi": ("mpich", "swap")},
     "rocm-6.2": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.2.4"), "mpi": ("mpich", "swap")},
     "rocm-6.0": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.0.3"), "mpi": ("mpich", "swap")},
@@ -51,7 +55,10 @@ MACHINES: dict[str, dict[str, Any]] = {
 # (recipe, variant) -> the machine that it is for
 FOR: dict[tuple[str, str], str] = {
     ("pytorch", "cuda"): "ampere",
-    ("pytorch", "cuda-volta"): "volta",
+    ("pytorch", "cuda-volta"): "pascal",
+    ("pytorch", "cuda-13"): "ultra",
+    ("pytorch", "cuda-13-arm"): "thor",
+    ("pytorch", "rocm-7.1"): "rocm-7.1",
     ("pytorch", "cuda-12.4"): "turing",
     ("pytorch", "ngc"): "grace",
     ("pytorch", "rocm"): "rocm-6.4",
@@ -89,6 +96,8 @@ FOR: dict[tuple[str, str], str] = {
 }
 # Not the first that fits there, since what replaced it, or what else fits, stands before it.
 SECOND = {("pytorch", "wml-ce"), ("tensorflow", "wml-ce"), ("horovod", "knl-impi")}
+# No device code, at a machine with GPUs: taken where it is asked for.
+FOR_CPUS = {("mxnet", "conda")}
 
 # No other tag was found.
 LATEST = {("horovod", "knl-impi")}
@@ -112,7 +121,8 @@ def settle(name: str, variant: str | None, machine: str) -> Plan:
 def test_each_renders_for_a_machine_that_can_have_it(name: str, variant: str) -> None:
     plan = settle(name, variant, FOR[name, variant])
     assert plan.choice is not None
-    assert plan.choice.usual == ((name, variant) not in SECOND), plan.choice.passed_over
+    usual = (name, variant) not in SECOND | FOR_CPUS
+    assert plan.choice.usual == usual, plan.choice.passed_over
     for form in FORMS:
         text = texts.text(plan, form, [TEMPLATES])
         assert "{{" not in text
