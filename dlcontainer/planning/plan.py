@@ -11,7 +11,7 @@ from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
 from dlcontainer.image import layout
-from dlcontainer.planning import candidates, conflicts, layers, variants
+from dlcontainer.planning import candidates, conflicts, layers, site_facts, variants
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
@@ -116,6 +116,7 @@ def resolve(
     Raises ConfigError that names every place that is wrong, MisfitError where the
     recipe and the site contradict each other.
     """
+    site_facts.check(site)
     above = layers.over(site, recipe, changes)
     wish = variants.wish(above, asked, cpu=cpu)
     choice = variants.choose(recipe, site, wish, candidates.judge)

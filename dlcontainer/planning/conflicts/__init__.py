@@ -18,6 +18,7 @@ _RULES: tuple[Rule, ...] = (
     mpi.other_family,
     mpi.other_fabric,
     glibc.older_than_host,
+    glibc.kernel_older_than_base,
 )
 
 

@@ -1,5 +1,6 @@
 """Which image a machine gets, device by device, of the shipped recipes: no CPU image in silence."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -7,34 +8,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlcontainer import config
+from dlcontainer.config import Document
 from dlcontainer.errors import MisfitError
+from dlcontainer.planning import candidates, variants
+from dlcontainer.planning.choice import Wish
 from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes import recipe
 from tests.unit.planning.test_device_code import DEVICES, EMBEDDED, taken
 from tests.values import ROOT, SITE, plan_of, site_of
 
 RECIPES = ("pytorch", "tensorflow", "horovod", "mxnet")
 DRIVER, TOOLKIT = "580.65.06", "13.0"
+# The last toolkit of GPUs that CUDA 13 does not know.
+LAST = {"sm_35": "11.8", "sm_60": "12.9", "sm_61": "12.9", "sm_70": "12.9"}
 MPI = {"nvidia": ("openmpi", "container"), "amd": ("mpich", "swap")}
+
+
+@cache
+def as_written(name: str) -> Document:
+    return recipe.read(ROOT / "recipes" / name / "recipe.yaml", display=name)
 
 
 def machine(arch: str, target: str, **facts: str) -> dict[str, Any]:
     vendor = "amd" if target.startswith("gfx") else "nvidia"
-    newest = {"toolkit": "7.1"} if vendor == "amd" else {"toolkit": TOOLKIT, "driver": DRIVER}
+    newest = {"toolkit": "7.1"} if vendor == "amd" else {"driver": DRIVER}
+    if vendor == "nvidia":
+        newest["toolkit"] = LAST.get(target, TOOLKIT)
     gpu = {"vendor": vendor, "model": "GPU", "per_node": 4, "target": target, **newest, **facts}
     return {"arch": arch, "accelerator": {key: value for key, value in gpu.items() if value}}
 
 
-def settle(recipe: str, site: dict[str, Any], **more: Any) -> Plan:
+def settle(name: str, site: dict[str, Any], **more: Any) -> Plan:
     family, mode = MPI[site["accelerator"]["vendor"]]
     mpi = {"family": family, "mode": mode, "name": "MPI", "root": "$MPI_ROOT"}
     parts = {"mpi": mpi, **site}
     site_value = site_of(SITE, **{key: value for key, value in parts.items() if value})
-    return plan_of(ROOT / "recipes" / recipe, site=site_value, **more)
+    return plan_of(ROOT / "recipes" / name, site=site_value, **more)
 
 
-def refusal(recipe: str, site: dict[str, Any]) -> str:
+def refusal(name: str, site: dict[str, Any]) -> str:
     with pytest.raises(MisfitError) as caught:
-        settle(recipe, site)
+        settle(name, site)
     return str(caught.value)
 
 
@@ -67,30 +82,30 @@ x86_64  gfx950  MI355X  rocm-7.1       -rocm       -rocm            -cuda
 x86_64  gfx1100 W7900   rocm           rocm        rocm             -cuda
 """
 CASES = [
-    (arch, target, recipe, expected)
+    (arch, target, name, expected)
     for arch, target, _, *row in map(str.split, TABLE.strip().splitlines())
-    for recipe, expected in zip(RECIPES, row, strict=True)
+    for name, expected in zip(RECIPES, row, strict=True)
 ]
 
 
-@pytest.mark.parametrize(("arch", "target", "recipe", "expected"), CASES)
-def test_each_target(arch: str, target: str, recipe: str, expected: str) -> None:
+@pytest.mark.parametrize(("arch", "target", "name", "expected"), CASES)
+def test_each_target(arch: str, target: str, name: str, expected: str) -> None:
     site = machine(arch, target)
     if not expected.startswith("-"):
-        plan = settle(recipe, site)
+        plan = settle(name, site)
         assert plan.choice is not None
         assert (plan.choice.name, plan.choice.usual) == (expected, True)
         assert plan.recipe.stack.has_device_code
         assert target in plan.choice.why
         return
-    said = refusal(recipe, site)
+    said = refusal(name, site)
     assert f"runs on the accelerators of site demo ({target} on {arch})" in said
     assert f"why: the nearest is {expected[1:]}" in said
     assert f"write a variant for {target} on {arch}" in said
-    for_cpus = arch == "x86_64" or recipe == "pytorch"
+    for_cpus = arch == "x86_64" or name == "pytorch"
     assert ("--cpu takes " in said) == for_cpus
     if for_cpus:
-        assert not settle(recipe, site, cpu=True).recipe.stack.has_device_code
+        assert not settle(name, site, cpu=True).recipe.stack.has_device_code
 
 
 @pytest.mark.parametrize(
@@ -135,7 +150,7 @@ def test_an_unknown_target_is_asked_for() -> None:
 
 @settings(max_examples=60)
 @given(
-    recipe=st.sampled_from(RECIPES),
+    name=st.sampled_from(RECIPES),
     arch=st.sampled_from(["x86_64", "aarch64", "ppc64le"]),
     device=st.sampled_from([*DEVICES, *EMBEDDED]),
     driver=st.sampled_from(["", "470.1", "535.1", "580.1"]),
@@ -143,16 +158,21 @@ def test_an_unknown_target_is_asked_for() -> None:
     mpi=st.sampled_from([None, ("openmpi", "container"), ("spectrum", "compile")]),
 )
 def test_what_is_chosen_runs(
-    recipe: str, arch: str, device: str, driver: str, toolkit: str, mpi: Any
+    name: str, arch: str, device: str, driver: str, toolkit: str, mpi: Any
 ) -> None:
     site = machine(arch, f"sm_{device}", driver=driver, toolkit=toolkit)
-    host = {"family": mpi[0], "mode": mpi[1], "name": "MPI"} if mpi else None
+    if mpi:
+        site["mpi"] = {"family": mpi[0], "mode": mpi[1], "name": "MPI"}
+    written = as_written(name)
     try:
-        plan = settle(recipe, {**site, "mpi": host})
+        choice = variants.choose(written, site_of(SITE, **site), Wish(), candidates.judge)
     except MisfitError:
         return
-    codes = {part for code in plan.recipe.stack.gpu_targets for part in spread(code)}
-    assert codes & taken(device)
+    assert choice is not None
+    codes = config.subtree(written, ("variants", choice.name, "changes", "stack"))
+    assert codes is not None
+    listed: Any = codes.data["gpu_targets"]
+    assert {part for code in listed for part in spread(code)} & taken(device)
 
 
 def spread(code: str) -> list[str]:
