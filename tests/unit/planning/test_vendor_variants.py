@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dlcontainer.formats import texts
 from dlcontainer.formats.texts import Format
@@ -156,6 +157,16 @@ def test_each_file_says_where_it_is_from_and_that_it_was_not_run(path: Path) -> 
     assert re.search(r"source|from memory", text, re.IGNORECASE)
     if "kind: vendor" in text:
         assert re.search(r"never (?:built or )?run", head)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*/variants/*.yaml")), ids=str)
+def test_what_was_not_built_or_pinned_is_said_in_the_model_too(path: Path) -> None:
+    written: Any = yaml.safe_load(path.read_text())
+    head = path.read_text().partition("\nkind: ")[0].replace("\n# ", " ")
+    assert ("never built" in head) == (written.get("status") == "never built")
+    base = written["changes"].get("base", {})
+    if base.get("image") and not base.get("digest"):
+        assert written.get("lock") == "by the site", "a tag alone: who pins its digest?"
 
 
 def test_summits_two_stacks_take_two_releases() -> None:
