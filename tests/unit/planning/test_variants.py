@@ -301,3 +301,61 @@ def test_no_variant_is_named_as_a_kind(tmp_path: Path, kind: str) -> None:
     only = {kind: VARIANTS["anywhere"]}
     with pytest.raises(ConfigError, match=f"variants.{kind}: a kind's name"):
         plan_of(folder_of(tmp_path, variants=only))
+
+
+AMPERE = {**GPU, "accelerator": {**GPU["accelerator"], "target": "sm_86", "driver": "535.1"}}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "codes", "reason"),
+    [
+        # An older file: its needs alone say which GPUs it is for, and are read as code.
+        (["sm_80"], None, None),
+        (["sm_90"], None, "needs accelerator.target sm_90, the site's is sm_86"),
+        # What a build holds follows from its list; both hold where both are given.
+        (None, ["sm_80"], None),
+        (None, ["compute_80"], None),
+        (None, ["sm_90+PTX"], "the build has code for sm_90+PTX, not for sm_86"),
+        (["sm_80"], ["sm_90"], "the build has code for sm_90, not for sm_86"),
+        (["sm_90"], ["sm_80"], "needs accelerator.target sm_90, the site's is sm_86"),
+    ],
+)
+def test_needs_and_device_code(
+    tmp_path: Path, gpu: list[str] | None, codes: list[str] | None, reason: str | None
+) -> None:
+    x = {**VARIANTS["cuda"], "needs": {"gpu": gpu or []}}
+    x["changes"] = {"stack": {"cuda": "12.2", "gpu_targets": codes or []}}
+    folder = folder_of(tmp_path, variants={"x": x})
+    if reason is None:
+        assert plan_of(folder, site=site_of(AMPERE)).recipe.variant == "x"
+    else:
+        with pytest.raises(MisfitError, match=re.escape(reason)):
+            plan_of(folder, site=site_of(AMPERE))
+
+
+def test_native_code_comes_before_related_and_that_before_ptx(tmp_path: Path) -> None:
+    def variant(code: str) -> dict[str, Any]:
+        changes = {"stack": {"cuda": "12.2", "gpu_targets": [code]}}
+        return {"kind": "vendor", "summary": "s", "changes": changes}
+
+    both = {"ptx": variant("compute_80"), "near": variant("sm_80"), "own": variant("sm_86")}
+    choice = plan_of(folder_of(tmp_path, variants=both), site=site_of(AMPERE)).choice
+    assert choice is not None
+    assert (choice.name, choice.usual) == ("own", True)
+    assert choice.passed_over == {
+        "ptx": "runs less well: compute_80, compiled when a program starts",
+        "near": "runs less well: code of a related GPU, sm_80",
+    }
+    del both["own"]
+    again = plan_of(folder_of(tmp_path, variants=both), site=site_of(AMPERE))
+    assert again.recipe.variant == "near"
+
+
+def test_a_toolkit_that_a_template_fills_in_is_judged_once_it_is_settled(tmp_path: Path) -> None:
+    changes = {"versions": {"tool": "1", "cuda": "13.0"}, "stack": {"cuda": "{{ versions.cuda }}"}}
+    only = {"x": {"kind": "vendor", "summary": "s", "changes": changes}}
+    folder = folder_of(tmp_path, variants=only)
+    with pytest.raises(MisfitError, match=r"CUDA 13.0 needs driver 580(.|\n)*--set versions.cuda"):
+        plan_of(folder, site=site_of(AMPERE))
+    older = document.from_data({"versions": {"cuda": "12.2"}}, layer="--set")
+    assert plan_of(folder, site=site_of(AMPERE), changes=[older]).recipe.stack.cuda == "12.2"
