@@ -11,12 +11,14 @@ import shutil
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dlcontainer.cli import matrix as matrix_command
 from dlcontainer.formats import texts
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes import recipe
 from tests import values
 from tests.values import GOLDEN, shipped_matrix, shipped_plan, shipped_sites, shipped_variants
 
@@ -26,6 +28,11 @@ DIGESTS, CHECKSUMS, SITES, VARIANTS = (
     GOLDEN / f"{name}.txt" for name in ("digests", "checksums", "sites", "variants")
 )
 MATRIX = GOLDEN / "matrix.txt"
+VARIANT_DOCS = values.ROOT / "docs" / "variants.md"
+_TABLE_FROM, _TABLE_TO = (
+    "<!-- table: `make golden` writes it -->\n",
+    "<!-- end of the table -->\n",
+)
 BLANK = "PLAN-DIGEST"
 _PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe")
 _REMEDY = "if it is meant to be so: make golden"
@@ -180,6 +187,7 @@ def update() -> None:
     SITES.write_text("".join(f"{line}\n" for line in sites()))
     VARIANTS.write_text("".join(f"{line}\n" for line in variants()))
     MATRIX.write_text(table())
+    VARIANT_DOCS.write_text(variant_docs())
 
 
 def digests() -> list[str]:
@@ -197,6 +205,31 @@ def variants() -> list[str]:
     return [
         f"{sha256(json.dumps(data, sort_keys=True))}  {name}" for name, data in shipped_variants()
     ]
+
+
+def variant_docs() -> str:
+    """Give docs/variants.md with its table of the shipped variants as they are."""
+    before, _, rest = VARIANT_DOCS.read_text().partition(_TABLE_FROM)
+    after = rest.partition(_TABLE_TO)[2]
+    head = "| recipe | variant | for | toolkit | device code | status | locked |\n"
+    lines = [head, "|---|---|---|---|---|---|---|\n"]
+    for path in sorted((values.ROOT / "recipes").glob("*/recipe.yaml")):
+        read: Any = recipe.read(path, display=path.name).data
+        lines += [_row(path.parent.name, name, one) for name, one in read["variants"].items()]
+    return f"{before}{_TABLE_FROM}{''.join(lines)}{_TABLE_TO}{after}"
+
+
+def _row(of: str, name: str, variant: Any) -> str:
+    needs, stack = variant.get("needs", {}), variant["changes"].get("stack", {})
+    keys = ("arch", "accelerator", "cpu", "mpi", "mpi_mode")
+    wanted = " ".join(word for key in keys for word in needs.get(key, ()))
+    names = (("cuda", "CUDA"), ("rocm", "ROCm"), ("oneapi", "oneAPI"))
+    toolkit = " ".join(f"{title} {stack[key]}" for key, title in names if key in stack)
+    codes = " ".join(stack.get("gpu_targets", ())) or ("not listed" if toolkit else "none")
+    status, lock = variant.get("status", "-"), variant.get("lock", "-")
+    return (
+        f"| {of} | {name} | {wanted or 'any'} | {toolkit or '-'} | {codes} | {status} | {lock} |\n"
+    )
 
 
 def table() -> str:

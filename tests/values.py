@@ -158,6 +158,7 @@ def plan_of(
     templates: Mapping[str, str] | None = None,
     probe: tuple[Path, ...] = (),
     asked: str | None = None,
+    cpu: bool = False,
 ) -> Plan:
     """Settle the recipe of a folder for a site."""
     return plan.resolve(
@@ -167,6 +168,7 @@ def plan_of(
         changes=changes,
         setting=Setting(host=on, trial=trial, templates=templates or {}, probe=probe),
         asked=asked,
+        cpu=cpu,
     )
 
 
@@ -183,10 +185,15 @@ def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourc
 
 
 def shipped_plan(
-    site: str, recipe: str | None = None, variant: str | None = None, *, on: Host = HOST
+    site: str,
+    recipe: str | None = None,
+    variant: str | None = None,
+    *,
+    cpu: bool = False,
+    on: Host = HOST,
 ) -> Plan:
     """Settle a shipped recipe for a shipped site, as the command line would."""
-    return _world(on).plan(recipe, site, variant=variant)
+    return _world(on).plan(recipe, site, variant=variant, cpu=cpu)
 
 
 def shipped_matrix(*, on: Host = HOST) -> list[Combination]:

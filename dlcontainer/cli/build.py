@@ -90,6 +90,7 @@ def build(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    cpu: options.Cpu = False,
     engine: Engine = None,
     to: To = "sif",
     registry: Registry = None,
@@ -116,7 +117,8 @@ def build(
     from dlcontainer.system import file_locks
 
     world = here()
-    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
     wanted = build_context.Wanted(
         engine=engine or settled.site.engine.kind,

@@ -142,8 +142,13 @@ class World:
         settings: list[str] | None = None,
         target: Target = USUAL,
         variant: str | None = None,
+        *,
+        cpu: bool = False,
     ) -> Plan:
-        """Settle a recipe for a site; starts no process."""
+        """Settle a recipe for a site; starts no process.
+
+        `cpu` asks for a variant without device code.
+        """
         given = config.from_settings(settings or [])
         if "site" in given.data and not isinstance(given.data["site"], dict):
             raise UsageError(
@@ -154,13 +159,13 @@ class World:
         name = recipe or site.value.default_recipe
         written, rest = self.recipe(name), config.without(given, "site")
         try:
-            return self._settle(site, name, written, rest, variant)
+            return self._settle(site, name, written, rest, variant, cpu=cpu)
         except MisfitError as error:
             over = config.subtree(given, ("site",))
             sources = matrix.Sources(
                 site=lambda _, other: self.site(site_name, other, over),
                 recipe=lambda _: written,
-                settle=lambda of, _, kind: self._settle(of, name, written, rest, kind),
+                settle=lambda of, _, kind: self._settle(of, name, written, rest, kind, cpu=cpu),
             )
             # Found out only here, by trying: where many are settled, nobody asks.
             ways = [error.next_step, *matrix.that_go(site, name, variant, sources)]
@@ -174,6 +179,8 @@ class World:
         written: Document,
         given: Document,
         variant: str | None,
+        *,
+        cpu: bool,
     ) -> Plan:
         changes = [self.override("recipes", str(written.data.get("name"))), given]
         return planning.resolve(
@@ -183,6 +190,7 @@ class World:
             changes=[change for change in changes if change is not None],
             setting=self.setting,
             asked=variant,
+            cpu=cpu,
         )
 
     @cached_property
@@ -195,8 +203,13 @@ class World:
             probe=resources.probe_files(),
         )
 
-    def matrix(self, recipe: str | None, site: str | None) -> Iterator[Combination]:
-        """Settle every recipe for every site that is no archive; or for the one that is named."""
+    def matrix(
+        self, recipe: str | None, site: str | None, *, cpu: bool = False
+    ) -> Iterator[Combination]:
+        """Settle every recipe for every site that is no archive; or for the one that is named.
+
+        `cpu` asks for variants without device code.
+        """
         written = {name: self.recipe(name) for name in self.resources.names("recipes")}
         if recipe is not None:
             written = {recipe: self.recipe(recipe)}
@@ -204,7 +217,10 @@ class World:
         sources = matrix.Sources(
             site=self.site,
             recipe=written.__getitem__,
-            settle=lambda of, name, kind: self._settle(of, name, written[name], nothing, kind),
+            settle=lambda of, name, kind: self._settle(
+                of, name, written[name], nothing, kind, cpu=cpu
+            ),
+            cpu=cpu,
         )
         names = [site] if site else self.resources.names("site-configs")
         return matrix.combinations(names, list(written), sources, archived=site is not None)

@@ -26,6 +26,7 @@ def fetch(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    cpu: options.Cpu = False,
     settings: options.Set = None,
     tmpdir: options.Tmpdir = None,
     as_json: options.Json = False,
@@ -39,7 +40,8 @@ def fetch(
     from dlcontainer.sites.site import Target
 
     world = here()
-    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     scratch = (tmpdir or world.scratch).absolute()

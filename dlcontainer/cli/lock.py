@@ -33,6 +33,7 @@ def lock(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    cpu: options.Cpu = False,
     settings: options.Set = None,
     tmpdir: options.Tmpdir = None,
     as_json: options.Json = False,
@@ -61,7 +62,7 @@ def lock(
         variant = variant or before.variant
     world = here()
     meant = Target(node_type=node_type, epoch=epoch)
-    settled = world.plan(recipe, options.required_site(site), settings, meant, variant)
+    settled = world.plan(recipe, options.required_site(site), settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
     scratch = (tmpdir or world.scratch).absolute()
     runner = console.runner(world.environ)

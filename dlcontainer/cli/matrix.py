@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from dlcontainer.planning.plan import Plan
 
 
-def plan_all(world: "World", recipe: str | None, site: str | None, *, as_json: bool) -> None:
+def plan_all(
+    world: "World", recipe: str | None, site: str | None, *, cpu: bool, as_json: bool
+) -> None:
     """Print a line a combination that makes sense, and the reasons of those that do not."""
-    found = list(world.matrix(recipe, site))
+    found = list(world.matrix(recipe, site, cpu=cpu))
     if as_json:
         output.emit("matrix", {"combinations": [_body(one) for one in found]})
     else:
@@ -41,12 +43,18 @@ def table(found: "Iterable[Combination]") -> str:
 
 
 def render_all(
-    world: "World", recipe: str | None, site: str | None, folder: "Path", *, as_json: bool
+    world: "World",
+    recipe: str | None,
+    site: str | None,
+    folder: "Path",
+    *,
+    cpu: bool,
+    as_json: bool,
 ) -> None:
     """Write the texts of every combination that makes sense, a folder each."""
     from dlcontainer.formats import output_folder as folders
 
-    found = list(world.matrix(recipe, site))
+    found = list(world.matrix(recipe, site, cpu=cpu))
     plans = {one.plan.name: one.plan for one in found if one.plan is not None}
     templates = world.resources.template_folders()
     with folders.writing(folder) as aside:

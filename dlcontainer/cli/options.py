@@ -33,8 +33,12 @@ Variant = Annotated[
     typer.Option(
         "--variant",
         metavar="NAME",
-        help="A variant of the recipe, or its kind (vendor, distro); else the first that fits.",
+        help="A variant of the recipe, or its kind (vendor, distro); else the best that runs.",
     ),
+]
+Cpu = Annotated[
+    bool,
+    typer.Option("--cpu", help="Take a variant without device code, at a site with accelerators."),
 ]
 Set = Annotated[
     list[str] | None,

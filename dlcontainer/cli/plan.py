@@ -17,6 +17,7 @@ def plan(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    cpu: options.Cpu = False,
     every: options.All = False,
     settings: options.Set = None,
     as_json: options.Json = False,
@@ -29,10 +30,11 @@ def plan(
 
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
-        matrix.plan_all(here(), recipe, site, as_json=as_json)
+        matrix.plan_all(here(), recipe, site, cpu=cpu, as_json=as_json)
         return
     site = options.required_site(site)
-    settled = here().plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = here().plan(recipe, site, settings, meant, variant, cpu=cpu)
     if as_json:
         output.emit("plan", _body(settled))
         return

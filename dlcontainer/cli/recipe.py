@@ -35,6 +35,7 @@ def show(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    cpu: options.Cpu = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -42,7 +43,8 @@ def show(
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import Target
 
-    settled = here().plan(name, site, None, Target(node_type=node_type, epoch=epoch), variant)
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = here().plan(name, site, None, meant, variant, cpu=cpu)
     if as_json:
         output.emit(
             "recipe",

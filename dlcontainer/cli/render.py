@@ -17,6 +17,7 @@ def render(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
+    cpu: options.Cpu = False,
     form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
     target: Annotated[
         str | None,
@@ -53,10 +54,11 @@ def render(
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
         if target is None:
             raise UsageError("--all writes a folder: which?", next_step="-o DIR")
-        matrix.render_all(world, recipe, site, Path(target), as_json=as_json)
+        matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
         return
     site = options.required_site(site)
-    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     folders = world.resources.template_folders()
     text = texts.text(settled, form, folders, launch)
     beside = texts.beside(settled, form, folders)

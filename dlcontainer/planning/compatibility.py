@@ -64,17 +64,21 @@ LAST_CUDA_BELOW = (
     ),
 )
 
-# Compute capabilities of NVIDIA's embedded parts: their code and that of other GPUs never mix.
-# Source: CUDA C++ Programming Guide, Binary Compatibility (remembered).
-TEGRA = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
-SASS_SOURCE = (
-    "CUDA Programming Guide, Binary Compatibility: code runs on GPUs of its own major and the "
-    "same or a higher minor"
-)
-PTX_SOURCE = (
-    "CUDA Runtime API, cudaErrorUnsupportedPtxVersion: a driver compiles no PTX of newer toolkits"
-)
-GFX_SOURCE = "AMD's code objects are made for one processor (LLVM, User Guide for AMDGPU)"
+# CUDA's first release that knows a GPU: its libraries (cuBLAS, cuDNN) have code for it from then
+# on. Source: CUDA Toolkit Release Notes, and the targets of LLVM's NVPTX back end (remembered).
+FIRST_CUDA_FOR_GPU: dict[tuple[int, int], Numbers] = {
+    (7, 0): (9, 0),
+    (7, 5): (10, 0),
+    (8, 0): (11, 0),
+    (8, 6): (11, 1),
+    (8, 9): (11, 8),
+    (9, 0): (11, 8),
+    (10, 0): (12, 8),
+    (12, 0): (12, 8),
+    (10, 3): (12, 9),
+    (12, 1): (12, 9),
+    (11, 0): (13, 0),
+}
 
 # The last compilers that make code for Xeon Phi (knl, knm).
 # Sources: Intel, "Next-gen performance with GCC 15": support was removed in GCC 15;
@@ -147,6 +151,8 @@ CPU_FEATURES: dict[str, frozenset[str]] = {
     "power9": _P8 | {"power9"},
     "power10": _P8 | {"power9", "power10"},
     "armv8-a": _A64,
+    # Armv8.2-A with SVE. Source: GCC manual, AArch64.
+    "a64fx": _A64 | {"armv8.2", "sve"},
     "neoverse-n1": _A64 | {"armv8.2"},
     "neoverse-v1": _A64 | {"armv8.2", "armv8.4", "sve"},
     "neoverse-v2": _A64 | {"armv8.2", "armv8.4", "sve", "armv9"},

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning import variants
-from dlcontainer.planning.variants import Choice
+from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
 from dlcontainer.sites.site import Site
 
@@ -21,20 +20,23 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def layers(
-    site: Sourced[Site], recipe: Document, changes: Sequence[Document], asked: str | None
-) -> tuple[Document, Choice | None]:
-    """Lay all layers of a recipe over each other: default < recipe < variant < site < changes.
+def over(site: Sourced[Site], recipe: Document, changes: Sequence[Document]) -> list[Document]:
+    """List what lies over a recipe, the lowest first: the site's changes and the user's.
 
-    `asked` is a variant, or a kind of them, from the command line. Raises ConfigError.
+    Raises ConfigError where one of them changes what only a recipe may say.
     """
-    name = recipe.data.get("name")
-    of_site = config.subtree(site.document, ("recipes", str(name)))
-    over = [of_site, *changes] if of_site else list(changes)
-    for change in over:
+    of_site = config.subtree(site.document, ("recipes", str(recipe.data.get("name"))))
+    above = [of_site, *changes] if of_site else list(changes)
+    for change in above:
         _only_overridable(change)
-    choice = variants.choose(recipe, site, _asked(over, asked))
-    lower = variants.apply(recipe, choice)
+    return above
+
+
+def layers(
+    site: Sourced[Site], recipe: Document, above: Sequence[Document], choice: Choice | None
+) -> Document:
+    """Lay all layers of a recipe over each other: default < recipe < variant < site < changes."""
+    lower = _varied(recipe, choice)
     layers = [config.from_data(DEFAULTS, layer="default"), lower]
     for key in ("base", "environment"):
         part = config.subtree(site.document, (key,))
@@ -42,18 +44,28 @@ def layers(
             continue  # the site's is for what starts from a distribution
         if part is not None:
             layers.append(config.nest(part, key))
-    layers += [config.without(change, "variant") for change in over]
-    return _one_base(layers), choice
+    layers += [config.without(change, "variant") for change in above]
+    return _one_base(layers)
 
 
-def _asked(over: Sequence[Document], asked: str | None) -> tuple[str, Origin] | None:
-    if asked is not None:
-        return asked, Origin(layer="--variant", mark=None)
-    for change in reversed(over):
-        name = change.data.get("variant")
-        if isinstance(name, str):
-            return name, change.origin(("variant",))
-    return None
+def _varied(recipe: Document, choice: Choice | None) -> Document:
+    """Lay the chosen variant's changes over the recipe."""
+    plain = config.without(recipe, "variants")
+    if choice is None:
+        return plain
+    changes = config.subtree(recipe, ("variants", choice.name, "changes"))
+    for key in ("schema", "name", "variant", "variants"):
+        if changes and key in changes.data:
+            raise ConfigError(
+                f"variants.{choice.name}.changes.{key}: is the whole recipe's",
+                where=changes.origin((key,)).where,
+            )
+    base = changes.data.get("base") if changes else None
+    if isinstance(base, dict) and ("image" in base or "distribution" in base):
+        # A base is one choice: an image takes a distribution's place and the other way round.
+        plain = config.without(plain, "base")
+    chosen = config.from_data({"variant": choice.name}, layer="variant")
+    return config.merge(plain, changes or chosen, chosen)
 
 
 def _only_overridable(change: Document) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError, MisfitError
-from dlcontainer.planning import variants
+from dlcontainer.planning import candidates, variants
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
 
@@ -17,6 +17,8 @@ class Sources:
     site: Callable[[str, Target], Sourced[Site]]
     recipe: Callable[[str], Document]
     settle: Callable[[Sourced[Site], str, str | None], Plan]
+    # what `settle` asks for: variants without device code
+    cpu: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +47,7 @@ def combinations(
 ) -> Iterator[Combination]:
     """Settle each recipe for each target: its vendor and its distro variant, where it has them.
 
+    At a site with accelerators those with device code, or with `sources.cpu` those without.
     Sites of the archive only where `archived` says so. A site or recipe that is wrong is a
     combination with an error, and the rest goes on.
     """
@@ -69,9 +72,9 @@ def _of_target(
 ) -> Iterator[Combination]:
     try:
         written = sources.recipe(recipe)
-        kinds: Sequence[str | None] = [
-            kind for kind in variants.KINDS if variants.names(written, kind)
-        ] or [None]
+        kinds: Sequence[str | None] = variants.kinds(
+            written, site.value, candidates.judge, cpu=sources.cpu
+        ) or [None]
     except ConfigError as error:
         yield Combination(target=target, recipe=recipe, kind=None, error=error)
         return

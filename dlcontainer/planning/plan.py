@@ -11,8 +11,8 @@ from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
 from dlcontainer.image import layout
-from dlcontainer.planning import conflicts, layers
-from dlcontainer.planning.variants import Choice
+from dlcontainer.planning import candidates, conflicts, layers, site_facts, variants
+from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
@@ -106,14 +106,21 @@ def resolve(
     changes: Sequence[Document],
     setting: Setting,
     asked: str | None = None,
+    cpu: bool = False,
 ) -> Plan:
     """Settle a recipe for a site.
 
     `folder` holds the recipe's files; `changes` are the user's overrides and --set, in this
-    order; `asked` is a variant or a kind of them. Raises ConfigError that names every place that
-    is wrong, MisfitError where the recipe and the site contradict each other.
+    order; `asked` is a variant or a kind of them; `cpu` asks for one without device code.
+
+    Raises ConfigError that names every place that is wrong, MisfitError where the
+    recipe and the site contradict each other.
     """
-    merged, choice = layers.layers(site, recipe, changes, asked)
+    site_facts.check(site)
+    above = layers.over(site, recipe, changes)
+    wish = variants.wish(above, asked, cpu=cpu)
+    choice = variants.choose(recipe, site, wish, candidates.judge)
+    merged = layers.layers(site, recipe, above, choice)
     expanded = layers.expand(merged, site.value)
     settled = config.validate(expanded, Recipe)
     settled, environment = layers.apply_conditions(settled, site.value, expanded)
@@ -130,7 +137,7 @@ def resolve(
         probe=tuple(map(_probe_entry, setting.probe)),
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(config.flatten(expanded)),
-        notes=tuple(_notes(settled, site.value, setting.host, setting.trial)),
+        notes=(*_variant_notes(choice), *_notes(settled, site.value, setting.host, setting.trial)),
         trial=setting.trial,
     )
 
@@ -193,6 +200,29 @@ def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:
     return None
 
 
+def _variant_notes(choice: Choice | None) -> list[str]:
+    notes = []
+    if choice and choice.status == "never built":
+        notes.append(f"variant {choice.name}: never built by us, rendered only")
+    if choice and choice.lock:
+        notes.append(
+            f"variant {choice.name}: to be locked by the site; what it is made of could not be "
+            "reached where the recipe was written, so pin the base's digest, and `dlcontainer "
+            "lock` the packages"
+        )
+    return notes
+
+
+def _device_notes(recipe: Recipe, site: Site) -> list[str]:
+    gpu, stack = site.accelerator, recipe.stack
+    if gpu and not stack.has_device_code:
+        return [f"no device code in the image: programs leave the site's {gpu.model} alone"]
+    if not gpu and (stack.cuda or stack.rocm):
+        made_for = f"CUDA {stack.cuda}" if stack.cuda else f"ROCm {stack.rocm}"
+        return [f"the image is built with {made_for}, the site has no accelerator"]
+    return []
+
+
 def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[str]:
     notes = []
     if trial is None:
@@ -206,6 +236,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
             f"base: {image} is not pinned, its tag may name another image tomorrow; "
             "`dlcontainer build` refuses it, and says which digest it has"
         )
+    notes += _device_notes(recipe, site)
     notes += conflicts.doubts(site, recipe)
     notes += [f"unknown at the site: {line}" for line in site.unknown]
     if site.status == "decommissioned":

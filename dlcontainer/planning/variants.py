@@ -1,60 +1,93 @@
 """Variants of a recipe: which of them a site can have, which is meant, and why."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from dlcontainer import config
 from dlcontainer.config import Document, Origin, Sourced
-from dlcontainer.errors import ConfigError, MisfitError
-from dlcontainer.planning.versions import compare, numbers
-from dlcontainer.recipes.recipe import Needs, Variant
+from dlcontainer.errors import ConfigError
+from dlcontainer.planning.choice import KINDS, Asked, Candidate, Choice, Judge, Wish, best
+from dlcontainer.planning.refusals import Refusal
+from dlcontainer.recipes.recipe import Variant
 from dlcontainer.sites.site import Site
 
-KINDS = ("vendor", "distro")
+
+def wish(over: Sequence[Document], asked: str | None, *, cpu: bool) -> Wish:
+    """Say what is asked for: on the command line, else by what lies over the recipe."""
+    if asked is not None:
+        named = Asked(name=asked, origin=Origin(layer="--variant", mark=None))
+        return Wish(asked=named, cpu=cpu)
+    for change in reversed(over):
+        name = change.data.get("variant")
+        if isinstance(name, str):
+            return Wish(asked=Asked(name=name, origin=change.origin(("variant",))), cpu=cpu)
+    return Wish(cpu=cpu)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """The variant that is meant; `passed_over` says of each other why it was not."""
+def choose(recipe: Document, site: Sourced[Site], wish: Wish, judge: Judge) -> Choice | None:
+    """Choose a variant: by name or kind where one is asked for, else the best that runs.
 
-    name: str
-    kind: str
-    why: str
-    usual: bool
-    passed_over: Mapping[str, str]
-
-
-def choose(
-    recipe: Document, site: Sourced[Site], asked: tuple[str, Origin] | None
-) -> Choice | None:
-    """Choose a variant: by name or kind where one is asked for, else the first that fits.
-
-    None for a recipe without variants. Raises ConfigError for an unknown name, MisfitError for a
-    variant that the site can't have.
+    At a site with accelerators only a variant with device code, unless `wish.cpu` or a name asks
+    for another. None for a recipe without variants. Raises ConfigError for an unknown name,
+    MisfitError where the site can't have what is asked for.
     """
-    known = _read(recipe)
-    if not known:
+    asked = wish.asked
+    variants = _read(recipe)
+    if not variants:
         if asked:
             name = recipe.data.get("name")
-            raise ConfigError(f"recipe {name} has no variants", where=asked[1].where)
+            raise ConfigError(f"recipe {name} has no variants", where=asked.origin.where)
         return None
-    misfits = {name: _misfit(variant.needs, site.value) for name, variant in known.items()}
-    fitting = [name for name, reason in misfits.items() if reason is None]
-    reasons = {name: reason for name, reason in misfits.items() if reason is not None}
-    name = _named(recipe, site, known, asked, fitting, reasons) if asked else None
-    if name is None:
-        if not fitting:
-            raise _nothing_fits(recipe, site, reasons)
-        name = fitting[0]
-    why = "asked for" if asked else "the first that fits"
-    others = {other: "not the first that fits" for other in fitting if other != name} | reasons
+    known = {name: judge(recipe, name, one, site.value) for name, one in variants.items()}
+    refuse = Refusal(recipe=recipe, site=site, known=known, wish=wish)
+    if asked and asked.name not in (*known, *KINDS):
+        raise refuse.unknown(asked)
+    if asked and asked.name in known:
+        chosen = known[asked.name]
+        if chosen.misfits:
+            raise refuse.named(asked, chosen)
+        if wish.cpu and chosen.has_code:
+            raise refuse.contradictory(asked)
+    else:
+        of_kind = [one for one in known.values() if not asked or one.variant.kind == asked.name]
+        found = best(of_kind, site.value, cpu=wish.cpu)
+        if found is None:
+            raise refuse.nothing(of_kind)
+        chosen = found
+    usual = best(known.values(), site.value, cpu=False)
     return Choice(
-        name=name,
-        kind=known[name].kind,
-        why=f"{why}: {known[name].summary}",
-        usual=bool(fitting) and name == fitting[0],
-        passed_over={other: others[other] for other in known if other in others},
+        name=chosen.name,
+        kind=chosen.variant.kind,
+        why=f"{_why(chosen, site.value, wish)}: {chosen.variant.summary}",
+        usual=chosen is usual,
+        passed_over={
+            name: _why_not(one, chosen, site.value)
+            for name, one in known.items()
+            if one is not chosen
+        },
+        status=chosen.variant.status,
+        lock=chosen.variant.lock,
     )
+
+
+def _why(chosen: Candidate, site: Site, wish: Wish) -> str:
+    if wish.asked:
+        return "asked for"
+    if wish.cpu:
+        return "without device code, as asked for; the first that fits"
+    if chosen.code and site.accelerator:
+        return f"the best that runs on {site.accelerator.target} ({chosen.code.words})"
+    return "the first that fits"
+
+
+def _why_not(one: Candidate, chosen: Candidate, site: Site) -> str:
+    if one.reasons:
+        return one.reasons[0]
+    if site.accelerator and not one.has_code:
+        return "has no device code (--cpu takes such a variant)"
+    if one.code and one.rank > chosen.rank:
+        older = ", of a CUDA that is older than the GPU" if one.older_than_gpu else ""
+        return f"runs less well: {one.code.words}{older}"
+    return "not the first that fits"
 
 
 def names(recipe: Document, kind: str | None = None) -> list[str]:
@@ -62,24 +95,17 @@ def names(recipe: Document, kind: str | None = None) -> list[str]:
     return [name for name, variant in _read(recipe).items() if kind in (None, variant.kind)]
 
 
-def apply(recipe: Document, choice: Choice | None) -> Document:
-    """Lay the chosen variant's changes over the recipe."""
-    plain = config.without(recipe, "variants")
-    if choice is None:
-        return plain
-    changes = config.subtree(recipe, ("variants", choice.name, "changes"))
-    for key in ("schema", "name", "variant", "variants"):
-        if changes and key in changes.data:
-            raise ConfigError(
-                f"variants.{choice.name}.changes.{key}: is the whole recipe's",
-                where=changes.origin((key,)).where,
-            )
-    base = changes.data.get("base") if changes else None
-    if isinstance(base, dict) and ("image" in base or "distribution" in base):
-        # A base is one choice: an image takes a distribution's place and the other way round.
-        plain = config.without(plain, "base")
-    chosen = config.from_data({"variant": choice.name}, layer="variant")
-    return config.merge(plain, changes or chosen, chosen)
+def kinds(recipe: Document, site: Site, judge: Judge, *, cpu: bool) -> list[str]:
+    """Name the kinds of variants that are worth a question at a site.
+
+    At one with accelerators, or with `cpu`, a kind without a variant that may be taken is
+    left out beside one that has some.
+    """
+    known = [judge(recipe, name, one, site) for name, one in _read(recipe).items()]
+    meant = {one.variant.kind for one in known if one.has_code != cpu}
+    there = {one.variant.kind for one in known}
+    asked = (meant or there) if site.accelerator or cpu else there
+    return [kind for kind in KINDS if kind in asked]
 
 
 def _read(recipe: Document) -> dict[str, Variant]:
@@ -101,76 +127,3 @@ def _read(recipe: Document) -> dict[str, Variant]:
             )
         found[name] = config.validate(part, Variant)
     return found
-
-
-def _misfit(needs: Needs, site: Site) -> str | None:
-    """Say why a site can't have what needs this; None where it can."""
-    vendor = site.accelerator.vendor if site.accelerator else "none"
-    facts: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
-        ("arch", needs.arch, site.arch),
-        ("accelerator", needs.accelerator, vendor),
-        ("cpu.target", needs.cpu, site.cpu.target if site.cpu else None),
-        ("accelerator.target", needs.gpu, site.accelerator.target if site.accelerator else None),
-        ("mpi.family", needs.mpi, site.mpi.family if site.mpi else None),
-        ("mpi.mode", needs.mpi_mode, site.mpi.mode if site.mpi else None),
-    )
-    for key, wanted, there in facts:
-        if wanted and there not in wanted:
-            return f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
-    toolkit = site.accelerator.toolkit if site.accelerator else None
-    least = numbers(needs.toolkit or "")
-    if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:
-        there = toolkit or "not known"
-        return f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {there}"
-    return None
-
-
-def _named(
-    recipe: Document,
-    site: Sourced[Site],
-    known: Mapping[str, Variant],
-    asked: tuple[str, Origin],
-    fitting: list[str],
-    reasons: Mapping[str, str],
-) -> str:
-    name, origin = asked
-    there = ", ".join(fitting) or "none"
-    next_step = f"variants that site {site.value.name} can have: {there}"
-    if name in known:
-        if name in fitting:
-            return name
-        raise MisfitError(
-            f"variant {name!r} of recipe {recipe.data.get('name')} is not available at site "
-            f"{site.value.name}",
-            where=origin.where,
-            why=f"it {reasons[name]} ({recipe.origin(('variants', name, 'needs')).where})",
-            next_step=next_step,
-        )
-    if name in KINDS:
-        of_kind = [other for other in fitting if known[other].kind == name]
-        if of_kind:
-            return of_kind[0]
-        said = "; ".join(
-            f"{other} {reasons[other]}" for other in known if known[other].kind == name
-        )
-        raise MisfitError(
-            f"no {name} variant of recipe {recipe.data.get('name')} fits site {site.value.name}",
-            where=origin.where,
-            why=said or f"the recipe has no {name} variant",
-            next_step=next_step,
-        )
-    raise ConfigError(
-        f"no variant {name!r} of recipe {recipe.data.get('name')}"
-        f"{config.suggest(name, [*known, *KINDS])}",
-        where=origin.where,
-        next_step=next_step,
-    )
-
-
-def _nothing_fits(recipe: Document, site: Sourced[Site], reasons: Mapping[str, str]) -> MisfitError:
-    return MisfitError(
-        f"no variant of recipe {recipe.data.get('name')} fits site {site.value.name}",
-        where=recipe.origin(("variants",)).where,
-        why="; ".join(f"{name} {reason}" for name, reason in reasons.items()),
-        next_step="take another recipe, or write a variant: docs/add-a-recipe.md",
-    )

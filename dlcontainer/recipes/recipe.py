@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -154,11 +154,15 @@ class StackMpi(Strict):
 class Stack(Strict):
     """What the framework's build is made for; checked against the facts of a site."""
 
+    # The keys that say that there is device code in the build.
+    DEVICE_KEYS: ClassVar = ("cuda", "rocm", "oneapi", "gpu_targets")
+
     cuda: Version | None = None
     rocm: Version | None = None
     oneapi: Version | None = None
     gpu_targets: tuple[Line, ...] = Field(
-        default=(), description="GPU code in the framework's build: sm_70, gfx90a …"
+        default=(),
+        description="GPU code in the framework's build: sm_70, sm_90+PTX, compute_90, gfx90a …",
     )
     cpu_target: Name | None = Field(
         default=None, description="the least processor it runs on, as GCC names it"
@@ -167,6 +171,11 @@ class Stack(Strict):
     llvm: Version | None = Field(default=None, description="compiles in the image")
     mpi: StackMpi | None = None
 
+    @property
+    def has_device_code(self) -> bool:
+        """Whether the build has code for accelerators."""
+        return any(getattr(self, key) for key in self.DEVICE_KEYS)
+
 
 class Needs(Strict):
     """What a variant needs of a site; an empty list asks for nothing."""
@@ -174,7 +183,11 @@ class Needs(Strict):
     arch: tuple[Arch, ...] = ()
     accelerator: tuple[Literal[Vendor, "none"], ...] = ()
     cpu: tuple[Name, ...] = Field(default=(), description="cpu.target is one of these")
-    gpu: tuple[Line, ...] = Field(default=(), description="accelerator.target is one of these")
+    gpu: tuple[Line, ...] = Field(
+        default=(),
+        description="accelerator.target runs code for one of these; "
+        "not needed beside stack.gpu_targets",
+    )
     toolkit: Version | None = Field(
         default=None, description="the site's CUDA, ROCm or oneAPI is this or newer"
     )
@@ -187,6 +200,14 @@ class Variant(Strict):
 
     kind: Literal["vendor", "distro"]
     summary: Line
+    status: Literal["built", "never built"] | None = Field(
+        default=None, description="never built: rendered only; a plan's notes say so"
+    )
+    lock: Literal["by the site"] | None = Field(
+        default=None,
+        description="by the site: what it needs could not be reached from here, so its digest or "
+        "its packages are pinned where it is built",
+    )
     needs: Needs = Needs()
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")
 

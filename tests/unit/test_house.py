@@ -6,7 +6,7 @@ from tests.values import ROOT
 from tools import measure_house
 
 # These only go down: a change that removes one lowers the number.
-TUPLES = 1
+TUPLES = 0
 WIDE = 3
 
 

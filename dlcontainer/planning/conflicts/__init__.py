@@ -4,23 +4,21 @@ from collections.abc import Iterator
 
 from dlcontainer.planning.conflicts import compilers, glibc, isa, mpi, toolkits
 from dlcontainer.planning.conflicts.messages import refusal
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, Rule
+from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, Rule, StackRule
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 
 __all__ = ["Contradiction", "Doubt", "doubts", "find", "refusal"]
 
+# Of a framework's build alone; planning/candidates.py asks them of each variant too.
+_OF_STACK: tuple[StackRule, ...] = (*toolkits.RULES, isa.gpu_code)
 _RULES: tuple[Rule, ...] = (
-    toolkits.other_vendor,
-    toolkits.newer_than_site,
-    toolkits.newer_than_arch,
-    toolkits.newer_than_gpu,
-    isa.gpu_code,
     isa.cpu_code,
     compilers.without_phi,
     mpi.other_family,
     mpi.other_fabric,
     glibc.older_than_host,
+    glibc.kernel_older_than_base,
 )
 
 
@@ -36,4 +34,5 @@ def doubts(site: Site, recipe: Recipe) -> Iterator[str]:
 
 def _findings(site: Site, recipe: Recipe) -> Iterator[Finding]:
     # Each once: two packages may bring the same compiler.
-    yield from dict.fromkeys(one for rule in _RULES for one in rule(site, recipe))
+    of_stack = [one for rule in _OF_STACK for one in rule(site, recipe.stack)]
+    yield from dict.fromkeys([*of_stack, *(one for rule in _RULES for one in rule(site, recipe))])

@@ -11,7 +11,7 @@ from dlcontainer.planning.conflicts.model import (
     distribution_of,
     glibc_of,
 )
-from dlcontainer.planning.versions import compare, numbers
+from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import Base, Recipe
 from dlcontainer.sites.site import Site
@@ -34,6 +34,26 @@ def older_than_host(site: Site, recipe: Recipe) -> Iterator[Finding]:
         yield Doubt(text=f"the base's glibc is unknown: {what} may need the host's {host}")
     else:
         yield from _judge(recipe.base, inside, host, what)
+
+
+# The least Linux that a C library starts on. Source: glibc's NEWS for 2.26.
+_GLIBC_NEEDS_LINUX = ((2, 26), (3, 2))
+
+
+def kernel_older_than_base(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a base whose C library does not start on the site's kernel."""
+    kernel = numbers((site.os and site.os.kernel) or "")
+    inside = numbers(glibc_of(recipe.base) or "")
+    glibc, linux = _GLIBC_NEEDS_LINUX
+    if kernel and inside and compare(inside, glibc) in (0, 1) and compare(kernel, linux) == -1:
+        yield Contradiction(
+            what=f"glibc {glibc_of(recipe.base)} of the base needs Linux {written(linux)} or "
+            f"newer, the site's kernel is {site.os.kernel if site.os else ''}",
+            why="each program ends at once with 'FATAL: kernel too old' (glibc's NEWS for 2.26)",
+            in_site=("os", "kernel"),
+            in_recipe=base_path(recipe.base),
+            way_out="take a base with glibc 2.25 or older",
+        )
 
 
 def _judge(base: Base, inside: str, host: str, what: str) -> Iterator[Finding]:

@@ -2,25 +2,19 @@
 
 from collections.abc import Iterator
 
-from dlcontainer.planning.compatibility import (
-    CPU_FEATURES,
-    CPU_SOURCE,
-    GENERAL_CPUS,
-    GFX_SOURCE,
-    PTX_SOURCE,
-    SASS_SOURCE,
-)
-from dlcontainer.planning.conflicts.gpu_code import capability
+from dlcontainer.planning import device_code
+from dlcontainer.planning.compatibility import CPU_FEATURES, CPU_SOURCE, GENERAL_CPUS
 from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.device_code import GFX_SOURCE, PTX_SOURCE, SASS_SOURCE
 from dlcontainer.planning.versions import compare, numbers
-from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.recipes.recipe import Recipe, Stack
 from dlcontainer.sites.facts import Accelerator
 from dlcontainer.sites.site import Site
 
 
-def gpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
+def gpu_code(site: Site, stack: Stack) -> Iterator[Finding]:
     """Refuse a build without code for the site's GPUs."""
-    codes = recipe.stack.gpu_targets
+    codes = stack.gpu_targets
     if site.accelerator is None or not codes:
         return
     target = site.accelerator.target
@@ -30,27 +24,12 @@ def gpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
             f"({', '.join(codes)}) has code for it"
         )
         return
-    gpu = capability(target)
-    read = [one for one in map(capability, codes) if one]
-    if gpu is None:
-        if not any(_base_name(code) == _base_name(target) or _open(code) for code in codes):
-            yield _no_code(target, codes, GFX_SOURCE)
-    elif any(one.runs_as_machine_code_on(gpu) for one in read):
-        return
-    elif any(one.compiles_for(gpu) for one in read):
-        yield from _by_ptx(site.accelerator, recipe.stack.cuda, target)
-    else:
-        yield _no_code(target, codes, SASS_SOURCE)
-
-
-def _base_name(code: str) -> str:
-    # gfx90a:xnack- is gfx90a in one of its two modes.
-    return code.partition(":")[0]
-
-
-def _open(code: str) -> bool:
-    # SPIR-V and AMD's generic code serve several GPUs, which is not said here.
-    return code.startswith("spir") or "generic" in code
+    runs = device_code.best(codes, target)
+    if runs is None:
+        nvidia = device_code.capability(target) is not None
+        yield _no_code(target, codes, SASS_SOURCE if nvidia else GFX_SOURCE)
+    elif runs.code.startswith("compute_"):
+        yield from _by_ptx(site.accelerator, stack.cuda, target)
 
 
 def _no_code(target: str, codes: tuple[str, ...], source: str) -> Contradiction:

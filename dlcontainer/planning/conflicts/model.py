@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.config import KeyPath
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
-from dlcontainer.recipes.recipe import Base, Recipe
+from dlcontainer.recipes.recipe import Base, Recipe, Stack
 from dlcontainer.sites.site import Site
 
 
@@ -33,6 +33,8 @@ class Doubt:
 
 Finding = Contradiction | Doubt
 Rule = Callable[[Site, Recipe], Iterator[Finding]]
+# Of a framework's build alone: what decides which variant a site can run.
+StackRule = Callable[[Site, Stack], Iterator[Finding]]
 
 
 def distribution_of(base: Base) -> Distribution | None:

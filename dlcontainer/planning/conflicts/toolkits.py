@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from dlcontainer.planning.compatibility import (
     CUDA_DRIVERS,
     CUDA_SOURCE,
+    FIRST_CUDA_FOR_GPU,
     LAST_CUDA_BELOW,
     LAST_CUDA_FOR_ARCH,
     Last,
     Toolkit,
 )
-from dlcontainer.planning.conflicts.gpu_code import capability
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, StackRule
+from dlcontainer.planning.device_code import capability
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
-from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.recipes.recipe import Stack
 from dlcontainer.sites.facts import Accelerator
 from dlcontainer.sites.site import Site
 
@@ -21,12 +22,12 @@ from dlcontainer.sites.site import Site
 _TOOLKITS = {"cuda": ("nvidia", "CUDA"), "rocm": ("amd", "ROCm"), "oneapi": ("intel", "oneAPI")}
 
 
-def other_vendor(site: Site, recipe: Recipe) -> Iterator[Finding]:
+def other_vendor(site: Site, stack: Stack) -> Iterator[Finding]:
     """Refuse an image for one vendor's GPUs at a site with another's."""
     # oneAPI also serves processors, so it contradicts no GPU.
     for key in ("cuda", "rocm"):
         vendor, name = _TOOLKITS[key]
-        if getattr(recipe.stack, key) and site.accelerator and site.accelerator.vendor != vendor:
+        if getattr(stack, key) and site.accelerator and site.accelerator.vendor != vendor:
             yield Contradiction(
                 what=f"the image is built with {name}, the site's accelerators are "
                 f"{site.accelerator.vendor}'s",
@@ -37,11 +38,11 @@ def other_vendor(site: Site, recipe: Recipe) -> Iterator[Finding]:
             )
 
 
-def newer_than_site(site: Site, recipe: Recipe) -> Iterator[Finding]:
+def newer_than_site(site: Site, stack: Stack) -> Iterator[Finding]:
     """Refuse a toolkit newer than the site's driver permits or, where unknown, its own newest."""
     accelerator = site.accelerator
     for key, (vendor, name) in _TOOLKITS.items():
-        text = getattr(recipe.stack, key)
+        text = getattr(stack, key)
         if text is None or accelerator is None or accelerator.vendor != vendor:
             continue
         wanted = numbers(text)
@@ -53,31 +54,31 @@ def newer_than_site(site: Site, recipe: Recipe) -> Iterator[Finding]:
             yield from _against_toolkit(site, accelerator, key, wanted)
 
 
-def newer_than_arch(site: Site, recipe: Recipe) -> Iterator[Finding]:
+def newer_than_arch(site: Site, stack: Stack) -> Iterator[Finding]:
     """Refuse a CUDA newer than the last for the architecture."""
     last = LAST_CUDA_FOR_ARCH.get(site.arch)
     if last is not None:
-        yield from _past_the_last(site, recipe, last, site.arch, ("arch",))
+        yield from _past_the_last(site, stack, last, site.arch, ("arch",))
 
 
-def newer_than_gpu(site: Site, recipe: Recipe) -> Iterator[Finding]:
+def newer_than_gpu(site: Site, stack: Stack) -> Iterator[Finding]:
     """Refuse a CUDA newer than the last for the site's generation of GPUs."""
     last = _last_for_gpu(site)
     if last is not None and site.accelerator:
         what = f"{site.accelerator.target} ({site.accelerator.model})"
-        yield from _past_the_last(site, recipe, last, what, ("accelerator", "target"))
+        yield from _past_the_last(site, stack, last, what, ("accelerator", "target"))
 
 
 def _past_the_last(
-    site: Site, recipe: Recipe, last: Last, what: str, in_site: tuple[str, ...]
+    site: Site, stack: Stack, last: Last, what: str, in_site: tuple[str, ...]
 ) -> Iterator[Finding]:
-    wanted = numbers(recipe.stack.cuda or "")
+    wanted = numbers(stack.cuda or "")
     if wanted is None:
         return
     order = compare(wanted, last.release)
     if order == 1:
         yield Contradiction(
-            what=f"CUDA {recipe.stack.cuda} has no support for {what}, the last that has is "
+            what=f"CUDA {stack.cuda} has no support for {what}, the last that has is "
             f"{written(last.release)}",
             why=last.source,
             in_site=in_site,
@@ -87,7 +88,7 @@ def _past_the_last(
         )
     elif order is None:
         yield Doubt(
-            text=f"CUDA {recipe.stack.cuda} leaves open whether it is newer than "
+            text=f"CUDA {stack.cuda} leaves open whether it is newer than "
             f"{written(last.release)}, the last for {what}"
         )
 
@@ -98,6 +99,23 @@ def _last_for_gpu(site: Site) -> Last | None:
         return None
     gpu = capability(accelerator.target)
     return next((last for below, last in LAST_CUDA_BELOW if gpu and gpu.number < below), None)
+
+
+def older_than_gpu(site: Site, stack: Stack) -> Iterator[Finding]:
+    """Doubt a CUDA that is older than the GPU: the framework's code may run, libraries may not."""
+    first = first_cuda(site)
+    wanted = numbers(stack.cuda or "")
+    if first and wanted and site.accelerator and compare(wanted, first) == -1:
+        yield Doubt(
+            text=f"CUDA {stack.cuda} is older than {written(first)}, the first that knows "
+            f"{site.accelerator.target}: no promise that its libraries (cuBLAS, cuDNN) run there"
+        )
+
+
+def first_cuda(site: Site) -> Numbers | None:
+    """Give the first CUDA that knows the site's GPU; None where that is not known."""
+    gpu = capability((site.accelerator and site.accelerator.target) or "")
+    return FIRST_CUDA_FOR_GPU.get(gpu.number) if gpu else None
 
 
 def line_of(cuda: Numbers) -> Toolkit | None:
@@ -184,3 +202,12 @@ def newest_cuda(site: Site) -> str | None:
     elif toolkit is not None:
         limits.append(toolkit)
     return written(min(limits)) if limits else None
+
+
+RULES: tuple[StackRule, ...] = (
+    other_vendor,
+    newer_than_site,
+    newer_than_arch,
+    newer_than_gpu,
+    older_than_gpu,
+)

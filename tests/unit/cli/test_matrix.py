@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.cli import main
+from dlcontainer.cli.context import World
+from dlcontainer.errors import MisfitError
 from dlcontainer.sites.site import Target, read_target
 from tests.values import RECIPE, SITE, write_yaml
 
@@ -207,3 +209,63 @@ def test_site_diff(run: Run) -> None:
     ]
     body = json.loads(run("site", "diff", "mine", "attic", "--json")[1])
     assert {"key": "network.kind", "first": "omni-path", "second": None} in body["differences"]
+
+
+@pytest.fixture
+def gpu_site(folder: Path) -> str:
+    accelerator = {"vendor": "nvidia", "model": "V100", "per_node": 4}
+    remembered = {**accelerator, "remembered": list(accelerator)}
+    data = {**SITE, "name": "lab", "arch": "aarch64", "accelerator": remembered}
+    write_yaml(folder / "site-configs/lab.yaml", data)
+    variants = {**VARIANTS, "cuda": {**VARIANTS["cuda"], "needs": {"arch": ["x86_64"]}}}
+    variants["cuda"]["changes"] = {"stack": {"cuda": "12.6"}}
+    write_yaml(folder / "recipes/demo/recipe.yaml", {**RECIPE, "variants": variants})
+    return "lab"
+
+
+@pytest.mark.parametrize(
+    "command", [["plan", "demo"], ["render", "demo"], ["recipe", "show", "demo"]]
+)
+def test_cpu_is_asked_for(run: Run, gpu_site: str, command: list[str]) -> None:
+    code, out, err = run(*command, "--site", gpu_site)
+    assert (code, out) == (8, "")
+    assert "the nearest is cuda (" in err
+    assert "needs arch x86_64, the site's is aarch64" in err
+    assert "next: --cpu takes plain, which has no device code" in err
+    assert "or --variant plain" in err
+    assert run(*command, "--site", gpu_site, "--cpu")[0] == 0
+    assert run(*command, "--site", gpu_site, "--variant", "plain")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["build", "demo"], ["lock", "demo"], ["fetch", "demo", "-o", "bundle"]]
+)
+def test_no_work_begins_without_a_variant(
+    run: Run, gpu_site: str, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = run(*command, "--site", gpu_site)
+    assert (code, "--cpu takes plain" in err) == (8, True)
+    wished = []
+
+    def plan(*args: object, cpu: bool, **more: object) -> None:
+        wished.append(cpu)
+        raise MisfitError("no further")
+
+    monkeypatch.setattr(World, "plan", plan)
+    for options in (["--cpu"], []):
+        assert run(*command, "--site", gpu_site, *options)[0] == 8
+    assert wished == [True, False]
+
+
+def test_all_of_a_site_with_accelerators(run: Run, gpu_site: str) -> None:
+    def body(*options: str) -> list[dict[str, str]]:
+        out = run("plan", "demo", "--all", "--site", gpu_site, "--json", *options)[1]
+        found: list[dict[str, str]] = json.loads(out)["combinations"]
+        return found
+
+    (refused,) = body()
+    assert refused["kind"] == "vendor"
+    assert "the nearest is cuda" in refused["reason"]
+    (for_cpus,) = body("--cpu")
+    assert for_cpus["variant"] == "plain"
+    assert for_cpus["plan"].endswith("-plain")

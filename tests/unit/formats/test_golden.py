@@ -59,6 +59,10 @@ def test_every_variant() -> None:
     assert goldens.variants() == goldens.VARIANTS.read_text().splitlines(), "make golden"
 
 
+def test_the_table_of_variants_in_the_docs() -> None:
+    assert goldens.variant_docs() == goldens.VARIANT_DOCS.read_text(), "make golden"
+
+
 def test_the_matrix_and_unsupported_combinations() -> None:
     goldens.compare(goldens.table(), goldens.MATRIX)
 

@@ -1,5 +1,6 @@
 """Variants: the first that fits, the one asked for, and what is not available with the reason."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,15 @@ GPU = {**SITE, "accelerator": {"vendor": "nvidia", "model": "V100", "per_node": 
 
 def settle(tmp_path: Path, asked: str | None = None, **parts: Any) -> Plan:
     site = site_of(parts.pop("site", SITE), **parts.pop("of_site", {}))
+    cpu = parts.pop("cpu", False)
     changes = [document.from_data(one, layer="user") for one in parts.pop("changes", [])]
     folder = folder_of(tmp_path, variants=VARIANTS, **parts)
-    return plan_of(folder, site=site, changes=changes, asked=asked)
+    return plan_of(folder, site=site, changes=changes, asked=asked, cpu=cpu)
 
 
 @pytest.mark.parametrize(
     ("site", "name", "version"),
-    [(GPU, "cuda", "1.0"), (SITE, "wheels", "1.0"), (POWER, "anywhere", "0.9")],
+    [(SITE, "wheels", "1.0"), (POWER, "anywhere", "0.9")],
 )
 def test_the_first_that_fits(tmp_path: Path, site: Any, name: str, version: str) -> None:
     plan = settle(tmp_path, site=site)
@@ -47,6 +49,92 @@ def test_the_first_that_fits(tmp_path: Path, site: Any, name: str, version: str)
     assert (plan.choice.name, plan.choice.usual, plan.recipe.variant) == (name, True, name)
     assert plan.name == f"demo-{version}-demo"
     assert plan.choice.why.startswith("the first that fits")
+
+
+def test_at_a_site_with_accelerators_one_with_device_code(tmp_path: Path) -> None:
+    plan = settle(tmp_path, site=GPU)
+    assert plan.choice is not None
+    assert (plan.choice.name, plan.choice.usual, plan.name) == ("cuda", True, "demo-1.0-demo")
+    assert plan.choice.passed_over == dict.fromkeys(
+        ("wheels", "anywhere"), "has no device code (--cpu takes such a variant)"
+    )
+
+
+def test_cpu_takes_one_without_device_code(tmp_path: Path) -> None:
+    plan = settle(tmp_path, site=GPU, cpu=True)
+    assert plan.choice is not None
+    assert (plan.choice.name, plan.choice.usual) == ("wheels", False)
+    assert plan.choice.why.startswith("without device code, as asked for")
+    assert plan.name == "demo-1.0-demo-wheels"
+    assert any(note.startswith("no device code in the image") for note in plan.notes)
+    # Where there is no accelerator it asks for nothing new.
+    assert settle(tmp_path, cpu=True).name == "demo-1.0-demo"
+    with pytest.raises(MisfitError, match="'cuda' of recipe demo has device code, --cpu asks"):
+        settle(tmp_path, "cuda", site=GPU, cpu=True)
+    with pytest.raises(MisfitError, match="no vendor variant of recipe demo fits"):
+        settle(tmp_path, "vendor", site=GPU, cpu=True)
+
+
+AMD = {**SITE, "accelerator": {"vendor": "amd", "model": "MI300A", "per_node": 4}}
+
+
+@pytest.mark.parametrize(
+    ("site", "asked", "said"),
+    [
+        (AMD, None, "the nearest is cuda (recipe.yaml:"),
+        (AMD, None, "needs accelerator nvidia, the site's is amd"),
+        (AMD, None, "next: --cpu takes wheels, which has no device code; or write a variant for "),
+        (GPU, "distro", "no distro variant has device code"),
+        ({**GPU, "arch": "ppc64le"}, None, "needs arch x86_64 or aarch64, the site's is ppc64le"),
+        ({**GPU, "arch": "ppc64le"}, None, "next: --cpu takes anywhere, "),
+    ],
+)
+def test_no_silence_at_a_site_with_accelerators(
+    tmp_path: Path, site: Any, asked: str | None, said: str
+) -> None:
+    with pytest.raises(MisfitError) as caught:
+        settle(tmp_path, asked, site=site)
+    assert caught.value.exit_code == 8
+    assert said in str(caught.value)
+    assert "(docs/add-a-recipe.md, Variants)" in str(caught.value)
+
+
+def test_an_mpi_that_is_not_written_is_named(tmp_path: Path) -> None:
+    needs = {"accelerator": ["nvidia"], "mpi": ["openmpi"], "mpi_mode": ["container"]}
+    only = {"x": {**VARIANTS["cuda"], "needs": needs}, "cpu": VARIANTS["wheels"]}
+    with pytest.raises(MisfitError) as caught:
+        plan_of(folder_of(tmp_path, variants=only), site=site_of(GPU))
+    assert (
+        "needs mpi.family openmpi and mpi.mode container, the site file does not write `mpi`"
+        in str(caught.value)
+    )
+    assert "write the site's `mpi` (docs/add-a-site.md)" in str(caught.value)
+
+
+def test_what_was_never_built_is_said(tmp_path: Path) -> None:
+    only = {"x": {**VARIANTS["anywhere"], "status": "never built", "lock": "by the site"}}
+    plan = plan_of(folder_of(tmp_path, variants=only))
+    assert "variant x: never built by us, rendered only" in plan.notes
+    assert any(note.startswith("variant x: to be locked by the site") for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    ("site", "stack", "said"),
+    [
+        (GPU, {}, "no device code in the image: programs leave the site's V100 alone"),
+        (SITE, {"cuda": "12.6"}, "the image is built with CUDA 12.6, the site has no accelerator"),
+        (SITE, {"rocm": "6.4"}, "the image is built with ROCm 6.4, the site has no accelerator"),
+        (SITE, {}, None),
+        (GPU, {"cuda": "12.6"}, None),
+    ],
+)
+def test_a_recipe_without_variants_and_the_accelerators(
+    tmp_path: Path, site: Any, stack: Any, said: str | None
+) -> None:
+    notes = plan_of(folder_of(tmp_path, stack=stack), site=site_of(site)).notes
+    if said:
+        assert said in notes
+    assert bool(said) == any("device code in" in note or "built with" in note for note in notes)
 
 
 def test_the_plan_says_why_the_others_were_not(tmp_path: Path) -> None:
@@ -59,13 +147,20 @@ def test_the_plan_says_why_the_others_were_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "name"), [("anywhere", "anywhere"), ("distro", "wheels"), ("vendor", "cuda")]
+    ("site", "asked", "name", "named"),
+    [
+        (SITE, "anywhere", "anywhere", "demo-0.9-demo-anywhere"),
+        (SITE, "distro", "wheels", "demo-1.0-demo"),
+        (GPU, "vendor", "cuda", "demo-1.0-demo"),
+        # A name asks for what it names, without device code too.
+        (GPU, "wheels", "wheels", "demo-1.0-demo-wheels"),
+    ],
 )
-def test_asked_for_by_name_before_kind(tmp_path: Path, asked: str, name: str) -> None:
-    plan = settle(tmp_path, asked, site=GPU)
-    assert plan.recipe.variant == name
-    names = {"anywhere": "demo-0.9-demo-anywhere", "wheels": "demo-1.0-demo-wheels"}
-    assert plan.name == names.get(name, "demo-1.0-demo")
+def test_asked_for_by_name_before_kind(
+    tmp_path: Path, site: Any, asked: str, name: str, named: str
+) -> None:
+    plan = settle(tmp_path, asked, site=site)
+    assert (plan.recipe.variant, plan.name) == (name, named)
 
 
 def test_changes_lie_under_the_site_and_the_user(tmp_path: Path) -> None:
@@ -145,10 +240,15 @@ TURING = {**GPU, "accelerator": {**GPU["accelerator"], "target": "sm_75", "toolk
 def test_needs_of_gpus_and_toolkits(tmp_path: Path, needs: Any, reason: str | None) -> None:
     x = {**VARIANTS["anywhere"], "needs": needs, "changes": {"version": "0.8"}}
     only = {"x": x, "anywhere": VARIANTS["anywhere"]}
-    plan = plan_of(folder_of(tmp_path, variants=only), site=site_of(TURING))
-    assert plan.choice is not None
-    assert plan.choice.passed_over.get("x") == reason
-    assert plan.recipe.variant == ("anywhere" if reason else "x")
+    folder = folder_of(tmp_path, variants=only)
+    choice = plan_of(folder, site=site_of(TURING), asked="anywhere").choice
+    assert choice is not None
+    assert choice.passed_over["x"] == (reason or "not the first that fits")
+    if reason is None:
+        assert plan_of(folder, site=site_of(TURING)).recipe.variant == "x"
+    else:
+        with pytest.raises(MisfitError, match="x .*" + re.escape(reason)):
+            plan_of(folder, site=site_of(TURING))
 
 
 def test_an_unknown_toolkit_is_none(tmp_path: Path) -> None:
@@ -201,3 +301,61 @@ def test_no_variant_is_named_as_a_kind(tmp_path: Path, kind: str) -> None:
     only = {kind: VARIANTS["anywhere"]}
     with pytest.raises(ConfigError, match=f"variants.{kind}: a kind's name"):
         plan_of(folder_of(tmp_path, variants=only))
+
+
+AMPERE = {**GPU, "accelerator": {**GPU["accelerator"], "target": "sm_86", "driver": "535.1"}}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "codes", "reason"),
+    [
+        # An older file: its needs alone say which GPUs it is for, and are read as code.
+        (["sm_80"], None, None),
+        (["sm_90"], None, "needs accelerator.target sm_90, the site's is sm_86"),
+        # What a build holds follows from its list; both hold where both are given.
+        (None, ["sm_80"], None),
+        (None, ["compute_80"], None),
+        (None, ["sm_90+PTX"], "the build has code for sm_90+PTX, not for sm_86"),
+        (["sm_80"], ["sm_90"], "the build has code for sm_90, not for sm_86"),
+        (["sm_90"], ["sm_80"], "needs accelerator.target sm_90, the site's is sm_86"),
+    ],
+)
+def test_needs_and_device_code(
+    tmp_path: Path, gpu: list[str] | None, codes: list[str] | None, reason: str | None
+) -> None:
+    x = {**VARIANTS["cuda"], "needs": {"gpu": gpu or []}}
+    x["changes"] = {"stack": {"cuda": "12.2", "gpu_targets": codes or []}}
+    folder = folder_of(tmp_path, variants={"x": x})
+    if reason is None:
+        assert plan_of(folder, site=site_of(AMPERE)).recipe.variant == "x"
+    else:
+        with pytest.raises(MisfitError, match=re.escape(reason)):
+            plan_of(folder, site=site_of(AMPERE))
+
+
+def test_native_code_comes_before_related_and_that_before_ptx(tmp_path: Path) -> None:
+    def variant(code: str) -> dict[str, Any]:
+        changes = {"stack": {"cuda": "12.2", "gpu_targets": [code]}}
+        return {"kind": "vendor", "summary": "s", "changes": changes}
+
+    both = {"ptx": variant("compute_80"), "near": variant("sm_80"), "own": variant("sm_86")}
+    choice = plan_of(folder_of(tmp_path, variants=both), site=site_of(AMPERE)).choice
+    assert choice is not None
+    assert (choice.name, choice.usual) == ("own", True)
+    assert choice.passed_over == {
+        "ptx": "runs less well: compute_80, compiled when a program starts",
+        "near": "runs less well: code of a related GPU, sm_80",
+    }
+    del both["own"]
+    again = plan_of(folder_of(tmp_path, variants=both), site=site_of(AMPERE))
+    assert again.recipe.variant == "near"
+
+
+def test_a_toolkit_that_a_template_fills_in_is_judged_once_it_is_settled(tmp_path: Path) -> None:
+    changes = {"versions": {"tool": "1", "cuda": "13.0"}, "stack": {"cuda": "{{ versions.cuda }}"}}
+    only = {"x": {"kind": "vendor", "summary": "s", "changes": changes}}
+    folder = folder_of(tmp_path, variants=only)
+    with pytest.raises(MisfitError, match=r"CUDA 13.0 needs driver 580(.|\n)*--set versions.cuda"):
+        plan_of(folder, site=site_of(AMPERE))
+    older = document.from_data({"versions": {"cuda": "12.2"}}, layer="--set")
+    assert plan_of(folder, site=site_of(AMPERE), changes=[older]).recipe.stack.cuda == "12.2"

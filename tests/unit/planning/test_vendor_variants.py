@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dlcontainer.formats import texts
 from dlcontainer.formats.texts import Format
@@ -18,6 +19,7 @@ FORMS: tuple[Format, ...] = ("apptainer", "dockerfile")
 
 # Values, not sites: what decides which variant a site has, and no more.
 MACHINES: dict[str, dict[str, Any]] = {
+    "pascal": {"arch": "x86_64", "gpu": ("nvidia", "sm_60", "12.9")},
     "volta": {"arch": "x86_64", "gpu": ("nvidia", "sm_70", "12.9")},
     "turing": {"arch": "x86_64", "gpu": ("nvidia", "sm_75", "12.4")},
     "ampere-cray": {"arch": "x86_64", "gpu": ("nvidia", "sm_80", "13.0"), "mpi": ("mpich", "swap")},
@@ -26,11 +28,14 @@ MACHINES: dict[str, dict[str, Any]] = {
         "gpu": ("nvidia", "sm_80", "12.9"),
         "mpi": ("openmpi", "container"),
     },
+    "ultra": {"arch": "x86_64", "gpu": ("nvidia", "sm_103", "13.0")},
+    "thor": {"arch": "aarch64", "gpu": ("nvidia", "sm_110", "13.0")},
     "grace": {
         "arch": "aarch64",
         "gpu": ("nvidia", "sm_90", "12.9"),
         "mpi": ("openmpi", "container"),
     },
+    "rocm-7.1": {"arch": "x86_64", "gpu": ("amd", "gfx950", "7.1")},
     "rocm-6.4": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.4.2"), "mpi": ("mpich", "swap")},
     "rocm-6.2": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.2.4"), "mpi": ("mpich", "swap")},
     "rocm-6.0": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.0.3"), "mpi": ("mpich", "swap")},
@@ -51,7 +56,10 @@ MACHINES: dict[str, dict[str, Any]] = {
 # (recipe, variant) -> the machine that it is for
 FOR: dict[tuple[str, str], str] = {
     ("pytorch", "cuda"): "ampere",
-    ("pytorch", "cuda-volta"): "volta",
+    ("pytorch", "cuda-volta"): "pascal",
+    ("pytorch", "cuda-13"): "ultra",
+    ("pytorch", "cuda-13-arm"): "thor",
+    ("pytorch", "rocm-7.1"): "rocm-7.1",
     ("pytorch", "cuda-12.4"): "turing",
     ("pytorch", "ngc"): "grace",
     ("pytorch", "rocm"): "rocm-6.4",
@@ -89,6 +97,8 @@ FOR: dict[tuple[str, str], str] = {
 }
 # Not the first that fits there, since what replaced it, or what else fits, stands before it.
 SECOND = {("pytorch", "wml-ce"), ("tensorflow", "wml-ce"), ("horovod", "knl-impi")}
+# No device code, at a machine with GPUs: taken where it is asked for.
+FOR_CPUS = {("mxnet", "conda")}
 
 # No other tag was found.
 LATEST = {("horovod", "knl-impi")}
@@ -112,7 +122,8 @@ def settle(name: str, variant: str | None, machine: str) -> Plan:
 def test_each_renders_for_a_machine_that_can_have_it(name: str, variant: str) -> None:
     plan = settle(name, variant, FOR[name, variant])
     assert plan.choice is not None
-    assert plan.choice.usual == ((name, variant) not in SECOND), plan.choice.passed_over
+    usual = (name, variant) not in SECOND | FOR_CPUS
+    assert plan.choice.usual == usual, plan.choice.passed_over
     for form in FORMS:
         text = texts.text(plan, form, [TEMPLATES])
         assert "{{" not in text
@@ -146,6 +157,16 @@ def test_each_file_says_where_it_is_from_and_that_it_was_not_run(path: Path) -> 
     assert re.search(r"source|from memory", text, re.IGNORECASE)
     if "kind: vendor" in text:
         assert re.search(r"never (?:built or )?run", head)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*/variants/*.yaml")), ids=str)
+def test_what_was_not_built_or_pinned_is_said_in_the_model_too(path: Path) -> None:
+    written: Any = yaml.safe_load(path.read_text())
+    head = path.read_text().partition("\nkind: ")[0].replace("\n# ", " ")
+    assert ("never built" in head) == (written.get("status") == "never built")
+    base = written["changes"].get("base", {})
+    if base.get("image") and not base.get("digest"):
+        assert written.get("lock") == "by the site", "a tag alone: who pins its digest?"
 
 
 def test_summits_two_stacks_take_two_releases() -> None:

@@ -10,12 +10,17 @@ from tests.misfits import GPU, doubted, refused, settle
 
 
 def gpu(target: str | None, **facts: Any) -> dict[str, Any]:
-    named = {"target": target} if target else {}
+    named: dict[str, Any] = {"target": target} if target else {}
+    if target and not target.startswith("sm_"):
+        named["vendor"] = "amd" if target.startswith("gfx") else "intel"
     return {"accelerator": {**GPU, "driver": "580.65.06", **named, **facts}}
 
 
 def cpu(target: str | None, **site: Any) -> dict[str, Any]:
-    return {"cpu": {"model": "a processor", "cores": 8, "target": target}, **site}
+    families = {"power": "ppc64le", "neoverse": "aarch64"}
+    arch = [arch for family, arch in families.items() if (target or "").startswith(family)]
+    machine = {"arch": arch[0]} if arch else {}
+    return machine | {"cpu": {"model": "a processor", "cores": 8, "target": target}, **site}
 
 
 @pytest.mark.parametrize(

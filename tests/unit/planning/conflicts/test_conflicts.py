@@ -106,9 +106,10 @@ def world(tmp_path: Path) -> World:
 def test_the_variants_and_epochs_that_go_are_named(tmp_path: Path) -> None:
     here = world(tmp_path)
     with pytest.raises(MisfitError) as caught:
-        here.plan("demo", "demo")
+        here.plan("demo", "demo", variant="cu126")
     assert caught.value.next_step is not None
     assert caught.value.next_step.endswith("; or --variant cu110; or --epoch new")
+    assert here.plan("demo", "demo").recipe.stack.cuda == "11.0.3"
     assert here.plan("demo", "demo", variant="cu110").recipe.stack.cuda == "11.0.3"
     assert here.plan("demo", "demo", target=Target(epoch="new")).recipe.stack.cuda == "12.6"
     assert here.plan("demo", "demo", ["site.accelerator.driver=525.60.13"])

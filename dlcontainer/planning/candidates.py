@@ -1,0 +1,110 @@
+"""Candidates: a recipe's variants against a site's facts, each with all that speaks against it."""
+
+from collections.abc import Iterator, Mapping
+
+from dlcontainer import config
+from dlcontainer.config import Document
+from dlcontainer.planning import device_code
+from dlcontainer.planning.choice import Candidate
+from dlcontainer.planning.conflicts import isa, toolkits
+from dlcontainer.planning.conflicts.model import Contradiction
+from dlcontainer.planning.versions import compare, numbers
+from dlcontainer.recipes.recipe import Needs, Stack, Variant
+from dlcontainer.sites.site import Site
+
+
+def judge(recipe: Document, name: str, variant: Variant, site: Site) -> Candidate:
+    """Compare a variant with a site."""
+    written = _written_stack(recipe, name)
+    stack = _plain(written)
+    misfits = tuple(_misfits(variant.needs, stack, site))
+    other_vendor = _of_other_vendor(variant.needs, site)
+    # Another vendor's build is one misfit, not three.
+    clashes = () if other_vendor else _clashes(stack, site)
+    needs = variant.needs
+    target = site.accelerator.target if site.accelerator else None
+    return Candidate(
+        name=name,
+        variant=variant,
+        has_code=any(written.get(key) for key in Stack.DEVICE_KEYS)
+        or bool(needs.gpu or needs.toolkit or set(needs.accelerator) - {"none"}),
+        other_vendor=other_vendor,
+        code=device_code.best(stack.gpu_targets or needs.gpu, target) if target else None,
+        older_than_gpu=any(toolkits.older_than_gpu(site, stack)),
+        misfits=misfits,
+        clashes=tuple(clashes),
+    )
+
+
+def _clashes(stack: Stack, site: Site) -> Iterator[str]:
+    for rule in (*toolkits.RULES, isa.gpu_code):
+        yield from (one.what for one in rule(site, stack) if isinstance(one, Contradiction))
+
+
+def _written_stack(recipe: Document, name: str) -> Mapping[str, object]:
+    own = config.subtree(recipe, ("stack",))
+    changed = config.subtree(recipe, ("variants", name, "changes", "stack"))
+    return {**(own.data if own else {}), **(changed.data if changed else {})}
+
+
+def _plain(written: Mapping[str, object]) -> Stack:
+    """Read what of a stack decides here; what a template fills in is judged once it is settled."""
+    plain = {
+        key: value
+        for key, value in written.items()
+        if key in Stack.DEVICE_KEYS and "{{" not in str(value)
+    }
+    try:
+        return Stack.model_validate(plain, strict=False)
+    except ValueError:
+        return Stack()  # validating the recipe says what is wrong with it, and where
+
+
+def _misfits(needs: Needs, stack: Stack, site: Site) -> Iterator[str]:
+    gpu = site.accelerator
+    facts: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
+        ("arch", needs.arch, site.arch),
+        ("accelerator", needs.accelerator, gpu.vendor if gpu else "none"),
+        ("cpu.target", needs.cpu, site.cpu.target if site.cpu else None),
+    )
+    for key, wanted, there in facts:
+        if wanted and there not in wanted:
+            yield f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
+    yield from _of_target(needs, stack, site)
+    yield from _of_mpi(needs, site)
+    toolkit = gpu.toolkit if gpu else None
+    least = numbers(needs.toolkit or "")
+    if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:
+        there = toolkit or "not known"
+        yield f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {there}"
+
+
+def _of_target(needs: Needs, stack: Stack, site: Site) -> Iterator[str]:
+    target = site.accelerator.target if site.accelerator else None
+    if target is None:
+        # Where there is no accelerator, or another vendor's, that is said already.
+        wanted = needs.gpu or (stack.gpu_targets if site.accelerator else ())
+        if wanted and (needs.gpu or not _of_other_vendor(needs, site)):
+            yield f"needs accelerator.target {' or '.join(wanted)}, the site's is not known"
+    elif needs.gpu and device_code.best(needs.gpu, target) is None:
+        yield f"needs accelerator.target {' or '.join(needs.gpu)}, the site's is {target}"
+
+
+def _of_other_vendor(needs: Needs, site: Site) -> bool:
+    vendor = site.accelerator.vendor if site.accelerator else "none"
+    return bool(needs.accelerator) and vendor not in needs.accelerator
+
+
+def _of_mpi(needs: Needs, site: Site) -> Iterator[str]:
+    wanted = [
+        f"{key} {' or '.join(values)}"
+        for key, values in (("mpi.family", needs.mpi), ("mpi.mode", needs.mpi_mode))
+        if values
+    ]
+    if wanted and site.mpi is None:
+        yield f"needs {' and '.join(wanted)}, the site file does not write `mpi`"
+        return
+    if site.mpi is not None and needs.mpi and site.mpi.family not in needs.mpi:
+        yield f"needs mpi.family {' or '.join(needs.mpi)}, the site's is {site.mpi.family}"
+    if site.mpi is not None and needs.mpi_mode and site.mpi.mode not in needs.mpi_mode:
+        yield f"needs mpi.mode {' or '.join(needs.mpi_mode)}, the site's is {site.mpi.mode}"

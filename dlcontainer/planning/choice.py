@@ -1,0 +1,82 @@
+"""The choice of a variant in values: what is asked, what each variant comes to, what is meant."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dlcontainer.config import Document, Origin
+from dlcontainer.planning.device_code import Match
+from dlcontainer.recipes.recipe import Variant
+from dlcontainer.sites.site import Site
+
+KINDS = ("vendor", "distro")
+# After native code, a related GPU's and code that is compiled at the start: code that is not named.
+_UNNAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A variant at a site: its device code there, and what speaks against it.
+
+    `misfits` are needs that the site does not meet; `clashes` are contradictions between the
+    framework's build and the site's accelerators, which a user's own values may still settle.
+    """
+
+    name: str
+    variant: Variant
+    has_code: bool
+    other_vendor: bool
+    code: Match | None
+    older_than_gpu: bool
+    misfits: tuple[str, ...]
+    clashes: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All that speaks against the variant."""
+        return self.misfits + self.clashes
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """How well its device code runs, then whether its libraries know the GPU; low is good."""
+        return (int(self.code.fit) if self.code else _UNNAMED, self.older_than_gpu)
+
+
+# Compares a variant of a recipe, by its name, with a site.
+Judge = Callable[[Document, str, Variant, Site], Candidate]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """A variant, or a kind of them, that is asked for, and where."""
+
+    name: str
+    origin: Origin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What is asked of the choice: a variant or kind, and an image without device code."""
+
+    asked: Asked | None = None
+    cpu: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """The variant that is meant; `passed_over` says of each other why it was not."""
+
+    name: str
+    kind: str
+    why: str
+    usual: bool
+    passed_over: Mapping[str, str]
+    status: str | None = None
+    lock: str | None = None
+
+
+def best(pool: Iterable[Candidate], site: Site, *, cpu: bool) -> Candidate | None:
+    """Give the best of the variants that fit; of equals the first."""
+    fitting = [one for one in pool if not one.reasons]
+    if site.accelerator or cpu:
+        fitting = [one for one in fitting if one.has_code != cpu]
+    return min(fitting, key=lambda one: one.rank, default=None)

@@ -1,0 +1,103 @@
+"""Refusals of a variant in words: why none is taken, and the next step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlcontainer import config
+from dlcontainer.config import Document, Sourced
+from dlcontainer.errors import ConfigError, Mark, MisfitError
+from dlcontainer.planning.choice import KINDS, Asked, Candidate, Wish, best
+from dlcontainer.sites.site import Site
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """What a refusal speaks of: a recipe at a site, its variants there, and what was asked."""
+
+    recipe: Document
+    site: Sourced[Site]
+    known: Mapping[str, Candidate]
+    wish: Wish
+
+    @property
+    def _fitting(self) -> str:
+        named = [name for name, one in self.known.items() if not one.reasons]
+        listed = ", ".join(named) or "none"
+        return f"variants that site {self.site.value.name} can have: {listed}"
+
+    @property
+    def _title(self) -> str:
+        return f"recipe {self.recipe.data.get('name')}"
+
+    def unknown(self, asked: Asked) -> ConfigError:
+        """Refuse a name that no variant has."""
+        return ConfigError(
+            f"no variant {asked.name!r} of {self._title}"
+            f"{config.suggest(asked.name, [*self.known, *KINDS])}",
+            where=asked.origin.where,
+            next_step=self._fitting,
+        )
+
+    def named(self, asked: Asked, one: Candidate) -> MisfitError:
+        """Refuse a variant that is asked for and that the site can't have."""
+        needs = self.recipe.origin(("variants", one.name, "needs")).where
+        return MisfitError(
+            f"variant {one.name!r} of {self._title} is not available at site "
+            f"{self.site.value.name}",
+            where=asked.origin.where,
+            why=f"it {'; '.join(one.misfits)} ({needs})",
+            next_step=self._fitting,
+        )
+
+    def contradictory(self, asked: Asked) -> MisfitError:
+        """Refuse a variant with device code beside --cpu."""
+        return MisfitError(
+            f"variant {asked.name!r} of {self._title} has device code, --cpu asks for none",
+            where=asked.origin.where,
+            next_step="leave out one of the two",
+        )
+
+    def nothing(self, pool: list[Candidate]) -> MisfitError:
+        """Refuse where none of the variants that are meant fits."""
+        asked, site = self.wish.asked, self.site.value
+        kind = f"{asked.name} " if asked else ""
+        where = asked.origin.where if asked else self.recipe.origin(("variants",)).where
+        if site.accelerator and not self.wish.cpu:
+            return self._without_code(pool, kind, where)
+        pool = [one for one in pool if not (self.wish.cpu and one.has_code)]
+        said = "; ".join(f"{one.name} {one.reasons[0]}" for one in pool if one.reasons)
+        missing = f"the recipe has no {kind}variant" + (" for CPUs" if self.wish.cpu else "")
+        return MisfitError(
+            f"no {kind}variant of {self._title} fits site {site.name}",
+            where=where,
+            why=said or missing,
+            next_step=self._fitting
+            if asked
+            else "take another recipe, or write a variant: docs/add-a-recipe.md",
+        )
+
+    def _without_code(
+        self, pool: list[Candidate], kind: str, where: Mark | str | None
+    ) -> MisfitError:
+        site = self.site.value
+        with_code = [one for one in pool if one.has_code]
+        nearest = min(with_code, key=lambda one: (one.other_vendor, len(one.reasons)), default=None)
+        gpu = site.accelerator
+        goal = f"{(gpu.target or gpu.model) if gpu else ''} on {site.arch}"
+        if nearest is None:
+            why = f"no {kind}variant has device code, and it takes asking to get an image without"
+        else:
+            place = self.recipe.origin(("variants", nearest.name, "summary")).where
+            why = f"the nearest is {nearest.name} ({place}): {'; '.join(nearest.reasons)}"
+        for_cpus = best(pool, site, cpu=True)
+        ways = [f"--cpu takes {for_cpus.name}, which has no device code"] if for_cpus else []
+        if nearest and any("`mpi`" in reason for reason in nearest.reasons):
+            ways.append("write the site's `mpi` (docs/add-a-site.md)")
+        ways.append(f"write a variant for {goal} (docs/add-a-recipe.md, Variants)")
+        return MisfitError(
+            f"no {kind}variant of {self._title} runs on the accelerators of site {site.name} "
+            f"({goal})",
+            where=where,
+            why=why,
+            next_step="; or ".join(ways),
+        )

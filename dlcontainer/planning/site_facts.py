@@ -1,0 +1,127 @@
+"""Facts of one site that contradict each other: no machine is like that. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from dlcontainer.config import KeyPath, Sourced, dotted
+from dlcontainer.errors import MisfitError
+from dlcontainer.planning.compatibility import (
+    CPU_FEATURES,
+    CPU_SOURCE,
+    LAST_CUDA_BELOW,
+    LAST_CUDA_FOR_ARCH,
+    Last,
+)
+from dlcontainer.planning.device_code import capability, vendor_of
+from dlcontainer.planning.versions import compare, numbers, written
+from dlcontainer.sites.site import Site
+
+# What a group of instructions says of the architecture; the groups are those of CPU_FEATURES.
+_ARCH_OF = {"x86": "x86_64", "power": "ppc64le", "aarch64": "aarch64"}
+# Processors with fast memory of their own: MCDRAM, HBM. Source: Intel's and Fujitsu's data sheets
+# of Xeon Phi, Xeon Max and A64FX (remembered).
+_FAST_MEMORY = frozenset({"knl", "knm", "sapphirerapids", "a64fx"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clash:
+    """Two facts of a site that exclude each other."""
+
+    what: str
+    why: str
+    first: KeyPath
+    second: KeyPath
+
+
+def check(site: Sourced[Site]) -> None:
+    """Refuse a site whose facts contradict each other; raises MisfitError with both places."""
+    found = [clash for rule in _RULES for clash in rule(site.value)]
+    errors = [_refusal(clash, site) for clash in found]
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        brief = "; ".join(error.brief for error in errors)
+        raise MisfitError("\n".join(map(str, errors)), brief=brief)
+
+
+def _refusal(clash: Clash, site: Sourced[Site]) -> MisfitError:
+    there = site.document.origin(clash.second).where
+    return MisfitError(
+        f"{dotted(clash.first)} against {there}: {dotted(clash.second)}: {clash.what}",
+        where=site.document.origin(clash.first).where,
+        why=clash.why,
+        next_step="correct one of the two in the site file; `dlcontainer site show` names the "
+        "origin of each value",
+        brief=clash.what,
+    )
+
+
+def _processor(site: Site) -> Iterator[Clash]:
+    target = site.cpu.target if site.cpu else None
+    archs = {_ARCH_OF[name] for name in CPU_FEATURES.get(target or "", ()) if name in _ARCH_OF}
+    if archs and site.arch not in archs:
+        yield Clash(
+            what=f"{target} is a processor for {' or '.join(sorted(archs))}, the site is "
+            f"{site.arch}",
+            why=CPU_SOURCE,
+            first=("cpu", "target"),
+            second=("arch",),
+        )
+
+
+def _gpu_vendor(site: Site) -> Iterator[Clash]:
+    gpu = site.accelerator
+    vendor = vendor_of(gpu.target) if gpu and gpu.target else None
+    if gpu and vendor and vendor != gpu.vendor:
+        yield Clash(
+            what=f"{gpu.target} is a GPU of {vendor}, the site's are {gpu.vendor}'s",
+            why="sm_… are NVIDIA's names, gfx… are AMD's",
+            first=("accelerator", "target"),
+            second=("accelerator", "vendor"),
+        )
+
+
+def _toolkit(site: Site) -> Iterator[Clash]:
+    gpu = site.accelerator
+    if gpu is None or gpu.vendor != "nvidia" or gpu.toolkit is None:
+        return
+    known = capability(gpu.target or "")
+    generation = next(
+        (last for below, last in LAST_CUDA_BELOW if known and known.number < below), None
+    )
+    limits: tuple[tuple[str | None, Last | None, KeyPath], ...] = (
+        (site.arch, LAST_CUDA_FOR_ARCH.get(site.arch), ("arch",)),
+        (gpu.target, generation, ("accelerator", "target")),
+    )
+    newest = numbers(gpu.toolkit)
+    for what, last, place in limits:
+        # A patch release of the last line is of that line.
+        if last and newest and compare(newest, last.release) == 1:
+            yield Clash(
+                what=f"CUDA {gpu.toolkit} has no support for {what}, the last that has is "
+                f"{written(last.release)}",
+                why=last.source,
+                first=("accelerator", "toolkit"),
+                second=place,
+            )
+
+
+def _fast_memory(site: Site) -> Iterator[Clash]:
+    target = site.cpu.target if site.cpu else None
+    if site.memory and site.memory.fast_gb and target in CPU_FEATURES:
+        if target in _FAST_MEMORY or target.startswith("x86-64"):
+            return
+        yield Clash(
+            what=f"{target} has no fast memory of its own (MCDRAM, HBM)",
+            why="Xeon Phi, Xeon Max (sapphirerapids) and A64FX have",
+            first=("memory", "fast_gb"),
+            second=("cpu", "target"),
+        )
+
+
+_RULES: tuple[Callable[[Site], Iterator[Clash]], ...] = (
+    _processor,
+    _gpu_vendor,
+    _toolkit,
+    _fast_memory,
+)
