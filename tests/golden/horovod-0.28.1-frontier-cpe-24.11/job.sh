@@ -46,6 +46,9 @@ module load rocm/6.2.4 || dlc_stop
 module load cray-mpich-abi/8.1.31 || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # On the host.
 export MPICH_GPU_SUPPORT_ENABLED=1
 

@@ -44,6 +44,9 @@ module load spack-pe-base/0.6.2 || dlc_stop
 module load apptainer || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # On the host.
 export HTTP_PROXY=http://proxy.alcf.anl.gov:3128
 export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128
