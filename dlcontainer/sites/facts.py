@@ -139,6 +139,19 @@ class Mpi(Facts):
     scripts: tuple[HostText, ...] = Field(
         default=(), description="files of the site that the job's shell reads, after the modules"
     )
+    version_variable: EnvName | None = Field(
+        default=None,
+        description="variable that the MPI's module sets to its version: CRAY_MPICH_VERSION …",
+    )
+    known_versions: tuple[Version, ...] = Field(
+        default=(), description="values of version_variable for which these facts hold"
+    )
+
+    @model_validator(mode="after")
+    def _versions_of_a_variable(self) -> Self:
+        if bool(self.known_versions) != (self.version_variable is not None):
+            raise ValueError("'version_variable' and 'known_versions' belong together")
+        return self
 
 
 class LaunchForm(Facts):
