@@ -23,11 +23,11 @@ _WORDS: Mapping[Runtime, Mapping[str, Vendor]] = {
 _EVERY: Mapping[str, Vendor] = {word: of for words in _WORDS.values() for word, of in words.items()}
 
 
-def flags(site: Site) -> tuple[str, ...]:
+def flags(site: Site, runtime: Runtime | None = None) -> tuple[str, ...]:
     """Give the words that let the accelerators in: those that the site's flags say, else the
-    runtime's usual one; none where it needs none.
+    usual one of the runtime, the site's own unless another is named; none where it needs none.
     """
-    words = _WORDS[site.engine.runtime]
+    words = _WORDS[runtime or site.engine.runtime]
     given = (*site.jobs.flags, *(site.mpi.flags if site.mpi else ()))
     said = tuple(dict.fromkeys(flag for flag in given if flag in words))
     # An engine of OCI images may be told of the devices one by one.
