@@ -31,6 +31,7 @@ def publish(
     from dlcontainer.engines import apptainer, execution
     from dlcontainer.publish import publish as publishing
     from dlcontainer.publish.modulefiles import LastResort
+    from dlcontainer.sites.site import read_target
     from dlcontainer.system.machine import find_program
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import ValidateContext
@@ -60,6 +61,8 @@ def publish(
         templates=tuple(world.resources.template_folders()),
         progress=console,
         check=check,
+        at=lambda target: world.site(read_target(site)[0], target).value,
+        environ=world.environ,
     )
     done = publishing.publish(image.absolute(), loaded, root.absolute() if root else None, shop)
     _show(done, loaded.modules.kind, as_json=as_json)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import dockerfile, host_variables, job_environment, labels, runtimes
+from dlcontainer.formats import dockerfile, host_variables, labels, runtimes
+from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "job/route.sh.j2"
@@ -29,7 +30,7 @@ def values(plan: Plan) -> Mapping[str, object]:
     return {
         "head": [Text(line) for line in labels.head(plan)],
         "sources": [Text(site.sources[source]) for source in site.engine.sources],
-        "modules": [line.split() for line in job_environment.of(plan).modules] if root else [],
+        "modules": [line.split() for line in surroundings.of_plan(plan).modules] if root else [],
         "needs": [
             Text(f'[ -n "${{{name}+set}}" ] || dlc_fail "\\${name} is not set" "load its module"')
             for name in host_variables.variables([root or ""])
@@ -47,7 +48,7 @@ def is_script(plan: Plan) -> bool:
 
 def _bound_root(plan: Plan) -> str | None:
     # The host's MPI, where the image is compiled against it.
-    mpi = job_environment.used_mpi(plan)
+    mpi = surroundings.used_mpi(plan)
     return mpi.root if mpi and mpi.mode == "compile" else None
 
 

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 
 from dlcontainer.config.templating import Text
-from dlcontainer.formats import host_variables, job_environment, labels, step_commands
+from dlcontainer.formats import host_variables, labels, step_commands
 from dlcontainer.formats.step_commands import Block
 from dlcontainer.image import layout
+from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/Dockerfile.j2"
@@ -39,7 +40,7 @@ def arguments(plan: Plan) -> list[str]:
 
     A builder gives the steps no variable of the host's but those that are arguments.
     """
-    mpi = job_environment.used_mpi(plan)
+    mpi = surroundings.used_mpi(plan)
     return host_variables.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
 
 

@@ -8,7 +8,8 @@ import re
 import tomllib
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import host_variables, job_environment, runtimes
+from dlcontainer.formats import host_variables, runtimes
+from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -19,7 +20,7 @@ def text(plan: Plan) -> str:
 
     Raises ConfigError for what an EDF can't say.
     """
-    around = job_environment.of(plan)
+    around = surroundings.of_plan(plan)
     runtimes.start(plan, around)  # refuses what can't be said here
     lines = [
         f"# {plan.name}, plan sha256:{plan.digest}",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dlcontainer.config.templating import Text
+from dlcontainer.planning.surroundings import Literal
 from dlcontainer.sites.facts import LAUNCH_WORDS
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -14,12 +15,6 @@ _COUNT = re.compile(r"\{(" + "|".join(LAUNCH_WORDS) + r")\}")
 # A site need not have set it; an error about it would be wrong.
 _MAY_BE_UNSET = "LD_LIBRARY_PATH"
 _ALWAYS_SET = "PWD"
-
-
-class Literal(str):
-    """Text of which nothing is filled in, among texts of which something is."""
-
-    __slots__ = ()
 
 
 class _Piece(NamedTuple):

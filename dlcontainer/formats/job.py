@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from dlcontainer import config
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import host_variables, job_environment, runtimes
-from dlcontainer.formats.job_environment import Surroundings
+from dlcontainer.formats import host_variables, runtimes
 from dlcontainer.formats.runtimes import Start
 from dlcontainer.image import layout
+from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.surroundings import Surroundings
 from dlcontainer.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     scheduler = plan.site.scheduler
     batch = SCHEDULERS[scheduler.kind]
     usual = _usual(plan, launch)
-    around = job_environment.of(plan)
+    around = surroundings.of_plan(plan)
     start = runtimes.start(plan, around)
     forms = _forms(plan, around, start)
     environment = _environment(around)
@@ -62,6 +63,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "verify": layout.VERIFY,
         "modules": [command.split() for command in around.modules],
         "scripts": [host_variables.shell(script) for script in around.scripts],
+        "unset": Text(" ".join(around.unset)),
         "environment": environment,
         "inside": inside,
         "start_needs": start_needs,
@@ -108,7 +110,7 @@ def _head(plan: Plan, start: Start, usual: str) -> list[str]:
     if start.prefix is None and start.image:
         lines.append(start.hint)
     used: list[Facts | None] = [site.scheduler, *site.scheduler.forms.values(), site.jobs]
-    used += [site.engine, job_environment.used_mpi(plan)]
+    used += [site.engine, surroundings.used_mpi(plan)]
     ids = dict.fromkeys(source for facts in used if facts for source in facts.sources)
     lines += [f"source: {site.sources[source]}" for source in ids]
     lines += [f"not known: {what}" for what in site.unknown]

@@ -4,8 +4,8 @@ import json
 
 from dlcontainer import __version__
 from dlcontainer.config.field_types import OCI_ARCH
-from dlcontainer.formats import job_environment
 from dlcontainer.image import layout
+from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
 
 PREFIX = "org.dlcontainer"
@@ -23,7 +23,7 @@ def head(plan: Plan) -> list[str]:
         f"plan: sha256:{plan.digest}",
         "Rendered by dlcontainer: change the recipe or the site config, not this file.",
     ]
-    mpi = job_environment.used_mpi(plan)
+    mpi = surroundings.used_mpi(plan)
     if mpi and mpi.mode == "compile":
         lines.append(f"compiled against the site's {mpi.name}: build with {mpi.root} bound")
         if plan.site.engine.route:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
-from dlcontainer.formats.job_environment import Surroundings
 from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.surroundings import Literal, Surroundings
 from dlcontainer.sites.facts import Runtime
 
 
@@ -53,13 +53,19 @@ def edf_name(plan: Plan) -> str:
 
 
 def _apptainer(plan: Plan, around: Surroundings) -> Start:
-    program = plan.site.engine.runtime
+    runtime = plan.site.engine.runtime
     binds = [Text(f"--bind {host_variables.shell(bind)}") for bind in around.binds]
     flags = map(host_variables.shell, around.flags)
     return Start(
-        words=(Text(program), Text("exec"), *flags, *binds, Text('"$dlc_image"')),
+        words=(
+            host_variables.shell(Literal(around.program)),
+            Text("exec"),
+            *flags,
+            *binds,
+            Text('"$dlc_image"'),
+        ),
         # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
-        prefix=program.upper(),
+        prefix=runtime.upper(),
         image=Text(f"$PWD/{plan.name}.sif"),
         is_file=True,
         hint="build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif",

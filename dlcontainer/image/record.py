@@ -16,6 +16,7 @@ from dlcontainer.config.field_types import (
     EnvName,
     ImagePath,
     Line,
+    MpiFamily,
     Name,
     Sha256,
     Strict,
@@ -66,6 +67,18 @@ class Verify(_Part):
     imports: dict[Line, Line] = Field(default_factory=dict)
 
 
+class ImageMpi(_Part):
+    """The image's MPI."""
+
+    family: MpiFamily
+
+
+class Stack(_Part):
+    """The image's libraries whose counterparts a host may have."""
+
+    mpi: ImageMpi | None = None
+
+
 class Recipe(_Part):
     """The recipe as it was settled."""
 
@@ -78,6 +91,7 @@ class Recipe(_Part):
     prefix: ImagePath
     exposes: tuple[Command, ...]
     verify: Verify = Verify()
+    stack: Stack = Stack()
     variant: Name | None = None
 
 

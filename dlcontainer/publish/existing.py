@@ -82,13 +82,13 @@ def _require_file(place: Place, folder: Folder, name: str, sha256: str | None) -
     path = folder.path / name
     with contextlib.ExitStack() as held:
         held.enter_context(_explained(place, path))
-        *_, last = name.split("/")
-        inside = held.enter_context(folder.sub("bin")) if last != name else folder
+        within, _, last = name.rpartition("/")
+        inside = held.enter_context(folder.sub(within)) if within else folder
         file = held.enter_context(inside.open(last))
         info = os.fstat(file.fileno())
         if info.st_size == 0:
             raise _damaged(place, path, "it is empty")
-        if last != name and not info.st_mode & 0o001:
+        if within == "bin" and not info.st_mode & 0o001:
             raise _damaged(place, path, "users can't run it")
         if sha256 is not None and digests.of_open(file) != sha256:
             raise _damaged(place, path, f"its SHA-256 is not that of {checksums.FILE}")

@@ -1,7 +1,8 @@
 """The published tree: where things lie, and who may do what there.
 
-ROOT/images/NAME/VERSION/   image.sif record.json checks.json build.log bin/ module.lua module.tcl
-                            SHA256SUMS, and .dlcontainer, without which nothing is ever removed
+ROOT/images/NAME/VERSION/   image.sif record.json checks.json build.log bin/ launch/
+                            module.lua module.tcl SHA256SUMS, and .dlcontainer, without
+                            which nothing is ever removed
 ROOT/modules/lmod/NAME/VERSION.lua, ROOT/modules/tcl/NAME/VERSION     links into it
 
 Below ROOT no link is followed: whoever shares the tree may plant one.

@@ -5,10 +5,12 @@ and never code: each value is quoted for the language that it goes into.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 
 # The engine's and the image's own folders, and those that the engine shows by itself: no site has
@@ -37,6 +39,33 @@ class Release:
     offset: int
     # Those of CACHES that the image sets itself.
     own_caches: frozenset[str] = frozenset()
+    # The family of its MPI; None for an image that uses none.
+    mpi: MpiFamily | None = None
+    # Of its base; None where nobody wrote it.
+    glibc: str | None = None
+    gcc: str | None = None
+    # Set by the image itself.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Around:
+    """Which launch file a wrapper reads: the image's own, and lines that choose another one.
+
+    `mpi` says which MPI runs the ranks, for people.
+    """
+
+    own: str = "site"
+    choose: tuple[Text, ...] = ()
+    mpi: tuple[str, ...] = ()
+
+
+_BARE = Around()
+
+
+def epoch_of(site: Site) -> str:
+    """Name the launch file of a site's epoch, without a suffix."""
+    return site.epoch or _BARE.own
 
 
 def lua(value: object) -> str:
@@ -74,14 +103,16 @@ def tcl(value: object) -> str:
     return '"' + "".join(out) + '"'
 
 
-def modulefiles(release: Release, folder: Path, checked: str, templates: list[Path]) -> list[str]:
+def modulefiles(
+    release: Release, folder: Path, checked: str, templates: list[Path], around: Around = _BARE
+) -> list[str]:
     """Render the Lua and the Tcl modulefile of a version whose files lie in `folder`."""
     values = {
         "name": release.name,
         "bin": f"{folder}/bin",
         "report": f"{folder}/report.html",
         "facts": _whatis(release),
-        "help": _help(release, folder, checked),
+        "help": _help(release, folder, checked, around),
     }
     return [
         render_template(templates, "module/modulefile.lua.j2", values, finalize=lua),
@@ -100,7 +131,7 @@ def _whatis(release: Release) -> list[str]:
     return [f"{key}: {value}" for key, value in facts.items() if value is not None]
 
 
-def _help(release: Release, folder: Path, checked: str) -> list[str]:
+def _help(release: Release, folder: Path, checked: str, around: Around) -> list[str]:
     return [
         f"{release.name} {release.version}: {release.summary}",
         "",
@@ -108,6 +139,7 @@ def _help(release: Release, folder: Path, checked: str) -> list[str]:
         "  they see your home, the current folder and the site's file systems;",
         "  DLCONTAINER_BIND=/a/folder shows a further one.",
         "  DLCONTAINER_KEEP=600 lets a node's ranks and launches share one mount of the image.",
+        *around.mpi,
         "",
         "Evidence:",
         f"  plan    sha256:{release.digest}",
@@ -126,7 +158,11 @@ class LastResort:
 
 
 def wrappers(
-    release: Release, site: Site, resort: LastResort, templates: list[Path]
+    release: Release,
+    site: Site,
+    resort: LastResort,
+    templates: list[Path],
+    around: Around = _BARE,
 ) -> Mapping[str, str]:
     """Render a wrapper for each command."""
     filesystems = [entry.path for entry in site.filesystems if entry.purpose != "home"]
@@ -137,7 +173,11 @@ def wrappers(
         "bind_home": int(site.modules.bind_home),
         "folders": "\n".join(path for path in filesystems if path not in _ALREADY),
         "passed": _patterns(site.modules.pass_environment),
-        "gpu": site.accelerator.vendor if site.accelerator else "",
+        # Of the engine that wrappers start, whatever starts images in the site's jobs.
+        "gpu": " ".join(gpu_flags.flags(site, "apptainer")),
+        "run_mode": site.engine.run_mode or "",
+        "epoch": around.own,
+        "choose": around.choose,
         "engine": str(resort.engine),
         "squashfuse": str(resort.squashfuse or ""),
         "hint": _engine_hint(site),

@@ -8,20 +8,29 @@ the next publisher removes what is left.
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, PublishError
 from dlcontainer.image.record import Record
-from dlcontainer.publish import existing, module_tree, offered, ownership, releases, staging
+from dlcontainer.publish import (
+    existing,
+    host_libraries,
+    launch_files,
+    module_tree,
+    offered,
+    ownership,
+    releases,
+    staging,
+)
 from dlcontainer.publish.module_tree import Locked, Place
 from dlcontainer.publish.modulefiles import LastResort, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
-from dlcontainer.sites.site import Site
+from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
 from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import Runner
@@ -42,6 +51,10 @@ class Shop:
     templates: tuple[Path, ...]
     progress: Progress
     check: Callable[[Path, Record], Checks]
+    # The site in another epoch, or on another kind of node; without it, it has one of each.
+    at: Callable[[Target], Site] | None = None
+    # Of the publisher: what the site's facts about files use.
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +72,7 @@ class _Work:
     given: Offered
     release: Release
     site: Site
+    epochs: Mapping[str, Site]
     place: Place
     top: Folder
     own: Ownership
@@ -75,6 +89,8 @@ def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published
     chosen = _root(root, site)
     with _explained(chosen), offered.opened(image) as given:
         release = releases.described(given, site)
+        site = _site_of(given.record.record, site, shop)
+        epochs = launch_files.sites_of(site, shop.at)
         place = Place(root=chosen, name=release.name, version=release.version)
         own = _prepared_root(place.root, site)
         with Folder.at(place.root) as top:
@@ -82,12 +98,22 @@ def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published
                 given=given,
                 release=release,
                 site=site,
+                epochs=epochs,
                 place=place,
                 top=top,
                 own=own,
                 shop=shop,
             )
             return Published(place=place, new=_published(work))
+
+
+def _site_of(written: Record, site: Site, shop: Shop) -> Site:
+    """Give the site as the image was built for it: in its epoch, on its kind of node."""
+    content = written.content
+    built_for = Target(epoch=content.epoch, node_type=content.node_type)
+    if shop.at is None or built_for == Target(epoch=site.epoch, node_type=site.node_type):
+        return site
+    return shop.at(built_for)
 
 
 def _published(work: _Work) -> bool:
@@ -102,6 +128,9 @@ def _published(work: _Work) -> bool:
         return False
     checks = shop.check(work.given.path, work.given.record.record)
     _require_ok(checks)
+    mpi = launch_files.swaps(work.site, work.release)
+    if mpi is not None:
+        host_libraries.require_fit(mpi, work.release, shop.environ, shop.progress.note)
     with (
         module_tree.locked(place, work.top, work.own, shop.progress.note) as locked,
         _staging(work) as aside,
@@ -222,6 +251,7 @@ def _version(work: _Work, checks: Checks) -> Version:
         offered=work.given,
         release=work.release,
         site=work.site,
+        epochs=work.epochs,
         folder=work.place.folder,
         checks=checks,
         resort=work.shop.resort,

@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+
+from pydantic import ValidationError
 
 from dlcontainer.errors import PublishError
 from dlcontainer.image import record, sif
 from dlcontainer.image.record import Content
 from dlcontainer.publish.modulefiles import CACHES, Release
 from dlcontainer.publish.offered import Offered
+from dlcontainer.recipes.distributions import DISTRIBUTIONS
+from dlcontainer.recipes.recipe import Base
 from dlcontainer.sites.site import Site
 
 
@@ -26,6 +31,11 @@ def described(offered: Offered, site: Site) -> Release:
             f"{offered.path.name} was built for the site {content.site}, not for {site.name}",
             next_step=f"build it for this one: dlcontainer build {recipe.name} --site {site.name}",
         )
+    base = _base(body.body["content"]["recipe"])
+    system = base.facts if base else None
+    distribution = (
+        DISTRIBUTIONS.get((base.distribution or "", base.release or "")) if base else None
+    )
     return Release(
         name=recipe.name,
         version=_version(content),
@@ -38,6 +48,10 @@ def described(offered: Offered, site: Site) -> Release:
         sha256=body.record.image.sha256,
         offset=sif.tree(offered.path, offered.image).offset,
         own_caches=frozenset(CACHES) & frozenset(content.environment),
+        mpi=recipe.stack.mpi.family if recipe.stack.mpi else None,
+        glibc=system.glibc if system else None,
+        gcc=distribution.gcc if distribution else None,
+        environment=content.environment,
     )
 
 
@@ -45,3 +59,10 @@ def _version(content: Content) -> str:
     """Name a module's version: images of one recipe for several node types stand side by side."""
     parts = (content.recipe.version, content.epoch, content.node_type)
     return "-".join(part for part in parts if part)
+
+
+def _base(recipe: Mapping[str, object]) -> Base | None:
+    try:
+        return Base.model_validate(recipe.get("base"))
+    except ValidationError:
+        return None  # of another dlcontainer: nothing is known of it

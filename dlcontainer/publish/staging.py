@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dlcontainer.errors import PublishError
 from dlcontainer.image import sbom
-from dlcontainer.publish import checksums, module_tree, modulefiles
-from dlcontainer.publish.modulefiles import LastResort, Release
+from dlcontainer.publish import checksums, launch_files, module_tree, modulefiles
+from dlcontainer.publish.modulefiles import Around, LastResort, Release, epoch_of
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.sites.site import Site
@@ -30,6 +30,8 @@ class Version:
     site: Site
     folder: Path
     checks: Checks
+    # The site in each of its epochs, by the launch file's name.
+    epochs: Mapping[str, Site]
     resort: LastResort
     templates: tuple[Path, ...]
 
@@ -53,6 +55,11 @@ def stage(version: Version, staged: Folder, progress: Progress) -> None:
         for command, text in _wrappers(version).items():
             folder.write(command, text.encode())
             found[f"bin/{command}"] = hashlib.sha256(text.encode()).hexdigest()
+    with staged.make(launch_files.FOLDER) as folder:
+        launches = launch_files.texts(version.epochs, version.release, list(version.templates))
+        for name, text in launches.items():
+            folder.write(name, text.encode())
+            found[f"{launch_files.FOLDER}/{name}"] = hashlib.sha256(text.encode()).hexdigest()
     staged.write(checksums.FILE, checksums.text(found))
 
 
@@ -65,7 +72,7 @@ def _files(version: Version) -> dict[str, bytes]:
         "checks": list(version.checks),
     }
     lua, tcl = modulefiles.modulefiles(
-        version.release, version.folder, now, list(version.templates)
+        version.release, version.folder, now, list(version.templates), _around(version)
     )
     offered = version.offered
     found: dict[str, bytes | None] = {
@@ -81,4 +88,10 @@ def _files(version: Version) -> dict[str, bytes]:
 
 def _wrappers(version: Version) -> Mapping[str, str]:
     templates = list(version.templates)
-    return modulefiles.wrappers(version.release, version.site, version.resort, templates)
+    return modulefiles.wrappers(
+        version.release, version.site, version.resort, templates, _around(version)
+    )
+
+
+def _around(version: Version) -> Around:
+    return launch_files.around(version.epochs, version.release, epoch_of(version.site))

@@ -35,6 +35,8 @@ else:
     SchedulerKind = Literal[tuple(SCHEDULERS)]
 # What starts images in jobs.
 Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
+# The modes of dlcontainer.engines.apptainer.RUN_MODES.
+RunMode = Literal["plain", "userns", "unpacked"]
 # What a launcher's words may ask for: filled in by the job script.
 LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
 
@@ -137,6 +139,19 @@ class Mpi(Facts):
     scripts: tuple[HostText, ...] = Field(
         default=(), description="files of the site that the job's shell reads, after the modules"
     )
+    version_variable: EnvName | None = Field(
+        default=None,
+        description="variable that the MPI's module sets to its version: CRAY_MPICH_VERSION …",
+    )
+    known_versions: tuple[Version, ...] = Field(
+        default=(), description="values of version_variable for which these facts hold"
+    )
+
+    @model_validator(mode="after")
+    def _versions_of_a_variable(self) -> Self:
+        if bool(self.known_versions) != (self.version_variable is not None):
+            raise ValueError("'version_variable' and 'known_versions' belong together")
+        return self
 
 
 class LaunchForm(Facts):
@@ -184,8 +199,8 @@ class Jobs(Facts):
     binds: tuple[HostText, ...] = Field(default=(), description="HOST or HOST:IMAGE")
     flags: tuple[HostText, ...] = Field(
         default=(),
-        description="the runtime's: --nv, --rocm, --gpu …; container-engine: annotations, "
-        "NAME=VALUE",
+        description="the runtime's; container-engine: annotations, NAME=VALUE. --nv, --rocm and "
+        "--gpu follow from `accelerator`",
     )
     prefix: tuple[Line, ...] = Field(
         default=(), description="argv before the engine on each rank: numactl --preferred=1"
@@ -250,10 +265,21 @@ class EngineConfig(Facts):
         default=(), description="users whose kept steps are trusted, where a group shares a cache"
     )
     runtime: Runtime = Field(default="apptainer", description="what starts images in jobs")
+    run_mode: RunMode | None = Field(
+        default=None,
+        description="how Apptainer or Singularity must run images in jobs: userns where no setuid "
+        "starter may; on the site `local` it is tried",
+    )
     version: Version | None = Field(default=None, description="of the runtime, at the site")
     route: tuple[Line, ...] = Field(
         default=(), description="how the site documents a build: podman, docker-archive, apptainer"
     )
+
+    @model_validator(mode="after")
+    def _modes_are_apptainer_s(self) -> Self:
+        if self.run_mode is not None and self.runtime not in ("apptainer", "singularity"):
+            raise ValueError(f"'run_mode' is of Apptainer and Singularity, not of {self.runtime}")
+        return self
 
 
 class PipRouting(Strict):

@@ -6,6 +6,7 @@ from pathlib import Path
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import USUAL, Site, Target
 from dlcontainer.system.machine import Host
 
@@ -63,6 +64,7 @@ def load(
             merged = config.merge(merged, config.from_data({key: name}, layer=option))
     site = Sourced(value=config.validate(merged, Site), document=merged)
     _require_sources(site)
+    gpu_flags.require_fit(site)
     return site
 
 

@@ -1,13 +1,13 @@
-"""What lets a site's accelerators into a container. Pure but for one look at this node."""
+"""What lets a site's accelerators into a container on this node. Pure but for one look at it."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 
-# vendor -> the engine's flag, and the device whose absence says that this node has none
-_VENDORS = {"nvidia": ("--nv", Path("/dev/nvidiactl")), "amd": ("--rocm", Path("/dev/kfd"))}
-_KNOWN = ("--nv", "--nvccli", "--rocm")
+# The flag, and the device whose absence says that this node has none.
+_DEVICES = {"--nv": Path("/dev/nvidiactl"), "--rocm": Path("/dev/kfd")}
 
 
 def flags(site: Site, exists: Callable[[Path], bool] = Path.exists) -> tuple[str, ...]:
@@ -15,9 +15,8 @@ def flags(site: Site, exists: Callable[[Path], bool] = Path.exists) -> tuple[str
 
     The jobs' own are given here too where this node has no device: the ranks' nodes may.
     """
-    found = [flag for flag in site.jobs.flags if flag in _KNOWN]
-    vendor = site.accelerator.vendor if site.accelerator else None
-    flag, device = _VENDORS.get(vendor or "", ("", Path()))
-    if flag and "--nvccli" not in found and exists(device):
-        found.append(flag)
-    return tuple(dict.fromkeys(found))
+    return tuple(
+        flag
+        for flag in gpu_flags.flags(site)
+        if flag in site.jobs.flags or (flag in _DEVICES and exists(_DEVICES[flag]))
+    )

@@ -1,16 +1,20 @@
 """Names in shared libraries: what one is called, and what it needs. Standard library only.
 
+Versions of symbols: Linux Standard Base 5.0, Core, "Symbol Versioning".
+
 Source: Tool Interface Standard, ELF 1.2; man page elf(5).
 """
 
 import mmap
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.image.contents.model import Entry, Library
 
 _NEEDED, _SONAME, _STRTAB = 1, 14, 5
+_VERNEED, _VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 _LOAD, _DYNAMIC = 1, 2
 _MOST_HEADERS = 4096
 _HEAD = 64  # bytes of the longer file header
@@ -41,7 +45,69 @@ def _libraries(found: Iterable[tuple[str, Path]]) -> Iterator[Library]:
             yield Library(path=path, soname=names[0], needed=names[1])
 
 
+def version_needs(path: Path) -> frozenset[str]:
+    """Name the versions of symbols that a library needs of others: GLIBC_2.34, GLIBCXX_3.4.30.
+
+    Raises OSError; ValueError for a file that is no library, or damaged.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            dynamic = _dynamic(data)
+            if dynamic is None:
+                raise ValueError("not a shared library")
+            return frozenset(_needs(data, dynamic))
+        except (struct.error, IndexError, OverflowError) as error:
+            raise ValueError(f"a damaged library: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Dynamic:
+    """The dynamic section: each tag's values, and what of the file is loaded where."""
+
+    values: Mapping[int, list[int]]
+    loads: list[tuple[int, int, int]]
+    order: str
+
+    def place(self, address: int) -> int | None:
+        """Say where in the file that lies which is loaded at an address."""
+        for start, at, size in self.loads:
+            if 0 <= address - start < size:
+                return at + address - start
+        return None
+
+
+def _needs(data: mmap.mmap, dynamic: _Dynamic) -> Iterator[str]:
+    """Go through the two linked lists: libraries, and the versions of each."""
+    order, values = dynamic.order, dynamic.values
+    names = dynamic.place(values[_STRTAB][0]) if _STRTAB in values else None
+    at = dynamic.place(values[_VERNEED][0]) if _VERNEED in values else None
+    if names is None:
+        raise ValueError("a damaged library: it has no names")
+    if at is None:
+        return
+    for _ in range(min(values.get(_VERNEEDNUM, [0])[0], _MOST_HEADERS)):
+        _, count, _, first, following = struct.unpack_from(order + "HHIII", data, at)
+        entry = at + first
+        for _ in range(count):
+            _, _, _, name, step = struct.unpack_from(order + "IHHII", data, entry)
+            yield _string(data, names + name)
+            entry += step
+        at += following
+
+
 def _names(data: mmap.mmap) -> tuple[str, tuple[str, ...]] | None:
+    dynamic = _dynamic(data)
+    if dynamic is None:
+        return None
+    start = dynamic.place(dynamic.values.get(_STRTAB, [0])[0])
+    if start is None:
+        return None
+    soname = [_string(data, start + at) for at in dynamic.values.get(_SONAME, [])]
+    needed = [_string(data, start + at) for at in dynamic.values.get(_NEEDED, [])]
+    return (soname or [""])[0], tuple(needed)
+
+
+def _dynamic(data: mmap.mmap) -> _Dynamic | None:
     if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
         return None
     wide, order = data[4] == 2, "<>"[data[5] - 1]
@@ -57,14 +123,7 @@ def _names(data: mmap.mmap) -> tuple[str, tuple[str, ...]] | None:
         if tag == 0:
             break
         values.setdefault(tag, []).append(value)
-    table = values.get(_STRTAB, [0])[0]
-    # The table's address when loaded; each segment says where in the file its addresses lie.
-    starts = [at + table - address for address, at, size in loads if 0 <= table - address < size]
-    if not starts:
-        return None
-    soname = [_string(data, starts[0] + at) for at in values.get(_SONAME, [])]
-    needed = [_string(data, starts[0] + at) for at in values.get(_NEEDED, [])]
-    return (soname or [""])[0], tuple(needed)
+    return _Dynamic(values=values, loads=loads, order=order)
 
 
 def _segments(

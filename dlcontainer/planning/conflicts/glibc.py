@@ -14,6 +14,7 @@ from dlcontainer.planning.conflicts.model import (
 from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import Base, Recipe
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 
 
@@ -106,7 +107,7 @@ def _entering(site: Site, recipe: Recipe) -> Iterator[str]:
             yield f"the libraries of the host's {mpi.name}"
     # AMD's are the host's own packages: etc/rocmliblist.conf of Apptainer names what enters.
     rocm = stack.rocm or any(code.startswith("gfx") for code in stack.gpu_targets)
-    if "--rocm" in site.jobs.flags and rocm:
+    if "--rocm" in gpu_flags.flags(site) and rocm:
         yield "the host's ROCm libraries (--rocm)"
     for bind in site.jobs.binds if rocm or stack.mpi or stack.cuda or stack.oneapi else ():
         if _holds_libraries(bind):

@@ -33,6 +33,9 @@ dlc_need() {
 dlc_image=${DLCONTAINER_IMAGE:-caffe:1.0-perlmutter-cpu}
 [ $# -gt 0 ] || set -- /usr/bin/python /opt/dlcontainer/verify.py
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # What each rank runs, and what starts the ranks.
 dlc_need PSCRATCH
 set -- podman-hpc run --rm -v "${PSCRATCH}":"${PSCRATCH}" "$dlc_image" "$@"

@@ -55,6 +55,9 @@ module load spectrum-mpi/10.4.0.3-20210112 || dlc_stop
 . /gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # In the image.
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "SINGULARITYENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }

@@ -15,6 +15,9 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/horovod-0.28.1-example-slurm.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 [ $# -gt 0 ] || set -- /opt/horovod/bin/python /opt/dlcontainer/verify.py
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec "$dlc_image" "$@"
 set -- srun "$@"

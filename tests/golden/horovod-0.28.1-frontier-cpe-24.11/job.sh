@@ -15,10 +15,12 @@
 # source: olcf/olcf-user-docs@2745903 software/analytics/pytorch_frontier.rst
 # source: olcf/olcf_containers_examples@72e47e2 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit642.sbatch
 # source: olcf/olcf_containers_examples@017d524 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit624.sbatch
+# source: olcf/afar-prgenv afar_modules/docs/mpich.md (read 2026-11-22)
 # not known: glibc of the compute nodes: 2.38 is remembered of SLES 15 SP6 and SP7, so an image below it (Ubuntu 22.04, Rocky 9) is not promised to take the injected Cray libraries
 # not known: epoch cpe-24.11: its job script is older than the update to SLES 15 SP7, and the newer one takes libxpmem from /opt/xpmem: no promise that /usr/lib64/libxpmem.so.0 is still there
 # not known: ROCm in the image must be the module's (6.4.2, 6.2.4): AMD keeps the SONAME where the ABI breaks, so no promise that another one works with libmpi_gtl_hsa
 # not known: RCCL over Slingshot needs the aws-ofi plug-in, built by hand or of module rccl-net-plugin: without it RCCL is promised over TCP on hsn0 only
+# not known: that cray-mpich-abi sets CRAY_MPICH_VERSION: the source shows it of cray-mpich, which the default environment loads too, so a module of ours may take the host's MPI where cray-mpich-abi is not loaded
 # not known: libmpicxx: cray-mpich-abi has none, so programs that use MPI's C++ interface are not promised to start
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
@@ -45,6 +47,9 @@ module load cpe/24.11 || dlc_stop
 module load rocm/6.2.4 || dlc_stop
 module load cray-mpich-abi/8.1.31 || dlc_stop
 set -eu
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
 # On the host.
 export MPICH_GPU_SUPPORT_ENABLED=1

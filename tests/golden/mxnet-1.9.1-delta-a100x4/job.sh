@@ -37,6 +37,9 @@ type module >/dev/null 2>&1 || . /etc/profile
 module reset || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec --nv --bind /projects --bind /work/hdd "$dlc_image" "$@"
 dlc_nodes=${SLURM_NNODES-}

@@ -44,6 +44,9 @@ module load cuda/11.7.1 || dlc_stop
 module unload spectrum-mpi || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec --nv "$dlc_image" "$@"
 dlc_nodes=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { n++ } END { print n + 0 }' "${LSB_DJOB_HOSTFILE-/dev/null}" || :)

@@ -34,6 +34,9 @@ type module >/dev/null 2>&1 || . /etc/profile
 module load tacc-apptainer || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec "$dlc_image" "$@"
 dlc_nodes=${SLURM_NNODES-}

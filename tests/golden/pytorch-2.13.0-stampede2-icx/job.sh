@@ -36,6 +36,9 @@ module load tacc-singularity || dlc_stop
 module unload xalt || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # On the host.
 export OMP_NUM_THREADS=78
 

@@ -16,6 +16,7 @@
 # source: interTwin-eu/itwinai lumi_pre_exec.sh
 # source: https://arxiv.org/abs/2407.19928
 # source: Lumi-supercomputer/lumi-userguide@03bbfc0 docs/software/containers/singularity.md
+# not known: the variable that the module of the host's MPI sets to its version: no source found, so a published module takes the host's MPI in every job, whatever version is loaded there
 # not known: service pack and glibc: SLES 15 SP5 with 2.31 is remembered; no promise for an image whose glibc is older
 # not known: amdgpu driver: no promise that a ROCm release beyond 6.0 starts
 # not known: stacks after LUMI/24.03 (25.03 and later are in use): no binding module for them was found, so no promise that each file bound here still stands; one that is missing stops the start
@@ -36,6 +37,9 @@ dlc_need() {
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.3.1-lumi.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 [ $# -gt 0 ] || set -- /opt/pytorch/bin/python /opt/dlcontainer/verify.py
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
 # In the image.
 dlc_need USER

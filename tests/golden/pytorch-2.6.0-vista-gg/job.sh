@@ -36,6 +36,9 @@ type module >/dev/null 2>&1 || . /etc/profile
 module load tacc-apptainer || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # On the host.
 export OMP_NUM_THREADS=144
 

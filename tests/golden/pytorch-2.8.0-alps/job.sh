@@ -37,6 +37,9 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-alps.toml}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'the EDF is written beside this script: dlcontainer render --format job -o FOLDER/'
 [ $# -gt 0 ] || set -- /usr/bin/python /opt/dlcontainer/verify.py
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # On the host.
 export PMIX_MCA_psec='^munge'
 

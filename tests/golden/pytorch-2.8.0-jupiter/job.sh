@@ -25,6 +25,9 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-jupiter.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 [ $# -gt 0 ] || set -- /usr/bin/python /opt/dlcontainer/verify.py
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # What each rank runs, and what starts the ranks.
 set -- apptainer exec --nv --bind "${PWD}" "$dlc_image" "$@"
 dlc_nodes=${SLURM_NNODES-}

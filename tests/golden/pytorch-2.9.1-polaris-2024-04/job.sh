@@ -17,6 +17,7 @@
 # source: argonne-lcf/user-guides@7d04a3f docs/polaris/containers/containers.md
 # source: argonne-lcf/user-guides@05ff974 docs/polaris/containers/containers.md
 # source: argonne-lcf/user-guides@002a929 docs/polaris/applications-and-libraries/libraries/nccl.md
+# not known: the variable that the module of the host's MPI sets to its version: no source found, so a published module takes the host's MPI in every job, whatever version is loaded there
 # not known: glibc: 2.38 (SP6, SP7) and 2.31 (SP5) are remembered; no promise for an image whose glibc is older
 # not known: PALS: the page on containers names 1.2.12, and 1.6.1 came on 2025-08-29; no promise that /opt/cray/pe/pals/1.2.12 is still there
 # not known: further folders of the host's /opt: the page binds all of it; no promise that none but cray and nvidia is needed
@@ -43,6 +44,9 @@ module use /soft/modulefiles || dlc_stop
 module load spack-pe-base/0.6.2 || dlc_stop
 module load apptainer || dlc_stop
 set -eu
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
 # On the host.
 export HTTP_PROXY=http://proxy.alcf.anl.gov:3128

@@ -39,6 +39,9 @@ type module >/dev/null 2>&1 || . /etc/profile
 module load apptainer || dlc_stop
 set -eu
 
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
 # In the image.
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlcontainer.formats import host_variables
-from dlcontainer.formats.host_variables import Literal
+from dlcontainer.planning.surroundings import Literal
 from tests.values import HOSTILE
 
 PLAIN = [text for text in HOSTILE if "$" not in text]

@@ -101,7 +101,8 @@ def test_a_wrapper_for_each_command() -> None:
         "dlc_folders='/a b'",
         "PYTHONDONTWRITEBYTECODE | WANDB_MODE | LAB_*) ;;",
         "if [ 0 = 1 ]; then",
-        "case amd in",
+        "case --rocm in",
+        "dlc_epoch=site\n",
         f"in apptainer singularity '{ENGINE}'; do",
         "\"next: \"'type: module load it'\"'\"'s/apptainer'",
     ):

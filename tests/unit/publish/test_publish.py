@@ -48,7 +48,7 @@ def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
     assert {modes[name] for name in modes.keys() - folders - programs} == {0o644}
     assert {name.rsplit("/", 1)[-1] for name in modes.keys() - folders - programs} == {
         *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
-        *("SHA256SUMS", ".dlcontainer"),
+        *("SHA256SUMS", ".dlcontainer", "site.sh"),
     }
     assert all(not link.readlink().is_absolute() for link in root.rglob("1.0.lua"))
     assert hidden(root) == []

@@ -131,3 +131,32 @@ def test_a_fact_without_a_source(tmp_path: Path) -> None:
     assert load(write_yaml(path, {**SITE, "cpu": marked})).value.cpu is not None
     # What a user sets for themselves needs none.
     assert load(write_yaml(path, SITE), cpu=cpu).value.cpu is not None
+
+
+@pytest.mark.parametrize(
+    ("runtime", "vendor", "key", "flag", "message"),
+    [
+        ("apptainer", "nvidia", "jobs", "--rocm", r"accelerator\.vendor: nvidia"),
+        ("singularity", "amd", "jobs", "--nv", r"accelerator\.vendor: amd"),
+        ("apptainer", "amd", "mpi", "--nv", r"accelerator\.vendor: amd"),
+        ("podman-hpc", "nvidia", "jobs", "--nv", r"engine\.runtime: podman-hpc has no such flag"),
+        ("container-engine", "nvidia", "jobs", "--nv", r"engine\.runtime: container-engine has no"),
+        ("apptainer", "nvidia", "jobs", "--gpu", r"engine\.runtime: apptainer has no such flag"),
+    ],
+)
+def test_a_gpu_flag_that_contradicts_the_site(
+    tmp_path: Path, runtime: str, vendor: str, key: str, flag: str, message: str
+) -> None:
+    facts: dict[str, Any] = {
+        "accelerator": {"vendor": vendor, "model": "X", "per_node": 4, "sources": ["guide"]},
+        "engine": {"runtime": runtime, "sources": ["guide"]},
+        "jobs": {"sources": ["guide"]},
+        "mpi": {"family": "mpich", "mode": "swap", "name": "M", "sources": ["guide"]},
+    }
+    site = {**SITE, "sources": {"guide": "the guide"}, **facts}
+    load(write_yaml(tmp_path / "right.yaml", site))
+    site[key] = {**facts[key], "flags": ["--pwd=/", flag]}
+    with pytest.raises(
+        ConfigError, match=rf"{key}\.flags: {flag} against s\.yaml:\d+:\d+: {message}"
+    ):
+        load(write_yaml(tmp_path / "s.yaml", site))

@@ -129,3 +129,13 @@ def test_a_file_names_line_and_column(tmp_path: Path) -> None:
         "s.yaml:1:1: summary: missing; expected text",
         "s.yaml:3:1: sumary: unknown key; did you mean 'summary'?",
     ]
+
+
+@pytest.mark.parametrize("half", [{"version_variable": "V"}, {"known_versions": ["1"]}])
+def test_known_versions_are_of_a_variable(half: dict[str, object]) -> None:
+    mpi = {"family": "mpich", "mode": "swap", "name": "M"}
+    site_of(mpi={**mpi, "version_variable": "V", "known_versions": ["1", "2"]})
+    with pytest.raises(
+        ConfigError, match="'version_variable' and 'known_versions' belong together"
+    ):
+        site_of(mpi={**mpi, **half})

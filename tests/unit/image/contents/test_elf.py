@@ -87,3 +87,17 @@ def test_a_real_one() -> None:
 def test_which_files(name: str, size: int, is_one: bool) -> None:
     assert elf.is_library(Entry(path=f"/opt/{name}", kind="-", size=size)) is is_one
     assert not elf.is_library(Entry(path=f"/opt/{name}", kind="l", size=size))
+
+
+def test_the_versions_that_a_real_one_needs(tmp_path: Path) -> None:
+    import _ctypes
+
+    path = Path(_ctypes.__file__)
+    found = elf.version_needs(path)
+    assert any(name.startswith("GLIBC_2.") for name in found)
+    # Each is a text of the file, and none is cut or runs on.
+    assert all(b"\0" + name.encode() + b"\0" in path.read_bytes() for name in found)
+    for data in (b"x" * 90, path.read_bytes()[:700]):
+        (tmp_path / "x.so").write_bytes(data)
+        with pytest.raises(ValueError, match="library"):
+            elf.version_needs(tmp_path / "x.so")

@@ -1,0 +1,152 @@
+"""What surrounds an image wherever it is launched at a site: settled once, for jobs, modules,
+`bench` and `validate`. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dlcontainer.engines.apptainer import RUN_MODES
+from dlcontainer.engines.capabilities import Trial
+from dlcontainer.errors import ConfigError
+from dlcontainer.planning.plan import Plan
+from dlcontainer.sites import gpu_flags
+from dlcontainer.sites.facts import Mpi
+from dlcontainer.sites.site import Site
+
+# The launching scripts' own variables begin so.
+OWN = "dlc_"
+# What the host means for its own programs: of another Python, of another C library.
+UNSET = ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")
+
+
+class Literal(str):
+    """Text of which nothing is filled in, among texts of which something is."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageFacts:
+    """The facts of an image that decide its surroundings: both a plan and a record have them."""
+
+    uses_mpi: bool = False
+    # Set by the image itself.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What surrounds an image, in the order in which it is applied.
+
+    `program` starts images; `unset` never enters, unless `environment` or `inside` names it;
+    `flags` are all the runtime's words but the binds, `gpu` those that let accelerators in.
+    """
+
+    program: str
+    modules: tuple[str, ...]
+    scripts: tuple[str, ...]
+    unset: tuple[str, ...]
+    environment: Mapping[str, str]
+    inside: Mapping[str, str]
+    binds: tuple[str, ...]
+    flags: tuple[str, ...]
+    gpu: tuple[str, ...]
+    libraries: tuple[str, ...]
+    preload: tuple[str, ...]
+    library_path: tuple[str, ...]
+
+
+def used_mpi(plan: Plan) -> Mpi | None:
+    """Give the site's MPI where the recipe's programs use one."""
+    return plan.site.mpi if plan.recipe.stack.mpi else None
+
+
+def of_plan(plan: Plan) -> Surroundings:
+    """Gather what surrounds a plan's image; raises as `of`."""
+    image = ImageFacts(uses_mpi=plan.recipe.stack.mpi is not None, environment=plan.environment)
+    return of(plan.site, image, plan.trial)
+
+
+def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surroundings:
+    """Gather what surrounds an image at a site.
+
+    `trial` is of this host's engine: it counts where the site is this host, and nowhere else.
+    Raises ConfigError for a name that launching scripts own.
+    """
+    jobs, mpi = site.jobs, site.mpi if image.uses_mpi else None
+    environment = {**jobs.environment, **(mpi.environment if mpi else {})}
+    for name in environment:
+        if name.startswith(OWN):
+            raise ConfigError(
+                f"site {site.name}: a job can't set {name}",
+                why=f"variables that begin with {OWN} are the job script's own",
+            )
+    inside = {**jobs.inside, **(mpi.inside if mpi else {})}
+    preload = _list("LD_PRELOAD", mpi.preload if mpi else (), inside, image)
+    library_path = _list("LD_LIBRARY_PATH", mpi.library_path if mpi else (), inside, image)
+    gpu = gpu_flags.flags(site)
+    here = trial if site.facts == "host" else None
+    given = (*jobs.flags, *(mpi.flags if mpi else ()))
+    return Surroundings(
+        program=_program(site, here),
+        modules=_modules(site, mpi),
+        scripts=mpi.scripts if mpi else (),
+        unset=UNSET,
+        environment=environment,
+        inside=inside,
+        binds=tuple(dict.fromkeys([*jobs.binds, *_mpi_binds(mpi)])),
+        flags=(*_mode(site, here), *(flag for flag in gpu if flag not in given), *given),
+        gpu=gpu,
+        libraries=mpi.libraries if mpi else (),
+        preload=preload,
+        library_path=library_path,
+    )
+
+
+def _is_apptainer(site: Site) -> bool:
+    return site.engine.runtime in ("apptainer", "singularity")
+
+
+def _program(site: Site, here: Trial | None) -> str:
+    """Name what starts images; on this very host the program that was tried, on PATH or not."""
+    return here.program if here and _is_apptainer(site) else site.engine.runtime
+
+
+def _mode(site: Site, here: Trial | None) -> tuple[str, ...]:
+    """Give the flags of the mode that the site states; on this very host, of the one that works."""
+    if not _is_apptainer(site):
+        return ()
+    mode = site.engine.run_mode or (here.run_mode if here else None)
+    return tuple(flag for flag in RUN_MODES[mode or "plain"] if flag not in site.jobs.flags)
+
+
+def _list(
+    name: str, first: tuple[str, ...], inside: dict[str, str], image: ImageFacts
+) -> tuple[str, ...]:
+    """Put what the site and the image say of a list of libraries behind what MPI needs there.
+
+    A value from outside replaces the image's own.
+    """
+    if not first:
+        return ()
+    more = [inside.pop(name, ""), Literal(image.environment.get(name, ""))]
+    return (*first, *filter(None, more))
+
+
+def _modules(site: Site, mpi: Mpi | None) -> tuple[str, ...]:
+    """Order the module commands: the engine's after the site's, which may begin with a purge."""
+    engine = site.engine.module
+    given = site.jobs.modules
+    loads = (f"load {engine}",) if engine and f"load {engine}" not in given else ()
+    return (*given, *loads, *(mpi.modules if mpi else ()))
+
+
+def _mpi_binds(mpi: Mpi | None) -> tuple[str, ...]:
+    if mpi is None:
+        return ()
+    # What is compiled against the host's MPI finds it at run time where it was while building.
+    if mpi.mode == "compile" and mpi.root:
+        root = mpi.root
+        if not {root, f"{root}:{root}"} & set(mpi.binds):
+            return (f"{root}:{root}", *mpi.binds)
+    return mpi.binds

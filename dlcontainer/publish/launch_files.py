@@ -1,0 +1,179 @@
+"""Site and image -> launch files: what surrounds the image, and how the host's MPI takes over.
+
+One file an epoch of the site, in the words that a wrapper knows (templates/module/around.sh.j2).
+"""
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from dlcontainer.config.templating import Text, render_template
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import host_variables
+from dlcontainer.planning import surroundings
+from dlcontainer.planning.surroundings import ImageFacts, Surroundings
+from dlcontainer.publish.modulefiles import CACHES, Around, Release, epoch_of
+from dlcontainer.sites.facts import Mpi
+from dlcontainer.sites.site import Site, Target
+
+FOLDER = "launch"
+# The whole of it holds what the user's other modules put there: none of the image's business.
+_WHOLE = {"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}"}
+
+
+def sites_of(site: Site, at: Callable[[Target], Site] | None) -> Mapping[str, Site]:
+    """Give the site as it is in each of its epochs, by the launch file's name; `site` is the
+    image's own.
+    """
+    found = {epoch_of(site): site}
+    for epoch in site.epochs if at else ():
+        if at and epoch != site.epoch:
+            with contextlib.suppress(ConfigError):  # it has no nodes of this type
+                found[epoch] = at(Target(epoch=epoch, node_type=site.node_type))
+    return found
+
+
+def swaps(site: Site, release: Release) -> Mpi | None:
+    """Give the site's MPI where wrappers put it in place of the image's, else None."""
+    mpi = site.mpi
+    if mpi is None or release.mpi is None or mpi.mode == "container" or not _starts_here(site):
+        return None
+    return mpi
+
+
+def choose(sites: Mapping[str, Site], release: Release, own: str) -> list[Text]:
+    """Write which epoch's facts hold, by the version of the MPI that is loaded; the image's own
+    epoch comes last, and wins.
+    """
+    lines = []
+    for name in sorted(sites, key=lambda name: name == own):
+        mpi = swaps(sites[name], release)
+        if mpi is not None and mpi.version_variable and len(sites) > 1:
+            versions = " | ".join(map(shlex.quote, mpi.known_versions))
+            chosen = f"dlc_epoch={shlex.quote(name)}"
+            lines.append(f"case ${{{mpi.version_variable}-}} in {versions}) {chosen} ;; esac")
+    return list(map(Text, lines))
+
+
+def around(sites: Mapping[str, Site], release: Release, own: str) -> Around:
+    """Say which launch file a wrapper reads, and which MPI the ranks run over."""
+    mpi = swaps(sites[own], release)
+    said = [] if release.mpi is None else [f"MPI: the image's own, of the family {release.mpi}."]
+    if mpi is not None:
+        where = f" (epoch {own})" if sites[own].epoch else ""
+        when = f"where ${mpi.version_variable} is set" if mpi.version_variable else "in jobs"
+        said = [
+            f"MPI: the host's {mpi_name(mpi)}{where} in place of the image's, {when};",
+            "  DLCONTAINER_MPI=own keeps the image's, DLCONTAINER_DEBUG=1 says which it is.",
+        ]
+    return Around(
+        own=own,
+        choose=tuple(choose(sites, release, own)),
+        mpi=("", *said) if said else (),
+    )
+
+
+def texts(sites: Mapping[str, Site], release: Release, templates: list[Path]) -> Mapping[str, str]:
+    """Render the launch file of each epoch."""
+    return {
+        f"{name}.sh": render_template(templates, "module/launch.sh.j2", _values(site, release))
+        for name, site in sites.items()
+    }
+
+
+def _values(site: Site, release: Release) -> Mapping[str, object]:
+    mpi = swaps(site, release)
+    image = ImageFacts(uses_mpi=release.mpi is not None, environment=release.environment)
+    plain = ImageFacts(environment=release.environment)
+    wired = image if site.mpi and site.mpi.mode == "container" else plain
+    alone = surroundings.of(site, wired)
+    whole = surroundings.of(site, image)
+    return {
+        "module": Text(f"{release.name} {release.version}"),
+        "target": Text(site.target),
+        "family": (release.mpi or "") if _starts_here(site) else "",
+        "swaps": mpi.mode if mpi else "",
+        "mpi": mpi_name(mpi) if mpi else "",
+        "load": "; ".join(f"module {line}" for line in mpi.modules) if mpi else "",
+        "mpi_family": mpi.family if mpi else "",
+        "variable": (mpi.version_variable or "") if mpi else "",
+        "versions": "\n".join(mpi.known_versions) if mpi else "",
+        "alone": list(_lines(alone, site)),
+        "ready": list(_ready(whole, alone)) if mpi else [],
+        "swapped": list(_lines(whole, site)) if mpi else [],
+    }
+
+
+def mpi_name(mpi: Mpi) -> str:
+    """Name a site's MPI with its version, where that is known."""
+    return " ".join(filter(None, (mpi.name, mpi.version)))
+
+
+def _starts_here(site: Site) -> bool:
+    # Wrappers start images with these; another runtime swaps by flags of its own.
+    return site.engine.runtime in ("apptainer", "singularity")
+
+
+def _lines(around: Surroundings, site: Site) -> Iterator[Text]:
+    """Write the facts as words of the wrapper, each behind a look at the variables it uses."""
+    for script in around.scripts:
+        yield _guarded(f"dlc_read {host_variables.shell(script)}", script)
+    for name, value in around.environment.items():
+        yield _guarded(f"dlc_host {name} {host_variables.shell(value)}", value)
+    for name, value in around.inside.items():
+        if name not in CACHES:  # wrappers name a folder that no other user can write to
+            yield _guarded(f"dlc_inside {name} {host_variables.shell(value)}", value)
+    yield from _libraries(around)
+    for bind in around.binds:
+        yield _guarded(f"dlc_bind_in {host_variables.shell(bind)}", bind)
+    for flag in _flags(around) if _starts_here(site) else ():
+        yield _guarded(f"dlc_flag {host_variables.shell(flag)}", flag)
+
+
+def _libraries(around: Surroundings) -> Iterator[Text]:
+    entries = [entry for entry in around.library_path if entry not in _WHOLE]
+    if entries:
+        yield _guarded(f"dlc_path {_words(entries)}", *entries)
+    if around.preload:
+        joined = ":".join(map(host_variables.shell, around.preload))
+        yield _guarded(f"dlc_pass LD_PRELOAD {joined}", *around.preload)
+    if around.libraries:
+        yield _guarded(f"dlc_libraries {_words(around.libraries)}", *around.libraries)
+
+
+def _flags(around: Surroundings) -> list[str]:
+    # The engine's way to run is found out on each host, and accelerators are looked for.
+    left = {*around.gpu, "--userns", "--unsquash"}
+    return [flag for flag in around.flags if flag not in left]
+
+
+def _ready(whole: Surroundings, alone: Surroundings) -> Iterator[Text]:
+    """Write what must be on this host before the host's MPI takes over."""
+    binds = [bind for bind in whole.binds if bind not in alone.binds]
+    path = [entry for entry in whole.library_path if entry not in _WHOLE]
+    used = host_variables.variables(
+        [*binds, *whole.libraries, *whole.preload, *path, *whole.scripts]
+    )
+    set_here = {*whole.environment}
+    names = [name for name in used if name not in set_here]
+    if names:
+        yield Text(f"dlc_need {' '.join(names)}")
+    for bind in binds:
+        yield Text(f'dlc_parts {host_variables.shell(bind)} && dlc_file "$dlc_from"')
+    for file in (*whole.libraries, *whole.scripts):
+        yield Text(f"dlc_file {host_variables.shell(file)}")
+    for file in whole.preload:
+        if binds and not isinstance(file, surroundings.Literal):
+            yield Text(f"dlc_bound {host_variables.shell(file)} {_words(binds)}")
+
+
+def _guarded(line: str, *values: str) -> Text:
+    names = host_variables.variables(values)
+    if not names:
+        return Text(line)
+    return Text(f"if dlc_need {' '.join(names)}; then {line}; else dlc_without; fi")
+
+
+def _words(values: list[str] | tuple[str, ...]) -> str:
+    return " ".join(map(host_variables.shell, values))

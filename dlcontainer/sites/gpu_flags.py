@@ -1,0 +1,79 @@
+"""What lets a site's accelerators into a container: the vendor's flag, in the runtime's words."""
+
+from collections.abc import Iterator, Mapping
+
+from dlcontainer.config import Sourced
+from dlcontainer.config.field_types import Vendor
+from dlcontainer.errors import ConfigError
+from dlcontainer.sites.facts import Runtime
+from dlcontainer.sites.site import Site
+
+# Apptainer and SingularityCE have no flag for Intel's devices: /dev is shown as it is.
+_PLAIN: Mapping[str, Vendor] = {"--nv": "nvidia", "--nvccli": "nvidia", "--rocm": "amd"}
+# runtime -> its words for accelerators, each with the vendor; the first of a vendor is the usual.
+# Shifter takes a --module that the site names, the Container Engine annotations: their sites say
+# which. Source of --gpu: docs.nersc.gov, podman-hpc.
+_WORDS: Mapping[Runtime, Mapping[str, Vendor]] = {
+    "apptainer": _PLAIN,
+    "singularity": _PLAIN,
+    "podman-hpc": {"--gpu": "nvidia"},
+    "shifter": {},
+    "container-engine": {},
+}
+_EVERY: Mapping[str, Vendor] = {word: of for words in _WORDS.values() for word, of in words.items()}
+
+
+def flags(site: Site, runtime: Runtime | None = None) -> tuple[str, ...]:
+    """Give the words that let the accelerators in: those that the site's flags say, else the
+    usual one of the runtime, the site's own unless another is named; none where it needs none.
+    """
+    words = _WORDS[runtime or site.engine.runtime]
+    given = (*site.jobs.flags, *(site.mpi.flags if site.mpi else ()))
+    said = tuple(dict.fromkeys(flag for flag in given if flag in words))
+    # An engine of OCI images may be told of the devices one by one.
+    if said or site.accelerator is None or any(flag.startswith("--device") for flag in given):
+        return said
+    usual = (word for word, vendor in words.items() if vendor == site.accelerator.vendor)
+    return tuple(usual)[:1]
+
+
+def require_fit(site: Sourced[Site]) -> None:
+    """Refuse a flag for another vendor's accelerators, or of another runtime."""
+    for error in _misfits(site):
+        raise error
+
+
+def _misfits(site: Sourced[Site]) -> Iterator[ConfigError]:
+    accelerator, runtime = site.value.accelerator, site.value.engine.runtime
+    words = _WORDS[runtime]
+    mpi = site.value.mpi
+    for group, given in (("jobs", site.value.jobs.flags), ("mpi", mpi.flags if mpi else ())):
+        for index, flag in enumerate(given):
+            vendor = _EVERY.get(flag)
+            if vendor is None:
+                continue
+            where = site.document.origin((group, "flags", index)).where
+            if flag not in words:
+                other = site.document.origin(("engine", "runtime")).where
+                yield ConfigError(
+                    f"{group}.flags: {flag} against {other}: engine.runtime: {runtime} has no such "
+                    "flag",
+                    where=where,
+                    why="each runtime has its own words for accelerators",
+                    next_step=_way_out(flag, words),
+                )
+            elif accelerator is not None and vendor != accelerator.vendor:
+                other = site.document.origin(("accelerator", "vendor")).where
+                yield ConfigError(
+                    f"{group}.flags: {flag} against {other}: accelerator.vendor: "
+                    f"{accelerator.vendor}",
+                    where=where,
+                    why=f"{flag} lets accelerators of {vendor} in, and no others",
+                    next_step=f"take {flag} out: the flag follows from accelerator.vendor",
+                )
+
+
+def _way_out(flag: str, words: Mapping[str, Vendor]) -> str:
+    if not words:
+        return f"take {flag} out, and write how the site documents it"
+    return f"take {flag} out: the flag follows from accelerator.vendor"

@@ -1,0 +1,146 @@
+"""Launch files: an epoch's facts in the wrapper's words, and which epoch's they are."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.publish import launch_files, modulefiles
+from dlcontainer.publish.modulefiles import Release
+from dlcontainer.sites.site import Site, Target
+from tests.jobs import SWAP
+from tests.unit.publish.test_modulefiles import RELEASE
+from tests.values import HOSTILE, SITE, TEMPLATES, shipped_site, site_of
+
+MPICH = replace(RELEASE, mpi="mpich")
+KNOWN = {"version_variable": "M_VERSION", "known_versions": ["1.0", "1.1"]}
+JOBS = {
+    "binds": ["/scratch"],
+    "flags": ["--pwd", "/x y"],
+    "inside": {"A": "$TEAM/a", "MIOPEN_USER_DB_PATH": "/tmp/shared"},
+    "environment": {"B": "2"},
+}
+
+
+def text(release: Release = MPICH, **site: Any) -> str:
+    written = site_of(SITE, **site).value
+    [(name, found)] = launch_files.texts({"site": written}, release, [TEMPLATES]).items()
+    assert name == "site.sh"
+    return found
+
+
+def alone(found: str) -> str:
+    return found.partition("dlc_alone() {")[2].partition("\n}")[0]
+
+
+def swapped(found: str) -> str:
+    return found.partition("dlc_swapped() {")[2].partition("\n}")[0]
+
+
+def test_a_swap_site_has_both_ways() -> None:
+    found = text(jobs=JOBS, mpi={**SWAP, **KNOWN, "modules": ["load m/1.0"]})
+    for line in (
+        "dlc_mpi_family=mpich",
+        "dlc_mpi_name='Cray MPICH'",
+        "dlc_mpi_load='module load m/1.0'",
+        "dlc_mpi_variable=M_VERSION",
+        "dlc_mpi_versions='1.0\n1.1'",
+    ):
+        assert f"\n{line}\n" in found
+    for line in (
+        "dlc_host B 2",
+        'if dlc_need TEAM; then dlc_inside A "${TEAM}"/a; else dlc_without; fi',
+        "dlc_bind_in /scratch",
+        "dlc_flag '/x y'",
+    ):
+        assert line in alone(found)
+        assert line in swapped(found)
+    for line in (
+        "dlc_host MPICH_GPU 1",
+        'dlc_libraries /usr/lib64/libcxi.so.1 "${CRAY}"/lib/libnl.so',
+        'dlc_pass LD_PRELOAD "${CRAY}"/gtl.so',
+        "dlc_bind_in /opt/cray",
+    ):
+        assert line not in alone(found)
+        assert line in swapped(found)
+
+
+def test_never_the_host_s_whole_library_path() -> None:
+    path = swapped(text(mpi=SWAP))
+    assert 'dlc_path "${CRAY}"/gtl /opt/rocm/lib "${ROOTS}"/x;' in path
+    assert "LD_LIBRARY_PATH" not in path
+
+
+def test_what_the_host_s_mpi_needs_is_looked_for_first() -> None:
+    ready = text(mpi=SWAP).partition("dlc_ready() {")[2].partition("\n}")[0]
+    # ROOTS is set by the site's own facts.
+    assert "dlc_need CRAY || return 1" in ready
+    assert "dlc_file /usr/lib64/libcxi.so.1 || return 1" in ready
+    assert 'dlc_bound "${CRAY}"/gtl.so /opt/cray "${PWD}" || return 1' in ready
+
+
+def test_caches_stay_where_no_other_user_can_write() -> None:
+    assert "MIOPEN_USER_DB_PATH" not in text(jobs=JOBS)
+
+
+@pytest.mark.parametrize(
+    ("release", "site", "mpi"),
+    [
+        (RELEASE, {"mpi": SWAP}, None),
+        (MPICH, {"mpi": {**SWAP, "mode": "container"}}, None),
+        (MPICH, {"mpi": {**SWAP, "libraries": []}, "engine": {"runtime": "podman-hpc"}}, None),
+        (MPICH, {}, None),
+        (MPICH, {"mpi": {**SWAP, "mode": "compile", "root": "/m"}}, "Cray MPICH"),
+    ],
+)
+def test_where_nothing_takes_the_place_of_the_image_s_mpi(
+    release: Release, site: dict[str, Any], mpi: str | None
+) -> None:
+    found = text(release, jobs=JOBS, **site)
+    assert ("dlc_swapped" in found) == (mpi is not None)
+    assert "dlc_bind_in /scratch" in alone(found)
+
+
+def test_the_facts_of_the_image_s_own_mpi_hold_in_every_launch() -> None:
+    found = text(mpi={**SWAP, "mode": "container", "libraries": []})
+    assert "dlc_host MPICH_GPU 1" in alone(found)
+
+
+def test_flags_of_another_runtime_are_none_of_a_wrapper_s() -> None:
+    jobs = {"flags": ["com.hooks.cxi.enabled=true"], "inside": {"A": "1"}}
+    found = text(jobs=jobs, engine={"runtime": "container-engine"})
+    assert "dlc_inside A 1" in found
+    assert "hooks" not in found
+
+
+def test_one_file_an_epoch_and_the_loaded_version_chooses() -> None:
+    def at(target: Target) -> Site:
+        return shipped_site("frontier", target).value
+
+    site = at(Target())
+    sites = launch_files.sites_of(site, at)
+    assert list(sites) == ["cpe-25.09", "cpe-24.11"]
+    around = launch_files.around(sites, MPICH, modulefiles.epoch_of(site))
+    assert around.own == "cpe-25.09"
+    # The image's own epoch comes last, and wins.
+    assert around.choose == (
+        "case ${CRAY_MPICH_VERSION-} in 8.1.31) dlc_epoch=cpe-24.11 ;; esac",
+        "case ${CRAY_MPICH_VERSION-} in 9.0.1) dlc_epoch=cpe-25.09 ;; esac",
+    )
+    assert "Cray MPICH 9.0.1 (epoch cpe-25.09)" in around.mpi[1]
+    assert set(launch_files.sites_of(site, None)) == {"cpe-25.09"}
+    files = launch_files.texts(sites, MPICH, [TEMPLATES])
+    assert "dlc_mpi_versions=8.1.31" in files["cpe-24.11.sh"]
+
+
+def test_the_help_names_the_mpi() -> None:
+    around = modulefiles.Around(mpi=("", "MPI: the host's X"))
+    for found in modulefiles.modulefiles(RELEASE, Path("/m"), "today", [TEMPLATES], around):
+        assert "MPI: the host's X" in found
+
+
+@pytest.mark.parametrize("value", [one for one in HOSTILE if "$" not in one and "\n" not in one])
+def test_hostile_facts_stay_words(value: str) -> None:
+    found = text(jobs={"inside": {"A": value}, "binds": [value]}, mpi={**SWAP, "name": value})
+    assert value in found.replace("'\"'\"'", "'")
