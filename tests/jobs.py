@@ -12,11 +12,13 @@ from tests.values import IMAGE_BASE, ROOT, SITE, TEMPLATES, folder_of, plan_of, 
 
 RECORD = ROOT / "tests" / "fakebin" / "job" / "record"
 PROGRAMS = (
-    *("module", "srun", "jsrun", "ibrun", "mpiexec", "aprun"),
+    *("module", "srun", "jsrun", "ibrun", "mpiexec", "aprun", "sbcast", "lfs"),
     *("apptainer", "singularity", "podman-hpc", "shifter", "podman", "enroot", "numactl"),
 )
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
+# /bin/sh -c SCRIPT dlc-rank, and six words of the job.
+RANK_SHELL, RANK_WORDS = "/bin/sh", 10
 PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
 
 LSF: dict[str, Any] = {
@@ -87,10 +89,25 @@ class Ran:
     environment: dict[str, str]
 
     @property
-    def launched(self) -> list[str]:
+    def started(self) -> list[str]:
         """Give the one command that is no module command."""
         [argv] = [call for call in self.calls if call[0] != "module"]
         return argv
+
+    @property
+    def launched(self) -> list[str]:
+        """Give it without the shell in which each rank finds its numbers."""
+        argv = self.started
+        if RANK_SHELL not in argv:
+            return argv
+        shell = argv.index(RANK_SHELL)
+        return argv[:shell] + argv[shell + RANK_WORDS :]
+
+    @property
+    def rank(self) -> list[str]:
+        """Give that shell with its words, for any command."""
+        shell = self.started.index(RANK_SHELL)
+        return self.started[shell : shell + RANK_WORDS]
 
     @property
     def modules(self) -> list[str]:
@@ -139,6 +156,9 @@ class Machine:
                 "HOME": str(self.folder),
                 "FAKE_CALLS": str(calls),
                 "FAKE_ENVIRONMENT": str(seen),
+                # As in a job's script, on its first node.
+                "SLURM_NODEID": "0",
+                "PBS_JOBID": "7.server",
                 **environ,
             },
             capture_output=True,

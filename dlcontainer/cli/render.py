@@ -37,6 +37,10 @@ def render(
             help="The usual way to place ranks in a job script; else the site's first.",
         ),
     ] = None,
+    account: options.Account = None,
+    partition: options.Partition = None,
+    time: options.Time = None,
+    nodes: options.Nodes = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -46,8 +50,12 @@ def render(
     from dlcontainer.formats import build_context, texts
     from dlcontainer.sites.site import Target
 
-    if launch is not None and form != "job":
-        raise UsageError("--form is a job script's", next_step="--format job")
+    asked = options.resources(account=account, partition=partition, time=time, nodes=nodes)
+    if (launch is not None or asked) and form != "job":
+        raise UsageError(
+            "--form, --account, --partition, --time and --nodes are a job script's",
+            next_step="--format job",
+        )
     world = here()
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
@@ -56,7 +64,8 @@ def render(
         matrix.render_all(world, recipe, site, Path(target), as_json=as_json)
         return
     site = options.required_site(site)
-    settled = world.plan(recipe, site, settings, Target(node_type=node_type, epoch=epoch), variant)
+    given = [*(settings or []), *asked]
+    settled = world.plan(recipe, site, given, Target(node_type=node_type, epoch=epoch), variant)
     folders = world.resources.template_folders()
     text = texts.text(settled, form, folders, launch)
     beside = texts.beside(settled, form, folders)
