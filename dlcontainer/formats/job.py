@@ -94,6 +94,13 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     }
 
 
+def _usual_for(plan: Plan, known: list[str]) -> str:
+    """Choose the first form, of those that are for the image's MPI if there are any."""
+    inside, forms = plan.recipe.stack.mpi, plan.site.scheduler.forms
+    fitting = [name for name in known if inside and forms[name].mpi == inside.family]
+    return next(iter([*fitting, *known]), "")
+
+
 def _rank(plan: Plan) -> Mapping[str, object]:
     """Give what a rank's own script shows."""
     launchers = {form.launcher[0] for form in plan.site.scheduler.forms.values()}
@@ -126,7 +133,7 @@ def _shown(plan: Plan) -> Mapping[str, LaunchForm]:
 def _usual(plan: Plan, launch: str | None) -> str:
     known = list(_shown(plan))
     if launch is None:
-        return known[0] if known else ""
+        return _usual_for(plan, known)
     form = plan.site.scheduler.forms.get(launch)
     if form is not None and launch not in known:
         raise ConfigError(
@@ -214,7 +221,7 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
             *_launched(words, indent),
         ]
         if form.inside:
-            lines += [Text(f"dlc_inside={form.inside}")]
+            lines += [Text(f"dlc_starter={form.inside}")]
             lines += _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
         forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     return forms

@@ -111,12 +111,15 @@ def _misfit(needs: Needs, site: Site) -> str | None:
         ("accelerator", needs.accelerator, vendor),
         ("cpu.target", needs.cpu, site.cpu.target if site.cpu else None),
         ("accelerator.target", needs.gpu, site.accelerator.target if site.accelerator else None),
-        ("mpi.family", needs.mpi, site.mpi.family if site.mpi else None),
         ("mpi.mode", needs.mpi_mode, site.mpi.mode if site.mpi else None),
     )
     for key, wanted, there in facts:
         if wanted and there not in wanted:
             return f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
+    families = site.mpi.families if site.mpi else ()
+    if needs.mpi and not set(needs.mpi) & set(families):
+        there = " or ".join(families) or "not known"
+        return f"needs mpi.family {' or '.join(needs.mpi)}, the site's is {there}"
     toolkit = site.accelerator.toolkit if site.accelerator else None
     least = numbers(needs.toolkit or "")
     if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:

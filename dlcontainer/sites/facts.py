@@ -116,6 +116,9 @@ class Mpi(Facts):
     """
 
     family: MpiFamily
+    also: tuple[MpiFamily, ...] = Field(
+        default=(), description="families of images' own MPIs that jobs here start besides"
+    )
     mode: MpiMode
     name: Line
     version: Version | None = None
@@ -154,6 +157,17 @@ class Mpi(Facts):
             raise ValueError("'version_variable' and 'known_versions' belong together")
         return self
 
+    @model_validator(mode="after")
+    def _others_are_the_images_own(self) -> Self:
+        if self.also and self.mode != "container":
+            raise ValueError(f"'also' is of images' own MPIs: not with 'mode: {self.mode}'")
+        return self
+
+    @property
+    def families(self) -> tuple[MpiFamily, ...]:
+        """Give the families whose images run here."""
+        return (self.family, *self.also)
+
 
 class LaunchForm(Facts):
     """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}.
@@ -165,6 +179,9 @@ class LaunchForm(Facts):
     summary: Line
     launcher: tuple[HostText, ...] = Field(min_length=1)
     ranks_per_node: int = Field(gt=0)
+    mpi: MpiFamily | None = Field(
+        default=None, description="the usual form of images that use this family"
+    )
     inside: Literal["torchrun"] | None = Field(
         default=None, description="what starts a node's ranks, in the image"
     )

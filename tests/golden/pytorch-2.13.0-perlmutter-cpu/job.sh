@@ -59,7 +59,7 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_inside=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
 # l3: One rank on each L3 region, 8 cores each
 dlc_ranks_per_node=16 dlc_ranks=$((dlc_nodes * 16))
 dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores)
@@ -71,7 +71,7 @@ set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${PSCRATCH}"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_inside=$6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 shift 6
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
@@ -86,7 +86,7 @@ dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "
 }
 dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
     { echo "job: srun does not say which rank this is" >&2; exit 3; }
-if [ "$dlc_inside" = torchrun ]; then
+if [ "$dlc_starter" = torchrun ]; then
     # One a node: torchrun numbers the ranks itself, and reads its node's number here.
     PET_NODE_RANK=$RANK
     export PET_NODE_RANK
@@ -101,6 +101,6 @@ export MASTER_ADDR MASTER_PORT
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_inside" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
     "$@"
 "$@"

@@ -64,7 +64,7 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_inside=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
 # node: one rank a node, which has its GPU or all its cores
 dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
 dlc_launcher=(ibrun)
@@ -74,7 +74,7 @@ set -- apptainer exec "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_inside=$6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 shift 6
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
@@ -91,7 +91,7 @@ dlc_take "${OMPI_COMM_WORLD_RANK-}" "${OMPI_COMM_WORLD_SIZE-}" "${OMPI_COMM_WORL
     dlc_take "${MV2_COMM_WORLD_RANK-}" "${MV2_COMM_WORLD_SIZE-}" "${MV2_COMM_WORLD_LOCAL_RANK-}" "${MV2_COMM_WORLD_LOCAL_SIZE-}" ||
     dlc_take "${PMI_RANK-}" "${PMI_SIZE-}" "${MPI_LOCALRANKID-}" "${MPI_LOCALNRANKS-}" ||
     { echo "job: ibrun does not say which rank this is" >&2; exit 3; }
-if [ "$dlc_inside" = torchrun ]; then
+if [ "$dlc_starter" = torchrun ]; then
     # One a node: torchrun numbers the ranks itself, and reads its node's number here.
     PET_NODE_RANK=$RANK
     export PET_NODE_RANK
@@ -106,6 +106,6 @@ export MASTER_ADDR MASTER_PORT
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_inside" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
     "$@"
 "$@"

@@ -92,6 +92,22 @@ def test_the_usual_form(tmp_path: Path) -> None:
         job(plan_at(tmp_path), "first")
 
 
+@pytest.mark.parametrize(
+    ("stack", "usual"),
+    [({}, "pmi2"), ({"family": "mpich"}, "pmi2"), ({"family": "openmpi"}, "pmix")],
+)
+def test_the_usual_form_is_for_the_images_mpi(
+    tmp_path: Path, stack: dict[str, str], usual: str
+) -> None:
+    forms = {"pmi2": {**FORM, "mpi": "mpich"}, "pmix": {**FORM, "mpi": "openmpi"}}
+    mpi = {"family": "mpich", "also": ["openmpi"], "mode": "container", "name": "the image's"}
+    recipe = {"stack": {"mpi": {**stack, "name": "an MPI"}} if stack else {}}
+    scheduler = {"kind": "slurm", "forms": forms}
+    plan = plan_at(tmp_path, recipe=recipe, scheduler=scheduler, mpi=mpi)
+    assert f"dlc_form=${{DLCONTAINER_FORM:-{usual}}}" in job(plan)
+    assert f"dlc_form=${{DLCONTAINER_FORM:-{'pmi2'}}}" in job(plan, "pmi2")
+
+
 def test_no_line_is_long_without_need(tmp_path: Path) -> None:
     binds = [f"/a/folder/of/the/site/number/{number}" for number in range(40)]
     text = job(plan_at(tmp_path, jobs={"binds": binds}))

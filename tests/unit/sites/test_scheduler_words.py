@@ -106,3 +106,10 @@ def test_jobs_that_contradict_themselves(
     jobs["remembered"] = [*jobs]
     with pytest.raises(ConfigError, match=message):
         load(write_yaml(tmp_path / "s.yaml", {**SITE, "jobs": jobs}))
+
+
+def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:
+    mpi = {"family": "mpich", "also": ["openmpi"], "mode": "swap", "name": "M"}
+    site = {**SITE, "mpi": {**mpi, "remembered": [*mpi]}}
+    with pytest.raises(ConfigError, match="'also' is of images' own MPIs: not with 'mode: swap'"):
+        load(write_yaml(tmp_path / "s.yaml", site))
