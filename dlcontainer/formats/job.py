@@ -4,6 +4,7 @@ All documented ways to place ranks stand in the script, and a variable chooses o
 submitted: where jobs are submitted there is often no dlcontainer to render another.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from dlcontainer.sites.site import Site
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
+_BARE_COMMA = re.compile(r"[^'\"$\\]*,[^'\"$\\]*")
 # What a node with accelerators has, where the kernel shows them.
 _DEVICES: Mapping[Vendor, str] = {
     "nvidia": "/dev/nvidiactl",
@@ -228,7 +230,10 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
 
 
 def _launched(words: list[Text], indent: int = 0) -> list[Text]:
-    return [_wrapped("dlc_launcher=(", words, ")", indent)] if words else []
+    """Give the line that keeps the launcher's words."""
+    # A bare comma looks like a separator of the list's items, which it is not.
+    plain = [Text(f"'{word}'") if _BARE_COMMA.fullmatch(word) else word for word in words]
+    return [_wrapped("dlc_launcher=(", plain, ")", indent)] if words else []
 
 
 def _laid(words: list[Text], indent: int = 0) -> list[Text]:

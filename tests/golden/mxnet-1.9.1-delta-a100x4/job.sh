@@ -66,7 +66,7 @@ dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
 # gpu: One rank for each GPU, which it sees as device 0, 16 cores each
 dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
 dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-    --cpus-per-task=16 --gpus-per-task=1 --gpu-bind=verbose,per_task:1)
+    --cpus-per-task=16 --gpus-per-task=1 '--gpu-bind=verbose,per_task:1')
 
 # What each rank runs.
 set -- apptainer exec --nv --bind /projects --bind /work/hdd "$dlc_image" "$@"

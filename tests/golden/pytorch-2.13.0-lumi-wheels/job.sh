@@ -79,7 +79,7 @@ case $dlc_form in
         dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
             --gpus-per-node=8 \
-            --cpu-bind=mask_cpu:7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000)
+            '--cpu-bind=mask_cpu:7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000')
         ;;
     pmi2)  # The image's own MPI in place of the host's; works, slowly
         dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
