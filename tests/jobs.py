@@ -15,6 +15,32 @@ PROGRAMS = (
     *("module", "srun", "jsrun", "ibrun", "mpiexec", "aprun", "sbcast", "lfs"),
     *("apptainer", "singularity", "podman-hpc", "shifter", "podman", "enroot", "numactl"),
 )
+# What env:// asks of a program: rank 0 listens, the others come and say who they are.
+MEET = """\
+import json, os, socket, sys, time
+names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+rank, size, local, there = (int(os.environ[name]) for name in names)
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+where = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+own = {"rank": rank, "local": local, "there": there, "node": where}
+own["leaks"] = [n for n in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if n in os.environ]
+if rank == 0:
+    server = socket.create_server(("", place[1]))
+    said = [own]
+    while len(said) < size:
+        with server.accept()[0].makefile() as line:
+            said.append(json.loads(line.readline()))
+    print("met", json.dumps(sorted(said, key=lambda one: one["rank"])))
+else:
+    for _ in range(300):
+        try:
+            with socket.create_connection(place, 5) as to:
+                to.sendall((json.dumps(own) + "\\n").encode())
+            sys.exit()
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("nobody listens at %s:%s" % place)
+"""
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
 # /bin/sh -c SCRIPT dlc-rank, and six words of the job.

@@ -19,7 +19,7 @@ MVAPICH2 = RankVariables(
     local_rank="MV2_COMM_WORLD_LOCAL_RANK",
     local_size="MV2_COMM_WORLD_LOCAL_SIZE",
 )
-# MPICH's and Intel MPI's Hydra; tried with Debian's MPICH 4.0.2.
+# MPICH's and Intel MPI's Hydra; seen of MPICH 5.0.2's mpiexec.
 HYDRA = RankVariables(
     rank="PMI_RANK",
     size="PMI_SIZE",

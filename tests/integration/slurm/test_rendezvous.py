@@ -9,6 +9,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.world import Built, World
+from tests.jobs import MEET
 
 FORMS = """\
 scheduler:
@@ -28,31 +29,6 @@ scheduler:
       launcher: [srun, "-N{nodes}", "-n{nodes}", --ntasks-per-node=1]
       ranks_per_node: 2
       inside: torchrun
-"""
-# What env:// asks of a program: rank 0 listens, the others come and say who they are.
-MEET = """\
-import json, os, socket, sys, time
-names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-rank, size, local, there = (int(os.environ[name]) for name in names)
-place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
-own = {"rank": rank, "local": local, "there": there, "node": os.environ["SLURMD_NODENAME"]}
-own["leaks"] = [n for n in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if n in os.environ]
-if rank == 0:
-    server = socket.create_server(("", place[1]))
-    said = [own]
-    while len(said) < size:
-        with server.accept()[0].makefile() as line:
-            said.append(json.loads(line.readline()))
-    print("met", json.dumps(sorted(said, key=lambda one: one["rank"])))
-else:
-    for _ in range(300):
-        try:
-            with socket.create_connection(place, 5) as to:
-                to.sendall((json.dumps(own) + "\\n").encode())
-            sys.exit()
-        except OSError:
-            time.sleep(0.1)
-    sys.exit("nobody listens at %s:%s" % place)
 """
 # A torchrun as far as its command line goes: starts the ranks of its node.
 TORCHRUN = """\
