@@ -12,11 +12,39 @@ from tests.values import IMAGE_BASE, ROOT, SITE, TEMPLATES, folder_of, plan_of, 
 
 RECORD = ROOT / "tests" / "fakebin" / "job" / "record"
 PROGRAMS = (
-    *("module", "srun", "jsrun", "ibrun", "mpiexec", "aprun"),
+    *("module", "srun", "jsrun", "ibrun", "mpiexec", "aprun", "sbcast", "lfs"),
     *("apptainer", "singularity", "podman-hpc", "shifter", "podman", "enroot", "numactl"),
 )
+# What env:// asks of a program: rank 0 listens, the others come and say who they are.
+MEET = """\
+import json, os, socket, sys, time
+names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+rank, size, local, there = (int(os.environ[name]) for name in names)
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+where = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+own = {"rank": rank, "local": local, "there": there, "node": where}
+own["leaks"] = [n for n in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if n in os.environ]
+if rank == 0:
+    server = socket.create_server(("", place[1]))
+    said = [own]
+    while len(said) < size:
+        with server.accept()[0].makefile() as line:
+            said.append(json.loads(line.readline()))
+    print("met", json.dumps(sorted(said, key=lambda one: one["rank"])))
+else:
+    for _ in range(300):
+        try:
+            with socket.create_connection(place, 5) as to:
+                to.sendall((json.dumps(own) + "\\n").encode())
+            sys.exit()
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("nobody listens at %s:%s" % place)
+"""
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
+# /bin/sh -c SCRIPT dlc-rank, and six words of the job.
+RANK_SHELL, RANK_WORDS = "/bin/sh", 10
 PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
 
 LSF: dict[str, Any] = {
@@ -87,10 +115,25 @@ class Ran:
     environment: dict[str, str]
 
     @property
-    def launched(self) -> list[str]:
+    def started(self) -> list[str]:
         """Give the one command that is no module command."""
         [argv] = [call for call in self.calls if call[0] != "module"]
         return argv
+
+    @property
+    def launched(self) -> list[str]:
+        """Give it without the shell in which each rank finds its numbers."""
+        argv = self.started
+        if RANK_SHELL not in argv:
+            return argv
+        shell = argv.index(RANK_SHELL)
+        return argv[:shell] + argv[shell + RANK_WORDS :]
+
+    @property
+    def rank(self) -> list[str]:
+        """Give that shell with its words, for any command."""
+        shell = self.started.index(RANK_SHELL)
+        return self.started[shell : shell + RANK_WORDS]
 
     @property
     def modules(self) -> list[str]:
@@ -139,6 +182,9 @@ class Machine:
                 "HOME": str(self.folder),
                 "FAKE_CALLS": str(calls),
                 "FAKE_ENVIRONMENT": str(seen),
+                # As in a job's script, on its first node.
+                "SLURM_NODEID": "0",
+                "PBS_JOBID": "7.server",
                 **environ,
             },
             capture_output=True,

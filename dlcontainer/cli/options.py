@@ -1,5 +1,6 @@
 """Options that several commands share: one spelling, one help text."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -46,6 +47,18 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help="Override one value, e.g. environment.OMP_NUM_THREADS=4."
     ),
 ]
+Account = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="A job script's account.")
+]
+Partition = Annotated[
+    str | None, typer.Option("--partition", metavar="NAME", help="Its partition or queue.")
+]
+Time = Annotated[
+    str | None, typer.Option("--time", metavar="LIMIT", help="Its time limit: MINUTES or H:MM:SS.")
+]
+Nodes = Annotated[
+    int | None, typer.Option("--nodes", metavar="N", min=1, help="Its number of nodes.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON of a versioned schema, and nothing else.")
 ]
@@ -76,3 +89,12 @@ def refuse_with_all(**given: object) -> None:
                 f"--{name.replace('_', '-')} does not go with --all",
                 next_step="restrict it by RECIPE and --site SITE[@EPOCH][:NODE_TYPE]",
             )
+
+
+def resources(**given: str | int | None) -> list[str]:
+    """Give a job's resources as settings of the site."""
+    return [
+        f"site.scheduler.resources.{name}={json.dumps(value)}"
+        for name, value in given.items()
+        if value is not None
+    ]

@@ -38,6 +38,10 @@ def render(
             help="The usual way to place ranks in a job script; else the site's first.",
         ),
     ] = None,
+    account: options.Account = None,
+    partition: options.Partition = None,
+    time: options.Time = None,
+    nodes: options.Nodes = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -47,8 +51,12 @@ def render(
     from dlcontainer.formats import build_context, texts
     from dlcontainer.sites.site import Target
 
-    if launch is not None and form != "job":
-        raise UsageError("--form is a job script's", next_step="--format job")
+    asked = options.resources(account=account, partition=partition, time=time, nodes=nodes)
+    if (launch is not None or asked) and form != "job":
+        raise UsageError(
+            "--form, --account, --partition, --time and --nodes are a job script's",
+            next_step="--format job",
+        )
     world = here()
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
@@ -57,8 +65,9 @@ def render(
         matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
         return
     site = options.required_site(site)
+    given = [*(settings or []), *asked]
     meant = Target(node_type=node_type, epoch=epoch)
-    settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
+    settled = world.plan(recipe, site, given, meant, variant, cpu=cpu)
     folders = world.resources.template_folders()
     text = texts.text(settled, form, folders, launch)
     beside = texts.beside(settled, form, folders)

@@ -114,6 +114,12 @@ EnvPattern = Annotated[
         "a variable's name, or the beginning of names and '*'",
     ),
 ]
+# A value of a scheduler's option: it stands in a comment of a script, after the option's name.
+Asked = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9_.,:@/+-]{0,127}", "a name of a scheduler")]
+TimeLimit = Annotated[
+    str, _matching(r"[0-9]{1,6}|[0-9]{1,4}:[0-5][0-9](:00)?", "MINUTES, H:MM or H:MM:00")
+]
+HostSuffix = Annotated[str, _matching(r"[A-Za-z0-9.-]{1,200}", "the end of a host's name")]
 GroupName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a group's name")]
 Identifier = Annotated[str, _matching(r"[a-z_][a-z0-9_]{0,62}", "an identifier")]
 Command = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", "a command's name")]

@@ -4,34 +4,39 @@ All documented ways to place ranks stand in the script, and a variable chooses o
 submitted: where jobs are submitted there is often no dlcontainer to render another.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dlcontainer import config
+from dlcontainer.config.field_types import Vendor
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import host_variables, runtimes
+from dlcontainer.formats import host_variables, job_head, job_ranks, job_staging, runtimes
 from dlcontainer.formats.runtimes import Start
 from dlcontainer.image import layout
 from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.planning.surroundings import Surroundings
 from dlcontainer.schedulers import SCHEDULERS
-
-if TYPE_CHECKING:
-    from dlcontainer.sites.facts import Facts
+from dlcontainer.sites.facts import LaunchForm
+from dlcontainer.sites.site import Site
 
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
-_SCRIPT = "job.sh"
-_WORDS = ("[COMMAND [WORD ...]]",)
+_BARE_COMMA = re.compile(r"[^'\"$\\]*,[^'\"$\\]*")
+# What a node with accelerators has, where the kernel shows them.
+_DEVICES: Mapping[Vendor, str] = {
+    "nvidia": "/dev/nvidiactl",
+    "amd": "/dev/kfd",
+    "intel": "/dev/dri",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """One way to place ranks, as lines of the script that lay the launcher before the command."""
+    """One way to place ranks, as lines of the script that set `dlc_launcher` to its words."""
 
     name: Text
     summary: Text
@@ -51,11 +56,15 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     forms = _forms(plan, around, start)
     environment = _environment(around)
     inside = _inside(around, start)
+    staging = job_staging.stage(plan)
+    kept = _kept(plan.site)
     start_needs = _need([*around.flags, *around.binds], around.environment)
+    if staging is not None:
+        start_needs += _need([staging.to], around.environment)
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
-        "directives": [Text(line) for line in scheduler.directives],
-        "head": [Text(line) for line in _head(plan, start, usual)],
+        "directives": [Text(line) for line in job_head.lines(plan.site, usual)],
+        "head": [Text(line) for line in job_head.comments(plan, start, usual, list(_shown(plan)))],
         "needs": any(line.startswith(NEED) for line in lines),
         "go": Text(batch.enter_folder),
         "start": start,
@@ -70,17 +79,71 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
         "counts": bool(scheduler.forms),
         "nodes": Text(batch.node_count),
-        "submit": f"run this in a job: {' '.join(batch.submit_argv(_SCRIPT, words=_WORDS))}",
+        "submit": f"run this in a job: {job_head.submitted(plan.site)}",
+        "meeting": job_ranks.meeting(plan),
+        "staging": staging,
+        "kept": kept,
+        # Of templates/module/keep.sh.j2: in a job they are known as late as this.
+        "keep": kept["seconds"] if kept else "",
+        "key": Text('"$dlc_key"'),
+        "offset": Text("$dlc_offset"),
+        "squashfuse": Text(""),
+        "launched": bool(scheduler.forms or scheduler.launcher),
+        **_rank(plan),
         "forms": forms,
         "usual": Text(usual),
-        "names": Text(", ".join(scheduler.forms)),
+        "names": Text(", ".join(form.name for form in forms)),
     }
 
 
+def _usual_for(plan: Plan, known: list[str]) -> str:
+    """Choose the first form, of those that are for the image's MPI if there are any."""
+    inside, forms = plan.recipe.stack.mpi, plan.site.scheduler.forms
+    fitting = [name for name in known if inside and forms[name].mpi == inside.family]
+    return next(iter([*fitting, *known]), "")
+
+
+def _rank(plan: Plan) -> Mapping[str, object]:
+    """Give what a rank's own script shows."""
+    launchers = {form.launcher[0] for form in plan.site.scheduler.forms.values()}
+    launchers |= set(plan.site.scheduler.launcher[:1])
+    gpu = plan.site.accelerator
+    # Of several launchers any may be the one.
+    program = launchers.pop() if len(launchers) == 1 else ""
+    return {
+        "takes": job_ranks.takes(program),
+        "program": Text(program or "the launcher"),
+        "device": Text(_DEVICES.get(gpu.vendor, "")) if gpu else "",
+    }
+
+
+def _kept(site: Site) -> Mapping[str, object] | None:
+    """Tell how a node's ranks share one mount; None where the site does not say so."""
+    seconds, program = site.modules.keep_mounted, site.engine.runtime
+    if seconds is None or program not in ("apptainer", "singularity"):
+        return None
+    return {"program": Text(program), "seconds": seconds}
+
+
+def _shown(plan: Plan) -> Mapping[str, LaunchForm]:
+    """Give the forms whose programs the image has."""
+    has = set(plan.recipe.exposes)
+    forms = plan.site.scheduler.forms
+    return {name: form for name, form in forms.items() if form.inside is None or form.inside in has}
+
+
 def _usual(plan: Plan, launch: str | None) -> str:
-    known = list(plan.site.scheduler.forms)
+    known = list(_shown(plan))
     if launch is None:
-        return known[0] if known else ""
+        return _usual_for(plan, known)
+    form = plan.site.scheduler.forms.get(launch)
+    if form is not None and launch not in known:
+        raise ConfigError(
+            f"form {launch!r}: {plan.recipe.name} has no {form.inside}",
+            where="--form",
+            why="the recipe's `exposes` does not name it",
+            next_step=f"one of: {', '.join(known)}",
+        )
     if launch not in known:
         raise ConfigError(
             f"no form {launch!r} at site {plan.site.name}{config.suggest(launch, known)}",
@@ -88,33 +151,6 @@ def _usual(plan: Plan, launch: str | None) -> str:
             next_step=f"one of: {', '.join(known)}" if known else "leave it out: the site has none",
         )
     return launch
-
-
-def _head(plan: Plan, start: Start, usual: str) -> list[str]:
-    site = plan.site
-    batch = SCHEDULERS[site.scheduler.kind]
-    submit = " ".join(batch.submit_argv(_SCRIPT, words=_WORDS))
-    lines = [
-        f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
-        f"plan: sha256:{plan.digest}",
-        f"Rendered by dlcontainer. To submit it: {submit}",
-    ]
-    if site.scheduler.directives:
-        lines.append("Account, queue and time above are yours to change.")
-    if site.status == "decommissioned":
-        lines.append("The machine is decommissioned: rendered for the record.")
-    if len(site.scheduler.forms) > 1:
-        names = ", ".join(site.scheduler.forms)
-        chosen = " ".join(batch.submit_argv(_SCRIPT, variable="DLCONTAINER_FORM=NAME"))
-        lines.append(f"Ways to place ranks: {names}. Another than {usual}: {chosen}")
-    if start.prefix is None and start.image:
-        lines.append(start.hint)
-    used: list[Facts | None] = [site.scheduler, *site.scheduler.forms.values(), site.jobs]
-    used += [site.engine, surroundings.used_mpi(plan)]
-    ids = dict.fromkeys(source for facts in used if facts for source in facts.sources)
-    lines += [f"source: {site.sources[source]}" for source in ids]
-    lines += [f"not known: {what}" for what in site.unknown]
-    return lines
 
 
 def _environment(around: Surroundings) -> list[Text]:
@@ -171,22 +207,33 @@ def _need(texts: Iterable[str], known: Iterable[str]) -> list[Text]:
 def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
     scheduler = plan.site.scheduler
     if not scheduler.forms:
-        lines = _need(scheduler.launcher, around.environment)
-        lines += _laid([*map(host_variables.shell, scheduler.launcher), *start.on_launcher])
+        words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
+        lines = [*_need(scheduler.launcher, around.environment), *_launched(words)]
         return [Form(name=Text(""), summary=Text(""), lines=tuple(lines))]
-    indent = 8 if len(scheduler.forms) > 1 else 0
+    shown = _shown(plan)
+    indent = 8 if len(shown) > 1 else 0
     forms = []
-    for name, form in scheduler.forms.items():
-        ranks = form.ranks_per_node
-        counts = {"ranks_per_node": str(ranks), "ranks": f"$((dlc_nodes * {ranks}))"}
-        used = [name for name in counts if any(f"{{{name}}}" in word for word in form.launcher)]
+    for name, form in shown.items():
+        ranks = 1 if form.inside else form.ranks_per_node
+        words = [*map(host_variables.launch_word, form.launcher), *start.on_launcher]
         lines = [
             *_need(form.launcher, around.environment),
-            *([Text(" ".join(f"dlc_{name}={counts[name]}" for name in used))] if used else []),
-            *_laid([*map(host_variables.launch_word, form.launcher), *start.on_launcher], indent),
+            Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
+            *([] if form.inside else job_ranks.workers(plan, ranks)),
+            *_launched(words, indent),
         ]
+        if form.inside:
+            lines += [Text(f"dlc_starter={form.inside}")]
+            lines += _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
         forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     return forms
+
+
+def _launched(words: list[Text], indent: int = 0) -> list[Text]:
+    """Give the line that keeps the launcher's words."""
+    # A bare comma looks like a separator of the list's items, which it is not.
+    plain = [Text(f"'{word}'") if _BARE_COMMA.fullmatch(word) else word for word in words]
+    return [_wrapped("dlc_launcher=(", plain, ")", indent)] if words else []
 
 
 def _laid(words: list[Text], indent: int = 0) -> list[Text]:
@@ -200,6 +247,6 @@ def _wrapped(head: str, words: Iterable[Text], tail: str, indent: int = 0) -> Te
     for word in words:
         if indent + len(lines[-1]) + len(word) > _WIDTH:
             lines.append("   ")
-        lines[-1] += f" {word}"
+        lines[-1] += word if lines[-1].endswith("(") else f" {word}"
     glue = " \\\n" + " " * indent
     return Text(f"{glue.join(lines)}{tail}")

@@ -13,6 +13,7 @@ from dlcontainer import schedulers
 from dlcontainer.config import templating
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
+from dlcontainer.formats import job_head
 from dlcontainer.schedulers.base import ReframeBackend
 from dlcontainer.sites.site import Site
 
@@ -195,7 +196,7 @@ def _launcher(site: Site) -> str:
 def _access(site: Site) -> list[str]:
     """Give the options of every job: the site's directives that ReFrame doesn't write itself."""
     written = re.compile(_backend(site).written_options)
-    options = [line.partition(" ")[2].strip() for line in site.scheduler.directives]
+    options = [line.partition(" ")[2].strip() for line in job_head.lines(site)]
     return [option for option in options if option and not written.match(option)]
 
 
@@ -208,9 +209,7 @@ def _prepare(site: Site) -> list[str]:
 
 
 def _head(site: Site) -> list[str]:
-    lines = (
-        ["Account, queue and partition are yours to change."] if site.scheduler.directives else []
-    )
+    lines = ["Account, queue and partition are yours to change."] if job_head.lines(site) else []
     if site.never_run:
         lines.append("Never run by us at this site: only rendered.")
     if site.engine.runtime not in {"apptainer", "singularity"}:

@@ -10,6 +10,12 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.planning.surroundings import Literal, Surroundings
 from dlcontainer.sites.facts import Runtime
 
+# The variables in which a rank hands its place on, into the image.
+HANDED = (
+    *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    *("PET_NODE_RANK", "TF_CONFIG"),
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
@@ -79,6 +85,8 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
             *_variables("-e", around),
+            # Without a value: as this rank has it, if it has it.
+            *(Text(f"-e {name}") for name in HANDED),
             Text('"$dlc_image"'),
         ),
         image=Text(oci_name(plan)),

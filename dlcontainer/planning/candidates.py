@@ -104,7 +104,8 @@ def _of_mpi(needs: Needs, site: Site) -> Iterator[str]:
     if wanted and site.mpi is None:
         yield f"needs {' and '.join(wanted)}, the site file does not write `mpi`"
         return
-    if site.mpi is not None and needs.mpi and site.mpi.family not in needs.mpi:
-        yield f"needs mpi.family {' or '.join(needs.mpi)}, the site's is {site.mpi.family}"
+    if site.mpi is not None and needs.mpi and not set(needs.mpi) & set(site.mpi.families):
+        families = " or ".join(site.mpi.families)
+        yield f"needs mpi.family {' or '.join(needs.mpi)}, the site's is {families}"
     if site.mpi is not None and needs.mpi_mode and site.mpi.mode not in needs.mpi_mode:
         yield f"needs mpi.mode {' or '.join(needs.mpi_mode)}, the site's is {site.mpi.mode}"

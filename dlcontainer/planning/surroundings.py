@@ -86,7 +86,7 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
     library_path = _list("LD_LIBRARY_PATH", mpi.library_path if mpi else (), inside, image)
     gpu = gpu_flags.flags(site)
     here = trial if site.facts == "host" else None
-    given = (*jobs.flags, *(mpi.flags if mpi else ()))
+    given = (*jobs.flags, *(mpi.flags if mpi else jobs.flags_without_mpi))
     return Surroundings(
         program=_program(site, here),
         modules=_modules(site, mpi),

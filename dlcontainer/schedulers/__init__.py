@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from dlcontainer.schedulers import mpi
-from dlcontainer.schedulers.base import BatchSystem, Launcher
+from dlcontainer.schedulers import lsf, mpi, slurm
+from dlcontainer.schedulers.base import BatchSystem, Launcher, RankVariables
 from dlcontainer.schedulers.cobalt import COBALT
 from dlcontainer.schedulers.lsf import LSF
 from dlcontainer.schedulers.none import NONE
@@ -18,6 +18,17 @@ SCHEDULERS: Mapping[str, BatchSystem] = {
     "pbs": PBS,
     "cobalt": COBALT,
 }
+# The first whose rank is set holds: inside a job of Slurm mpirun's ranks see Slurm's variables of
+# the batch script too, so Slurm's own come late.
+RANK_VARIABLES: tuple[RankVariables, ...] = (
+    mpi.OPEN_MPI,
+    lsf.JSM,
+    mpi.MVAPICH2,
+    mpi.PALS,
+    mpi.HYDRA,
+    slurm.RANKS,
+    mpi.PMIX,
+)
 # Flux and Grid Engine: no site has them, but sessions within their jobs know that they are in one.
 _OTHER_JOBS = ("FLUX_JOB_ID", "JOB_ID")
 
@@ -28,6 +39,12 @@ def launcher(program: str) -> Launcher | None:
         if program in scheduler.launchers:
             return scheduler.launchers[program]
     return mpi.LAUNCHERS.get(program)
+
+
+def rank_variables(program: str) -> tuple[RankVariables, ...]:
+    """Give where a launcher's ranks find their numbers; of an unknown one all that are known."""
+    known = launcher(program)
+    return (known.tells if known else ()) or RANK_VARIABLES
 
 
 def allocation(environ: Mapping[str, str]) -> str | None:

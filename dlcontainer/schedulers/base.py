@@ -9,6 +9,16 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RankVariables:
+    """The variables in which a launcher tells a rank its place; probe/ranks.py reads the same."""
+
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Launcher:
     """A program that starts ranks, and how it is told their numbers.
 
@@ -19,6 +29,10 @@ class Launcher:
     counts: tuple[str, ...] = ()
     # Further words where the ranks are on several nodes.
     across_nodes: tuple[str, ...] = ()
+    # Words that start one process on each node, {nodes} of them; empty where nobody described it.
+    one_a_node: tuple[str, ...] = ()
+    # Where its ranks find their numbers, the first that is set; empty: any that is known.
+    tells: tuple[RankVariables, ...] = ()
     # ReFrame's name for it; "local" starts no ranks.
     reframe: str = "local"
 
@@ -32,6 +46,22 @@ class ReframeBackend:
     written_options: str = ""
     # False where a job's script runs on a batch node, from which a launcher reaches the others.
     script_on_compute_node: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """One thing that a job asks for, in a scheduler's words.
+
+    `written` finds it in the lines of a job's head, its value the group `value`; `line` adds it.
+    """
+
+    written: str
+    line: str
+
+
+def clock(minutes: int) -> str:
+    """Write a time as HH:MM:SS."""
+    return f"{minutes // 60:02}:{minutes % 60:02}:00"
 
 
 def _unknown_host(_environ: Mapping[str, str]) -> str | None:
@@ -49,6 +79,20 @@ class BatchSystem:
     variable_option: str = ""
     # What a job's shell expands to the number of nodes; other text than a number is an error there.
     node_count: str
+    # A shell command that lists the allocation's hosts, each once, the first one first; empty where
+    # the scheduler names none. Where `script_on_first` holds, the script runs on the first.
+    hosts: str = ""
+    script_on_first: str = ""
+    # What a job's shell expands to a text whose digits, up to the first dot (1234[5].server), no
+    # other job of the machine has.
+    job_number: str = "$$"
+    # How the lines of a job's head begin, and what they ask for: resource -> its words.
+    directive: str = ""
+    resources: Mapping[str, Resource] = field(default_factory=dict)
+    # Gives a time limit in this scheduler's words.
+    time_limit: Callable[[int], str] = clock
+    # A shell command that copies {source} to {target} on each node of the allocation.
+    broadcast: str = ""
     # A shell command, where a job does not start in the folder it was submitted from.
     enter_folder: str = ""
     # The variable that names the job in its environment, and all that this scheduler sets there.
@@ -77,3 +121,9 @@ def hosts_listed(variable: str, *, condition: str = "") -> str:
     test = f"NF && {condition} && " if condition else "NF && "
     count = f"awk '{test}!seen[$1]++ {{ n++ }} END {{ print n + 0 }}'"
     return f'$({count} "${{{variable}-/dev/null}}" || :)'
+
+
+def hosts_named(variable: str, *, condition: str = "") -> str:
+    """Name the hosts of such a file, each once, in its order."""
+    test = f"NF && {condition} && " if condition else "NF && "
+    return f"awk '{test}!seen[$1]++ {{ print $1 }}' \"${{{variable}-/dev/null}}\""

@@ -1,17 +1,23 @@
 """Cobalt, with Cray's aprun (ALCF, until 2023); ReFrame has no backend for it."""
 
-from dlcontainer.schedulers.base import BatchSystem, Launcher
+from dlcontainer.schedulers.base import BatchSystem, Resource
+from dlcontainer.schedulers.mpi import APRUN
 
+# Source: qsub(1) of Cobalt, as argonne-lcf/user-guides@91dabfb2^ docs/theta has it.
 COBALT = BatchSystem(
     submit="qsub",
     variable_option="--env",
     node_count="${COBALT_JOBSIZE-}",
+    job_number="${COBALT_JOBID-}",
+    directive="#COBALT",
+    resources={
+        "account": Resource(written=r"-A (?P<value>\S+)", line="-A {value}"),
+        "partition": Resource(written=r"-q (?P<value>\S+)", line="-q {value}"),
+        "time": Resource(written=r"-t (?P<value>\S+)", line="-t {value}"),
+        "nodes": Resource(written=r"-n (?P<value>\d+)", line="-n {value}"),
+    },
+    time_limit=str,
     job_variable="COBALT_JOBID",
     variables=("COBALT_*",),
-    launchers={
-        "aprun": Launcher(
-            counts=("-n", "{ranks}", "-N", "{ranks_per_node}"),
-            reframe="alps",
-        )
-    },
+    launchers={"aprun": APRUN},
 )

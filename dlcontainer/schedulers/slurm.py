@@ -3,10 +3,27 @@
 import re
 from collections.abc import Mapping
 
-from dlcontainer.schedulers.base import BatchSystem, Launcher, ReframeBackend
+from dlcontainer.schedulers.base import (
+    BatchSystem,
+    Launcher,
+    RankVariables,
+    ReframeBackend,
+    Resource,
+)
 
+# Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES".
+RANKS = RankVariables(
+    rank="SLURM_PROCID",
+    size="SLURM_NTASKS",
+    local_rank="SLURM_LOCALID",
+    local_size="SLURM_TASKS_PER_NODE",
+)
 # The first name of Slurm's list: n1,n3 or nid[001-004,007] or a login node's only one.
 _FIRST = re.compile(r"([^\[\],]+)(?:\[(\d+))?")
+
+
+def _option(short: str, long: str) -> str:
+    return rf"(?:-{short} ?|--{long}[= ])(?P<value>\S+)"
 
 
 def first_host(environ: Mapping[str, str]) -> str | None:
@@ -20,12 +37,29 @@ def first_host(environ: Mapping[str, str]) -> str | None:
 SLURM = BatchSystem(
     submit="sbatch",
     node_count="${SLURM_NNODES-}",
+    hosts='scontrol show hostnames "${SLURM_JOB_NODELIST-}"',
+    # Slurm's names of nodes need not be those of hosts; a batch script runs on the first.
+    script_on_first='[ "${SLURM_NODEID-}" = 0 ]',
+    job_number="${SLURM_JOB_ID-}",
+    directive="#SBATCH",
+    # Source: sbatch(1).
+    resources={
+        "account": Resource(written=_option("A", "account"), line="--account={value}"),
+        "partition": Resource(written=_option("p", "partition"), line="--partition={value}"),
+        "time": Resource(written=_option("t", "time"), line="--time={value}"),
+        "nodes": Resource(written=_option("N", "nodes"), line="--nodes={value}"),
+        "ranks": Resource(written=_option("n", "ntasks"), line="--ntasks={value}"),
+    },
+    # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).
+    broadcast="sbcast --force {source} {target}",
     job_variable="SLURM_JOB_ID",
     variables=("SLURM*",),
     first_host=first_host,
     launchers={
         "srun": Launcher(
             counts=("--nodes={nodes}", "--ntasks={ranks}", "--ntasks-per-node={ranks_per_node}"),
+            one_a_node=("--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1"),
+            tells=(RANKS,),
             reframe="srun",
         )
     },

@@ -27,6 +27,7 @@ from dlcontainer.config.field_types import (
 )
 from dlcontainer.engines.base import EngineKind
 from dlcontainer.schedulers import SCHEDULERS
+from dlcontainer.sites.launching import Rendezvous, Resources, Staging
 
 if TYPE_CHECKING:
     SchedulerKind = str
@@ -115,6 +116,9 @@ class Mpi(Facts):
     """
 
     family: MpiFamily
+    also: tuple[MpiFamily, ...] = Field(
+        default=(), description="families of images' own MPIs that jobs here start besides"
+    )
     mode: MpiMode
     name: Line
     version: Version | None = None
@@ -153,13 +157,34 @@ class Mpi(Facts):
             raise ValueError("'version_variable' and 'known_versions' belong together")
         return self
 
+    @model_validator(mode="after")
+    def _others_are_the_images_own(self) -> Self:
+        if self.also and self.mode != "container":
+            raise ValueError(f"'also' is of images' own MPIs: not with 'mode: {self.mode}'")
+        return self
+
+    @property
+    def families(self) -> tuple[MpiFamily, ...]:
+        """Give the families whose images run here."""
+        return (self.family, *self.also)
+
 
 class LaunchForm(Facts):
-    """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}."""
+    """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}.
+
+    With `inside: torchrun` the launcher starts one process a node, which starts the ranks itself,
+    in the image.
+    """
 
     summary: Line
     launcher: tuple[HostText, ...] = Field(min_length=1)
     ranks_per_node: int = Field(gt=0)
+    mpi: MpiFamily | None = Field(
+        default=None, description="the usual form of images that use this family"
+    )
+    inside: Literal["torchrun"] | None = Field(
+        default=None, description="what starts a node's ranks, in the image"
+    )
 
     @field_validator("launcher")
     @classmethod
@@ -177,6 +202,9 @@ class Scheduler(Facts):
     kind: SchedulerKind = "none"
     launcher: tuple[HostText, ...] = Field(default=(), description="argv prefix: [srun], [ibrun] …")
     directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
+    resources: Resources = Field(
+        default=Resources(), description="account, partition, time and nodes of a job"
+    )
     forms: dict[Name, LaunchForm] = Field(
         default_factory=dict, description="documented ways to place ranks; the first is the usual"
     )
@@ -202,8 +230,17 @@ class Jobs(Facts):
         description="the runtime's; container-engine: annotations, NAME=VALUE. --nv, --rocm and "
         "--gpu follow from `accelerator`",
     )
+    flags_without_mpi: tuple[HostText, ...] = Field(
+        default=(), description="more of them where the recipe uses no MPI, in place of mpi.flags"
+    )
     prefix: tuple[Line, ...] = Field(
         default=(), description="argv before the engine on each rank: numactl --preferred=1"
+    )
+    rendezvous: Rendezvous = Field(
+        default=Rendezvous(), description="how ranks find the job's first node"
+    )
+    staging: Staging = Field(
+        default=Staging(how="none"), description="where the image is brought before ranks start"
     )
 
 

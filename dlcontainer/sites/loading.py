@@ -7,6 +7,7 @@ from dlcontainer import config
 from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import gpu_flags
+from dlcontainer.sites.scheduler_words import require_one_scheduler
 from dlcontainer.sites.site import USUAL, Site, Target
 from dlcontainer.system.machine import Host
 
@@ -65,6 +66,7 @@ def load(
     site = Sourced(value=config.validate(merged, Site), document=merged)
     _require_sources(site)
     gpu_flags.require_fit(site)
+    require_one_scheduler(site)
     return site
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.formats import texts
+from dlcontainer.formats.runtimes import HANDED
 from tests.jobs import LSF, PROOF, SLURM, SWAP, Machine, plan_at
 from tests.values import RECIPE, TEMPLATES
 
@@ -30,6 +31,7 @@ def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
         *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
         *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
         *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
+        *(word for name in HANDED for word in ("-e", name)),
         *("demo:1.0-demo", *PROOF),
     ]
 

@@ -79,6 +79,20 @@ def test_scripts(rendered: Path) -> None:
     lint([linter("shellcheck"), *SHELLCHECK], distinct(sorted(rendered.glob("*/*.sh"))))
 
 
+def test_the_shell_of_each_rank(rendered: Path, tmp_path: Path) -> None:
+    """It stands in a job script as text, where shellcheck does not look."""
+    texts = {}
+    for script in sorted(rendered.glob("*/job.sh")):
+        _, _, text = script.read_text().partition("<<'END_OF_RANK' || :\n")
+        if text:
+            texts[text.partition("END_OF_RANK\n")[0]] = script.parent.name
+    files = [tmp_path / f"{name}.sh" for name in texts.values()]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    assert len(files) > 5
+    lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)
+
+
 @pytest.mark.parametrize("section", ["post", "environment", "runscript", "test"])
 def test_sections_of_definition_files(section: str, rendered: Path, tmp_path: Path) -> None:
     files = []

@@ -36,11 +36,8 @@ _TRANSPORTS = (
     *("NCCL_*", "RCCL_*", "GLOO_*", "UCX_*", "UCC_*", "FI_*", "PSM2_*", "PSM3_*"),
     "HOROVOD_*",
 )
-# Which rank it is, for the names of files before a Python runs; the order is probe/ranks.py's.
-_WHICH = (
-    *("OMPI_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID"),
-    *("PMI_RANK", "SLURM_PROCID", "PMIX_RANK"),
-)
+# Which rank it is, for the names of files before a Python runs.
+_WHICH = tuple(known.rank for known in schedulers.RANK_VARIABLES)
 
 # Runs on the host for each rank, whichever side it is of. Variables are put into the command as
 # words, since engines let no other through, and evaluate those that they do. It stays to say how

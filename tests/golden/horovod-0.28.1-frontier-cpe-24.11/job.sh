@@ -5,23 +5,25 @@
 #SBATCH -t 00:30:00
 #SBATCH -p batch
 #SBATCH -N 2
+#SBATCH -C nvme
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
-# Account, queue and time above are yours to change.
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
+# Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 sbatch job.sh
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
 # source: olcf/olcf_containers_examples@1612888 frontier/sample_apps/pytorch/amdrocmregistry/submit.sbatch
 # source: olcf/olcf-user-docs@2745903 software/containers_on_frontier.rst
 # source: olcf/olcf-user-docs@2745903 software/analytics/pytorch_frontier.rst
+# source: olcf/olcf-user-docs@1177599 software/python/sbcast_conda.rst
 # source: olcf/olcf_containers_examples@72e47e2 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit642.sbatch
 # source: olcf/olcf_containers_examples@017d524 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit624.sbatch
 # source: olcf/afar-prgenv afar_modules/docs/mpich.md (read 2026-11-22)
-# not known: glibc of the compute nodes: 2.38 is remembered of SLES 15 SP6 and SP7, so an image below it (Ubuntu 22.04, Rocky 9) is not promised to take the injected Cray libraries
-# not known: epoch cpe-24.11: its job script is older than the update to SLES 15 SP7, and the newer one takes libxpmem from /opt/xpmem: no promise that /usr/lib64/libxpmem.so.0 is still there
-# not known: ROCm in the image must be the module's (6.4.2, 6.2.4): AMD keeps the SONAME where the ABI breaks, so no promise that another one works with libmpi_gtl_hsa
-# not known: RCCL over Slingshot needs the aws-ofi plug-in, built by hand or of module rccl-net-plugin: without it RCCL is promised over TCP on hsn0 only
-# not known: that cray-mpich-abi sets CRAY_MPICH_VERSION: the source shows it of cray-mpich, which the default environment loads too, so a module of ours may take the host's MPI where cray-mpich-abi is not loaded
-# not known: libmpicxx: cray-mpich-abi has none, so programs that use MPI's C++ interface are not promised to start
+# Not known, so not promised (why: dlcontainer site show frontier): glibc of the compute nodes;
+#   epoch cpe-24.11; ROCm in the image must be the module's (6.4.2, 6.2.4); RCCL over Slingshot
+#   needs the aws-ofi plug-in, built by hand or of module rccl-net-plugin; that cray-mpich-abi
+#   sets CRAY_MPICH_VERSION; libmpicxx
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
@@ -63,7 +65,7 @@ for dlc_entry in "${CRAY_MPICH_ROOTDIR}"/gtl/lib /opt/rocm/lib /opt/rocm/lib64 \
 done
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
-dlc_inside NCCL_SOCKET_IFNAME hsn0
+dlc_inside NCCL_SOCKET_IFNAME hsn0,hsn1,hsn2,hsn3
 dlc_inside NCCL_CROSS_NIC 1
 dlc_inside NCCL_NET_GDR_LEVEL 3
 dlc_inside FI_MR_CACHE_MONITOR kdreg2
@@ -77,16 +79,91 @@ dlc_inside LD_PRELOAD "${CRAY_MPICH_ROOTDIR}"/gtl/lib/libmpi_gtl_hsa.so.0
 dlc_inside LD_LIBRARY_PATH "$dlc_path"
 export APPTAINER_CONTAINLIBS=/usr/lib64/libcxi.so.1,/usr/lib64/libjson-c.so.5,/lib64/libtinfo.so.6,/usr/lib64/libnl-3.so.200,/usr/lib64/libgfortran.so.5,/usr/lib64/libjansson.so.4,/usr/lib64/libxpmem.so.0
 
-# What each rank runs, and what starts the ranks.
-set -- apptainer exec --workdir . --rocm --bind "${PWD}" --bind /usr/share/libdrm \
-    --bind /var/spool/slurmd --bind /opt/cray "$dlc_image" "$@"
+dlc_need USER
+
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
-# gcd: One rank on each GCD, on the cores beside it
-dlc_ranks_per_node=8
-set -- srun -N"$dlc_nodes" --tasks-per-node="$dlc_ranks_per_node" -c7 --gpus-per-task=1 \
-    --gpu-bind=closest "$@"
-{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
-"$@"
+
+dlc_number=${SLURM_JOB_ID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-3442}
+# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
+# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
+    MASTER_ADDR=$(getent ahosts "$dlc_first" | awk '{ print $1; exit }')
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# The image is copied to /mnt/bb/$USER first. DLCONTAINER_STAGE=0 leaves it where it is.
+dlc_staged=
+case ${DLCONTAINER_STAGE:-1} in
+    0) ;;
+    1)
+        dlc_staged=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_image##*/}"
+        sbcast --force "$dlc_image" "$dlc_staged" ||
+            dlc_fail "can't copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"
+        dlc_image=$dlc_staged
+        ;;
+    *) dlc_fail "DLCONTAINER_STAGE is '$DLCONTAINER_STAGE'" "give 1 or 0" ;;
+esac
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+# gcd: One rank on each GCD, which it sees as device 0, on the cores beside it
+dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_launcher=(srun -N"$dlc_nodes" --tasks-per-node="$dlc_ranks_per_node" -c7 --gpus-per-task=1 \
+    --gpu-bind=closest)
+
+# What each rank runs.
+set -- apptainer exec --workdir . --rocm --bind "${PWD}" --bind /usr/share/libdrm \
+    --bind /var/spool/slurmd --bind /opt/cray "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 6
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    { echo "job: srun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+[ -e /dev/kfd ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
+    echo "job: $(uname -n) shows no /dev/kfd: ranks there find no accelerator; did the job ask for any?" >&2
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$@"
+dlc_code=0
+"$@" || dlc_code=$?
+[ -z "$dlc_staged" ] || srun --nodes="$dlc_nodes" --ntasks="$dlc_nodes" --ntasks-per-node=1 rm -f "$dlc_staged" || :
+exit "$dlc_code"

@@ -14,7 +14,16 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/mxnet-1.9.1-local.sif}
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
-# What each rank runs, and what starts the ranks.
+dlc_number=$$
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Nothing starts ranks here: this is the only one.
+RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1
+export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
+export MASTER_ADDR MASTER_PORT
+
+# What each rank runs.
 set -- apptainer exec "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
 "$@"

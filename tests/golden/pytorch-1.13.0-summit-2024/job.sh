@@ -10,21 +10,28 @@
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
-# Account, queue and time above are yours to change.
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
 # The machine is decommissioned: rendered for the record.
-# Ways to place ranks: node, gpu. Another than node: DLCONTAINER_FORM=NAME bsub job.sh
+# Ways to place ranks: node, gpu, gpu-aware. Another than node: DLCONTAINER_FORM=NAME bsub job.sh
+# Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 bsub job.sh
 # source: olcf/olcf-user-docs@109c9aa systems/summit_user_guide.rst
 # source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst
 # source: olcf/olcf-user-docs@d900d52^ software/analytics/ibm-wml-ce.rst
 # source: E3SM-Project/E3SM@3ca7e8849f^ cime_config/machines/config_machines.xml (MACH="summit")
 # source: olcf/olcf-user-docs@109c9aa software/software-news.rst
-# not known: NVIDIA driver version: no promise that a CUDA release starts
-# not known: the kernel's patch level (RHEL 8.2's series is 4.18.0-193): no promise for what needs a newer kernel
-# not known: the version of Singularity, later Apptainer: no promise that an option of a newer one is known there
-# not known: what requiredmpilibs.source sets: the job reads the site's own file, we can't say which libraries it puts into the image
-# not known: whether the centre's base images at code.ornl.gov can still be pulled: recipes don't start from them
+# Not known, so not promised (why: dlcontainer site show summit): NVIDIA driver version; the
+#   kernel's patch level (RHEL 8.2's series is 4.18.0-193); the version of Singularity, later
+#   Apptainer; what requiredmpilibs.source sets; whether the centre's base images at code.ornl.gov
+#   can still be pulled
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+dlc_need() {
+    for dlc_name; do
+        [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
+            "load the module that sets it, or export $dlc_name before you submit"
+    done
+}
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof that the image carries.
@@ -47,22 +54,107 @@ set -eu
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
-# What each rank runs, and what starts the ranks.
-set -- apptainer exec --nv "$dlc_image" "$@"
+dlc_need USER
+
 dlc_nodes=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { n++ } END { print n + 0 }' "${LSB_DJOB_HOSTFILE-/dev/null}" || :)
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: bsub job.sh [COMMAND [WORD ...]]' ;;
 esac
+
+dlc_number=${LSB_JOBID-}${LSB_JOBINDEX-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
+# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { print $1 }' "${LSB_DJOB_HOSTFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    MASTER_ADDR=$dlc_first
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# The image is copied to /mnt/bb/$USER first. DLCONTAINER_STAGE=0 leaves it where it is.
+dlc_staged=
+case ${DLCONTAINER_STAGE:-1} in
+    0) ;;
+    1)
+        dlc_staged=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_image##*/}"
+        jsrun -n "$dlc_nodes" -r1 -a1 -c1 cp "$dlc_image" "$dlc_staged" ||
+            dlc_fail "can't copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"
+        dlc_image=$dlc_staged
+        ;;
+    *) dlc_fail "DLCONTAINER_STAGE is '$DLCONTAINER_STAGE'" "give 1 or 0" ;;
+esac
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
 dlc_form=${DLCONTAINER_FORM:-node}
 case $dlc_form in
     node)  # one resource set a node, each of its six ranks sees all GPUs, as NCCL and Horovod want it
-        set -- jsrun -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7 "$@"
+        dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
+        dlc_launcher=(jsrun -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
         ;;
     gpu)  # six resource sets a node, each rank sees its own GPU as device 0
-        dlc_ranks=$((dlc_nodes * 6))
-        set -- jsrun -n "$dlc_ranks" -r6 -a1 -c7 -g1 -bpacked:7 "$@"
+        dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
+        dlc_launcher=(jsrun -n "$dlc_ranks" -r6 -a1 -c7 -g1 -bpacked:7)
         ;;
-    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: node, gpu" ;;
+    gpu-aware)  # as node, with MPI that takes buffers on GPUs
+        dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
+        dlc_launcher=(jsrun --smpiargs=-gpu -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
+        ;;
+    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: node, gpu, gpu-aware" ;;
 esac
-{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
-"$@"
+
+# What each rank runs.
+set -- apptainer exec --nv "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 6
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${OMPI_COMM_WORLD_RANK-}" "${OMPI_COMM_WORLD_SIZE-}" "${OMPI_COMM_WORLD_LOCAL_RANK-}" "${OMPI_COMM_WORLD_LOCAL_SIZE-}" ||
+    dlc_take "${JSM_NAMESPACE_RANK-}" "${JSM_NAMESPACE_SIZE-}" "${JSM_NAMESPACE_LOCAL_RANK-}" "${JSM_NAMESPACE_LOCAL_SIZE-}" ||
+    dlc_take "${MV2_COMM_WORLD_RANK-}" "${MV2_COMM_WORLD_SIZE-}" "${MV2_COMM_WORLD_LOCAL_RANK-}" "${MV2_COMM_WORLD_LOCAL_SIZE-}" ||
+    dlc_take "${PALS_RANKID-}" "${PALS_SIZE-}" "${PALS_LOCAL_RANKID-}" "${PALS_LOCAL_SIZE-}" ||
+    dlc_take "${PMI_RANK-}" "${PMI_SIZE-}" "${MPI_LOCALRANKID-}" "${MPI_LOCALNRANKS-}" ||
+    dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    dlc_take "${PMIX_RANK-}" "${PMIX_SIZE-}" "${PMIX_LOCAL_RANK-}" "${PMIX_LOCAL_SIZE-}" ||
+    { echo "job: jsrun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
+    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$@"
+dlc_code=0
+"$@" || dlc_code=$?
+[ -z "$dlc_staged" ] || jsrun -n "$dlc_nodes" -r1 -a1 -c1 rm -f "$dlc_staged" || :
+exit "$dlc_code"

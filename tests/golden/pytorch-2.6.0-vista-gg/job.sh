@@ -9,16 +9,15 @@
 # pytorch 2.6.0 at site vista-gg (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
-# Account, queue and time above are yours to change.
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
 # source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md
 # source: TACC/TACC-Docs@ffbc667 docs/hpc/vista/launching.md
 # source: TACC/TACC-Docs@1d94ecf docs/hpc/vista/ (modules, MPI, ibrun, containers)
 # source: TACC/TACC-Docs@7d81a41 docs/hpc/vista/system.md
-# not known: NVIDIA driver version: no promise that a CUDA release starts
-# not known: whether the GPU calls itself H100 or H200: TACC's pages say both, with 96 GB of HBM3
-# not known: the kernel: no promise for what needs a newer one
-# not known: the version of Apptainer: no promise that an option of a newer one is known there
-# not known: the paths behind $HOME, $WORK and $SCRATCH: those written are remembered
+# Not known, so not promised (why: dlcontainer site show vista): NVIDIA driver version; whether
+#   the GPU calls itself H100 or H200; the kernel; the version of Apptainer; the paths behind
+#   $HOME, $WORK and $SCRATCH
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 
@@ -42,13 +41,71 @@ unset PYTHONPATH PYTHONHOME LD_PRELOAD
 # On the host.
 export OMP_NUM_THREADS=144
 
-# What each rank runs, and what starts the ranks.
-set -- apptainer exec "$dlc_image" "$@"
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
+
+dlc_number=${SLURM_JOB_ID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
+# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
+    MASTER_ADDR=$dlc_first
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
 # node: one rank a node, which has its GPU or all its cores
-set -- ibrun "$@"
-{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
+dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
+dlc_launcher=(ibrun)
+
+# What each rank runs.
+set -- apptainer exec "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 6
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${OMPI_COMM_WORLD_RANK-}" "${OMPI_COMM_WORLD_SIZE-}" "${OMPI_COMM_WORLD_LOCAL_RANK-}" "${OMPI_COMM_WORLD_LOCAL_SIZE-}" ||
+    dlc_take "${MV2_COMM_WORLD_RANK-}" "${MV2_COMM_WORLD_SIZE-}" "${MV2_COMM_WORLD_LOCAL_RANK-}" "${MV2_COMM_WORLD_LOCAL_SIZE-}" ||
+    dlc_take "${PMI_RANK-}" "${PMI_SIZE-}" "${MPI_LOCALRANKID-}" "${MPI_LOCALNRANKS-}" ||
+    { echo "job: ibrun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$@"
 "$@"

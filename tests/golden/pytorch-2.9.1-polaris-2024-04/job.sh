@@ -9,22 +9,20 @@
 # pytorch 2.9.1 at site polaris-2024-04 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
-# Account, queue and time above are yours to change.
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh
 # source: argonne-lcf/user-guides@7d04a3f docs/polaris/index.md
 # source: argonne-lcf/user-guides@11dbfa6 docs/polaris/running-jobs/index.md
 # source: argonne-lcf/user-guides@0dc8699 docs/polaris/running-jobs/using-gpus.md
+# source: argonne-lcf/user-guides@0037d9f docs/aurora/running-jobs-aurora.md (PALS on Aurora, ranges of --cpu-bind)
 # source: argonne-lcf/user-guides@7d04a3f docs/polaris/containers/containers.md
 # source: argonne-lcf/user-guides@05ff974 docs/polaris/containers/containers.md
 # source: argonne-lcf/user-guides@002a929 docs/polaris/applications-and-libraries/libraries/nccl.md
-# not known: the variable that the module of the host's MPI sets to its version: no source found, so a published module takes the host's MPI in every job, whatever version is loaded there
-# not known: glibc: 2.38 (SP6, SP7) and 2.31 (SP5) are remembered; no promise for an image whose glibc is older
-# not known: PALS: the page on containers names 1.2.12, and 1.6.1 came on 2025-08-29; no promise that /opt/cray/pe/pals/1.2.12 is still there
-# not known: further folders of the host's /opt: the page binds all of it; no promise that none but cray and nvidia is needed
-# not known: GPU-aware MPI from containers: the page shows neither the GTL library nor MPICH_GPU_SUPPORT_ENABLED, so MPI is promised for host memory only
-# not known: NCCL over Slingshot: the plug-in of /soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib is documented for the host, not for containers; NCCL_NET is left out, as NCCL stops where it names a plug-in that is not there: TCP
-# not known: which GPU a rank takes: the launcher binds none, and CPU and GPU numbers run against each other (GPU 0 is beside cores 24-31); the program chooses by its local rank
-# not known: modules of apptainer in the epochs before 2026-08: taken over from the page as of 2026-08, but for 2024-04
+# Not known, so not promised (why: dlcontainer site show polaris): the variable that the module of
+#   the host's MPI sets to its version; glibc; PALS; further folders of the host's /opt; GPU-aware
+#   MPI from containers; NCCL over Slingshot; which GPU a rank takes; modules of apptainer in the
+#   epochs before 2026-08
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 cd "${PBS_O_WORKDIR:-$PWD}"
@@ -64,23 +62,84 @@ dlc_inside FI_CXI_DISABLE_HOST_REGISTER 1
 dlc_inside FI_MR_CACHE_MONITOR userfaultfd
 dlc_inside FI_CXI_DEFAULT_CQ_SIZE 131072
 
-# What each rank runs, and what starts the ranks.
-set -- apptainer exec --nv "$dlc_image" "$@"
 dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "${PBS_NODEFILE-/dev/null}" || :)
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: qsub job.sh' ;;
 esac
+
+dlc_number=${PBS_JOBID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
+# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(awk 'NF && !seen[$1]++ { print $1 }' "${PBS_NODEFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ -n "${PBS_JOBID-}" ]; then dlc_first=$(uname -n); fi
+    MASTER_ADDR=${dlc_first%%.*}.hsn.cm.polaris.alcf.anl.gov
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
 dlc_form=${DLCONTAINER_FORM:-gpu}
 case $dlc_form in
-    gpu)  # As many ranks as GPUs, each on 8 cores of its own
+    gpu)  # As many ranks as GPUs, each on the 8 cores beside the GPU of its local number
         dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-        set -- mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --depth=8 --cpu-bind depth "$@"
+        dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --cpu-bind \
+            list:24-31:16-23:8-15:0-7)
         ;;
     node)  # 16 ranks a node, as the page on containers shows for MPI without GPUs
         dlc_ranks_per_node=16 dlc_ranks=$((dlc_nodes * 16))
-        set -- mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" "$@"
+        dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node")
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gpu, node" ;;
 esac
-{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
+
+# What each rank runs.
+set -- apptainer exec --nv "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 6
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${OMPI_COMM_WORLD_RANK-}" "${OMPI_COMM_WORLD_SIZE-}" "${OMPI_COMM_WORLD_LOCAL_RANK-}" "${OMPI_COMM_WORLD_LOCAL_SIZE-}" ||
+    dlc_take "${PALS_RANKID-}" "${PALS_SIZE-}" "${PALS_LOCAL_RANKID-}" "${PALS_LOCAL_SIZE-}" ||
+    dlc_take "${PMI_RANK-}" "${PMI_SIZE-}" "${MPI_LOCALRANKID-}" "${MPI_LOCALNRANKS-}" ||
+    dlc_take "${PMIX_RANK-}" "${PMIX_SIZE-}" "${PMIX_LOCAL_RANK-}" "${PMIX_LOCAL_SIZE-}" ||
+    { echo "job: mpiexec does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
+    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$@"
 "$@"

@@ -53,7 +53,7 @@ CgroupAutomount=no
 FREEZER = Path("/sys/fs/cgroup/freezer")
 # What a node says that it has; a wide one has what any node of a known site has.
 SMALL = "CPUs=2"
-WIDE = "CPUs=288 RealMemory=1000000 Gres=gpu:8 Feature=cpu,gpu"
+WIDE = "CPUs=288 RealMemory=1000000 Gres=gpu:8 Feature=cpu,gpu,nvme"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

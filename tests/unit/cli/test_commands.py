@@ -123,7 +123,8 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["plan", *SLURM, "a", "b"], "unexpected extra argument"),
         (["plna"], "No such command 'plna'"),
         (["render", *SLURM, "--format", "docker"], "'docker' is not one of"),
-        (["render", *SLURM, "--form", "a"], "--form is a job script's"),
+        (["render", *SLURM, "--form", "a"], "--nodes are a job script's"),
+        (["render", *SLURM, "--nodes", "2"], "--nodes are a job script's"),
         (["build", *SLURM, "--engine", "docker-compose"], "'docker-compose' is not"),
         (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
         (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),
@@ -165,6 +166,18 @@ def test_names_and_values_that_are_not_known(run: Run, argv: list[str], message:
     code, out, err = run(*argv)
     assert (code, out) == (2 if message == "VALUE" else 3, "")
     assert message in err
+
+
+def test_what_a_job_asks_for_is_an_option(run: Run) -> None:
+    options = ("--account", "7", "--nodes", "3", "--time", "1:30")
+    _, out, _ = run("render", *SLURM, "--format", "job", *options)
+    assert out.splitlines()[1:5] == [
+        f"#SBATCH --{word}" for word in ("account=7", "partition=batch", "time=01:30:00", "nodes=3")
+    ]
+    code, _, err = run("render", "--site", "local", "--format", "job", "--account", "me")
+    assert (code, "jobs of this site ask for no account" in err) == (3, True)
+    code, _, err = run("render", *SLURM, "--format", "job", "--account", "me; rm")
+    assert (code, "not a name of a scheduler: 'me; rm'" in err) == (3, True)
 
 
 def test_a_setting_arrives(run: Run) -> None:

@@ -15,6 +15,9 @@ from tests.values import TEMPLATES
 
 FORM = {"summary": "f", "launcher": ["srun"], "ranks_per_node": 1}
 FORMS = {"first": FORM, "second": FORM}
+STAGED = {"how": "sbcast", "to": "/tmp"}
+LSF_FORM = {"kind": "lsf", "forms": {"a": {**FORM, "launcher": ["jsrun"]}}}
+TACC_FORM = {"kind": "slurm", "forms": {"a": {**FORM, "launcher": ["ibrun"]}}}
 CE: dict[str, Any] = {"engine": {"runtime": "container-engine"}}
 ROUTE = {"engine": {"route": ["podman", "docker-archive", "apptainer"]}}
 COMPILED = {"family": "spectrum", "mode": "compile", "name": "Spectrum", "root": "$MPI_ROOT"}
@@ -29,7 +32,22 @@ def test_directives_come_before_all_else(tmp_path: Path) -> None:
     plan = plan_at(tmp_path, scheduler={"kind": "slurm", "directives": directives})
     lines = job(plan).splitlines()
     assert lines[:3] == ["#!/bin/bash", *directives]
-    assert "# Account, queue and time above are yours to change." in lines
+    assert "# is rendered: --account, --partition, --time, --nodes." in lines
+
+
+def test_a_jobs_resources_come_from_the_site_and_follow_the_form(tmp_path: Path) -> None:
+    forms = {"gpu": {**FORM, "ranks_per_node": 4}, "torchrun": {**FORM, "inside": "torchrun"}}
+    scheduler = {
+        "kind": "slurm",
+        "directives": ["#SBATCH -A X", "#SBATCH -N 2 -n 2"],
+        "resources": {"account": "me", "time": "90"},
+        "forms": forms,
+    }
+    recipe = {"exposes": ["python", "torchrun"]}
+    plan = plan_at(tmp_path, recipe=recipe, scheduler=scheduler)
+    lines = ["#SBATCH -A me", "#SBATCH -N 2 -n 8", "#SBATCH --time=01:30:00"]
+    assert job(plan).splitlines()[1:4] == lines
+    assert job(plan, "torchrun").splitlines()[2] == "#SBATCH -N 2 -n 2"
 
 
 def test_the_head_says_where_it_comes_from(tmp_path: Path) -> None:
@@ -38,19 +56,30 @@ def test_the_head_says_where_it_comes_from(tmp_path: Path) -> None:
         tmp_path,
         scheduler=scheduler,
         sources={"guide": "centre/docs@1 guide.rst", "other": "not used"},
-        unknown=["the driver: no promise"],
+        unknown=["the driver: no promise", "its age"],
         status="decommissioned",
     )
     text = job(plan)
     for line in (
         "# source: centre/docs@1 guide.rst",
-        "# not known: the driver: no promise",
+        "# Not known, so not promised (why: dlcontainer site show demo): the driver; its age",
         "# The machine is decommissioned: rendered for the record.",
         "# Ways to place ranks: first, second. Another than first: DLCONTAINER_FORM=NAME bsub",
         f"# plan: sha256:{plan.digest}",
     ):
         assert f"\n{line}" in text
     assert "not used" not in text
+
+
+def test_the_head_names_what_can_be_left_out(tmp_path: Path) -> None:
+    staged = plan_at(
+        tmp_path, scheduler={"kind": "slurm", "forms": FORMS}, jobs={"staging": STAGED}
+    )
+    line = "# Without a copy of the image in /tmp: DLCONTAINER_STAGE=0 sbatch job.sh\n"
+    assert line in job(staged)
+    kept = plan_at(tmp_path, scheduler={"kind": "pbs"}, modules={"keep_mounted": 60})
+    line = "# Without one mount for a node's ranks: qsub -v DLCONTAINER_KEEP=0 job.sh\n"
+    assert line in job(kept)
 
 
 def test_the_usual_form(tmp_path: Path) -> None:
@@ -61,6 +90,22 @@ def test_the_usual_form(tmp_path: Path) -> None:
         job(plan, "secnd")
     with pytest.raises(ConfigError, match="leave it out: the site has none"):
         job(plan_at(tmp_path), "first")
+
+
+@pytest.mark.parametrize(
+    ("stack", "usual"),
+    [({}, "pmi2"), ({"family": "mpich"}, "pmi2"), ({"family": "openmpi"}, "pmix")],
+)
+def test_the_usual_form_is_for_the_images_mpi(
+    tmp_path: Path, stack: dict[str, str], usual: str
+) -> None:
+    forms = {"pmi2": {**FORM, "mpi": "mpich"}, "pmix": {**FORM, "mpi": "openmpi"}}
+    mpi = {"family": "mpich", "also": ["openmpi"], "mode": "container", "name": "the image's"}
+    recipe = {"stack": {"mpi": {**stack, "name": "an MPI"}} if stack else {}}
+    scheduler = {"kind": "slurm", "forms": forms}
+    plan = plan_at(tmp_path, recipe=recipe, scheduler=scheduler, mpi=mpi)
+    assert f"dlc_form=${{DLCONTAINER_FORM:-{usual}}}" in job(plan)
+    assert f"dlc_form=${{DLCONTAINER_FORM:-{'pmi2'}}}" in job(plan, "pmi2")
 
 
 def test_no_line_is_long_without_need(tmp_path: Path) -> None:
@@ -75,6 +120,16 @@ def test_no_line_is_long_without_need(tmp_path: Path) -> None:
     [
         ({"jobs": {"environment": {"dlc_nodes": "1"}}}, "site demo: a job can't set dlc_nodes"),
         ({**CE, "jobs": {"flags": ["--nv"]}}, "'--nv' is not an annotation"),
+        ({**CE, "jobs": {"staging": STAGED}}, "container-engine has no image file to copy"),
+        ({"scheduler": LSF_FORM, "jobs": {"staging": STAGED}}, "sbcast is Slurm's"),
+        (
+            {"scheduler": TACC_FORM, "jobs": {"staging": {"how": "copy", "to": "/tmp"}}},
+            "ibrun starts no process on each node",
+        ),
+        (
+            {"scheduler": LSF_FORM, "jobs": {"rendezvous": {"interface": "ib0"}}},
+            "nobody can ask the first node for it",
+        ),
         ({**CE, "jobs": {"flags": ["com.hooks"]}}, "'com.hooks' is not an annotation"),
         (
             {

@@ -95,7 +95,7 @@ def test_hostile_names_are_text() -> None:
     (system,) = constants(reframe.settings([hostile], [TEMPLATES]))["site_configuration"]["systems"]  # type: ignore[index]
     assert system["descr"] == HOSTILE
     (partition,) = system["partitions"]
-    assert partition["access"] == [HOSTILE]
+    assert partition["access"] == [HOSTILE, "--partition=batch"]
     # Words of a shell: what a shell would run in them is quoted.
     (command,) = partition["prepare_cmds"]
     assert command.startswith("module load 'a'\"'\"'b")

@@ -1,5 +1,6 @@
 """The table of schedulers: each is one file, and a new one is known everywhere at once."""
 
+import importlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from dlcontainer import schedulers
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import reframe, texts
 from dlcontainer.planning.plan import Plan
-from dlcontainer.schedulers import SCHEDULERS, slurm
+from dlcontainer.schedulers import RANK_VARIABLES, SCHEDULERS, directives, slurm
 from dlcontainer.schedulers.base import BatchSystem, Launcher, ReframeBackend, hosts_listed
 from dlcontainer.sites import facts
 from tests.jobs import plan_at
@@ -23,6 +24,7 @@ MADE_UP = BatchSystem(
     takes_words=False,
     variable_option="--with",
     node_count=hosts_listed("QUEUE_HOSTS"),
+    job_number="$QUEUE_JOB",
     enter_folder='cd "$QUEUE_FOLDER"',
     job_variable="QUEUE_JOB",
     variables=("QUEUE_*",),
@@ -60,7 +62,8 @@ def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) ->
         "dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "
         '"${QUEUE_HOSTS-/dev/null}" || :)'
     ) in lines
-    assert "        dlc_ranks=$((dlc_nodes * 4))" in lines
+    assert "        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))" in lines
+    assert "dlc_number=$QUEUE_JOB" in lines
     settings = reframe.settings([plan.site], [TEMPLATES])
     assert '"scheduler": "queue"' in settings
     assert '"launcher": "starter"' in settings
@@ -94,6 +97,51 @@ def test_how_a_script_is_submitted(name: str, submit: str, another: str) -> None
     scheduler = SCHEDULERS[name]
     assert " ".join(scheduler.submit_argv("job.sh", words=["WORD"])) == submit
     assert " ".join(scheduler.submit_argv("job.sh", variable="A=1")) == another
+
+
+def test_ranks_find_their_numbers_as_the_benchmarks_probe_does() -> None:
+    known = [(each.rank, each.size, each.local_rank, each.local_size) for each in RANK_VARIABLES]
+    probe = importlib.import_module("dlcontainer.probe.ranks")
+    assert tuple(known) == probe.LAUNCHERS
+    assert schedulers.rank_variables("srun") == (slurm.RANKS,)
+    assert schedulers.rank_variables("startranks-of-a-site") == RANK_VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "asked"),
+    [
+        (
+            "slurm",
+            ["#SBATCH -A X --time=1:00 -n2", "# -N 3", "#SBATCH -N2 --ntasks-per-node=4"],
+            ["#SBATCH -A me --time=01:30:00 -n32", "# -N 3", "#SBATCH -N8 --ntasks-per-node=4"],
+        ),
+        ("slurm", [], [f"#SBATCH --{word}" for word in ("account=me", "time=01:30:00", "nodes=8")]),
+        (
+            "lsf",
+            ["#BSUB -G X", "#BSUB -nnodes 2", '#BSUB -alloc_flags "-W 3"'],
+            ["#BSUB -G me", "#BSUB -nnodes 8", '#BSUB -alloc_flags "-W 3"', "#BSUB -W 1:30"],
+        ),
+        (
+            "pbs",
+            ["#PBS -l select=2:system=polaris,walltime=0:10:00", "#PBS -A X"],
+            ["#PBS -l select=8:system=polaris,walltime=01:30:00", "#PBS -A me"],
+        ),
+        (
+            "cobalt",
+            ["#COBALT -t 30", "#COBALT -n 8 --attrs a=-A"],
+            ["#COBALT -t 90", "#COBALT -n 8 --attrs a=-A", "#COBALT -A me"],
+        ),
+    ],
+)
+def test_what_a_job_asks_for_takes_its_place(kind: str, lines: list[str], asked: list[str]) -> None:
+    wanted: dict[str, str | int] = {"account": "me", "time": "1:30", "nodes": 8}
+    assert directives.settled(SCHEDULERS[kind], lines, wanted, 4) == tuple(asked)
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("45", 45), ("1:30", 90), ("100:00:00", 6000)])
+def test_time_limits(text: str, minutes: int) -> None:
+    assert directives.minutes(text) == minutes
+    assert SCHEDULERS["slurm"].time_limit(6000) == "100:00:00"
 
 
 def test_no_scheduler_is_forgotten_by_the_wrappers() -> None:

@@ -115,8 +115,11 @@ def test_heads_at_tacc_keep_its_rules(name: str) -> None:
         assert option(head, "-t")
         assert not re.search(r"--(mem|array|export|gres|gpus-per-task)\b|-a ", "\n".join(head))
         # ibrun reads ranks and nodes from the head: it must say what the form says.
-        (form,) = one.scheduler.forms.values()
+        forms = list(one.scheduler.forms.values())
+        form = forms[0]
         assert form.launcher == ("ibrun",)
+        # A script that is rendered for torchrun counts one a node.
+        assert [more.inside for more in forms[1:]] == ["torchrun"] * (len(forms) - 1)
         assert int(ranks) == int(nodes) * form.ranks_per_node
 
 
@@ -129,7 +132,8 @@ def test_gpu_nodes_are_shown_their_gpus(name: str) -> None:
 @pytest.mark.parametrize("epoch", ["2021", "2024"])
 def test_summit_places_six_ranks_a_node_in_both_forms(epoch: str) -> None:
     forms = site("summit", epoch=epoch).scheduler.forms
-    assert list(forms) == ["node", "gpu"]
+    assert list(forms) == ["node", "gpu", "gpu-aware"]
+    assert forms["gpu-aware"].launcher[2:] == forms["node"].launcher[1:]
     sets: dict[str, int] = {}
     per_set: dict[str, int] = {}
     gpus: dict[str, int] = {}

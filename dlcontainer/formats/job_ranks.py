@@ -1,0 +1,123 @@
+"""How a job's ranks are started and find each other: parts of its script."""
+
+from dataclasses import dataclass
+
+from dlcontainer import schedulers
+from dlcontainer.config.templating import Text
+from dlcontainer.errors import ConfigError
+from dlcontainer.formats import host_variables
+from dlcontainer.planning.plan import Plan
+from dlcontainer.schedulers import SCHEDULERS
+from dlcontainer.sites.launching import Rendezvous
+
+# Below the ports that systems give to programs which ask for any (Linux: from 32768 on).
+_PORT = "$((10000 + 10#0$dlc_number % 10000))"
+# A worker of TensorFlow has a port of its own on its node.
+_WORKERS = """\
+dlc_port=$((20000 + 10#0$dlc_number % (10000 / {ranks}) * {ranks})) dlc_workers=
+for dlc_host in $dlc_hosts; do
+    for ((dlc_local = 0; dlc_local < {ranks}; dlc_local++)); do
+        dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
+    done
+done"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Meeting:
+    """Where ranks meet, as shell: the first host's address, the port, the allocation's hosts."""
+
+    hosts: Text
+    on_first: Text
+    address: Text
+    port: Text
+    number: Text
+
+
+def meeting(plan: Plan) -> Meeting:
+    """Tell where the ranks of a site's job meet; raises ConfigError for what no job can ask."""
+    site = plan.site
+    batch, asked = SCHEDULERS[site.scheduler.kind], site.jobs.rendezvous
+    if asked.interface and not batch.script_on_first:
+        raise ConfigError(
+            f"site {site.name}: jobs.rendezvous.interface: nobody can ask the first node for it",
+            why=f"a job script of {site.scheduler.kind} does not run on a node of its job",
+            next_step="give suffix, address, or nothing: the first node's name",
+        )
+    return Meeting(
+        hosts=Text(batch.hosts),
+        on_first=Text(batch.script_on_first),
+        address=Text(_address(asked)),
+        port=Text(str(asked.port or _PORT)),
+        number=Text(batch.job_number),
+    )
+
+
+def _address(asked: Rendezvous) -> str:
+    if asked.suffix:
+        return _suffixed("dlc_first", asked.suffix)
+    if asked.address:
+        return """$(getent ahosts "$dlc_first" | awk '{ print $1; exit }')"""
+    if asked.interface:
+        show = f"ip -o -4 addr show dev {asked.interface}"
+        return f"""$({show} | awk '{{ sub("/.*", "", $4); print $4; exit }}')"""
+    return "$dlc_first"
+
+
+def _suffixed(variable: str, suffix: str | None) -> str:
+    return f"${{{variable}%%.*}}{suffix}" if suffix else f"${variable}"
+
+
+def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
+    """Give the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
+    batch = SCHEDULERS[plan.site.scheduler.kind]
+    if "saved_model_cli" not in plan.recipe.exposes or not batch.hosts:
+        return []
+    host = _suffixed("dlc_host", plan.site.jobs.rendezvous.suffix)
+    return list(map(Text, _WORKERS.format(ranks=ranks_per_node, host=host).splitlines()))
+
+
+def takes(program: str) -> list[Text]:
+    """Give the lines in which a rank looks for its numbers, the first variable that is set."""
+    lines: list[Text] = []
+    for known in schedulers.rank_variables(program.rpartition("/")[2]):
+        names = (known.rank, known.size, known.local_rank, known.local_size)
+        given = " ".join(f'"${{{name}-}}"' for name in names)
+        lines.append(Text(f"{'    ' if lines else ''}dlc_take {given} ||"))
+    return lines
+
+
+def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
+    """Give the words that start a node's ranks in the image.
+
+    `--master_addr` and not a c10d endpoint: there each node compares the endpoint with its own
+    names, and none hosts it where a site's address is another than they know (a suffix, an
+    interface). Spelled with '_', which all releases of PyTorch since 1.9 take.
+    """
+    return [
+        *map(Text, (plan.python, "-m", "torch.distributed.run", "--no_python")),
+        Text('--nnodes="$dlc_nodes"'),
+        Text(f"--nproc_per_node={ranks_per_node}"),
+        Text('--master_addr="$MASTER_ADDR"'),
+        Text('--master_port="$MASTER_PORT"'),
+    ]
+
+
+def one_a_node(plan: Plan) -> list[Text]:
+    """Give the words that start one process on each node; raises ConfigError where none do."""
+    program = next(iter(_launchers(plan)), "")
+    known = schedulers.launcher(program.rpartition("/")[2]) if program else None
+    if not program:
+        return []
+    if known is None or not known.one_a_node:
+        raise ConfigError(
+            f"site {plan.site.name}: jobs.staging: {program} starts no process on each node",
+            why="no words of it are known for that",
+            next_step="sbcast with Slurm; or leave jobs.staging out",
+        )
+    return [Text(program), *map(host_variables.launch_word, known.one_a_node)]
+
+
+def _launchers(plan: Plan) -> list[str]:
+    scheduler = plan.site.scheduler
+    words = [form.launcher[0] for form in scheduler.forms.values()]
+    return [*words, *scheduler.launcher[:1]]

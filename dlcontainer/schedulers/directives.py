@@ -1,0 +1,56 @@
+"""The head of a job script: the site's lines, with the values that are asked for. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dlcontainer.schedulers.base import BatchSystem, Resource
+
+
+def settled(
+    batch: BatchSystem, lines: Sequence[str], asked: Mapping[str, str | int], ranks_per_node: int
+) -> tuple[str, ...]:
+    """Give the lines with each value asked for in its place, or in a line of its own at the end.
+
+    Where the lines count nodes and ranks both, the ranks follow from the nodes.
+    """
+    written = list(lines)
+    for resource, value in asked.items():
+        words = batch.resources[resource]
+        text = batch.time_limit(minutes(str(value))) if resource == "time" else str(value)
+        if not _replaced(batch, written, words, text):
+            written.append(f"{batch.directive} {words.line.format(value=text)}")
+    nodes = written_value(batch, written, "nodes")
+    if nodes is not None and nodes.isdigit() and "ranks" in batch.resources:
+        _replaced(batch, written, batch.resources["ranks"], str(int(nodes) * ranks_per_node))
+    return tuple(written)
+
+
+def written_value(batch: BatchSystem, lines: Sequence[str], resource: str) -> str | None:
+    """Find what the lines ask for; None where they do not say."""
+    words = batch.resources.get(resource)
+    for line in lines:
+        found = _search(batch, line, words) if words else None
+        if found is not None:
+            return found["value"]
+    return None
+
+
+def minutes(text: str) -> int:
+    """Read a time limit: MINUTES, H:MM or H:MM:SS."""
+    hours, colon, rest = text.partition(":")
+    return int(hours) * 60 + int(rest[:2]) if colon else int(text)
+
+
+def _replaced(batch: BatchSystem, lines: list[str], words: Resource, text: str) -> bool:
+    for index, line in enumerate(lines):
+        found = _search(batch, line, words)
+        if found is not None:
+            lines[index] = line[: found.start("value")] + text + line[found.end("value") :]
+            return True
+    return False
+
+
+def _search(batch: BatchSystem, line: str, words: Resource) -> re.Match[str] | None:
+    if not line.startswith(batch.directive + " "):
+        return None
+    return re.search(rf"(?<!\S){words.written}", line)

@@ -1,0 +1,65 @@
+"""How a job is asked for, how its ranks meet, and how its image comes to the nodes."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from dlcontainer.config.field_types import (
+    Asked,
+    HostSuffix,
+    HostText,
+    Identifier,
+    Strict,
+    TimeLimit,
+)
+
+
+class Resources(Strict):
+    """The values that a job asks for: each replaces its word in `directives`, or adds a line."""
+
+    account: Asked | None = Field(default=None, description="whom the job is charged to")
+    partition: Asked | None = Field(default=None, description="partition or queue")
+    time: TimeLimit | None = Field(default=None, description="MINUTES, H:MM or H:MM:SS")
+    nodes: int | None = Field(default=None, gt=0)
+
+
+class Rendezvous(Strict):
+    """How ranks find the first node of their job; without a key by the name that it has itself."""
+
+    suffix: HostSuffix | None = Field(
+        default=None, description="put behind the host's short name: i, .hsn.example.org"
+    )
+    address: bool = Field(default=False, description="the address that its name stands for")
+    interface: Identifier | None = Field(
+        default=None, description="its address at this network interface: hsn0, ib0"
+    )
+    port: int | None = Field(
+        default=None, ge=1024, le=65535, description="the same for all jobs; else by their number"
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if sum(map(bool, (self.suffix, self.address, self.interface))) > 1:
+            raise ValueError("'suffix', 'address' and 'interface': give one of them")
+        return self
+
+
+class Staging(Strict):
+    """Where a job brings its image before ranks start.
+
+    `sbcast`: Slurm copies it to each node. `dbcast` of mpiFileUtils and `copy` are a process on
+    each node. With `stripes` one `copy` goes to a Lustre folder, whose file is striped before.
+    """
+
+    how: Literal["none", "sbcast", "dbcast", "copy"]
+    to: HostText | None = Field(default=None, description="folder: /tmp, $VARIABLE/images")
+    stripes: int | None = Field(default=None, ge=-1, description="of the copy's file; -1: all")
+    usual: bool = Field(default=True, description="false: only with DLCONTAINER_STAGE=1")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.to is None) != (self.how == "none"):
+            raise ValueError("'to' names the folder of a copy; 'how: none' has none")
+        if self.stripes is not None and self.how != "copy":
+            raise ValueError("'stripes' are of a copy on Lustre: 'how: copy'")
+        return self

@@ -1,0 +1,73 @@
+"""A site file speaks the words of one scheduler: another's are a mistake, named at both places."""
+
+import re
+
+from dlcontainer import config
+from dlcontainer.config import Sourced
+from dlcontainer.errors import ConfigError
+from dlcontainer.schedulers import SCHEDULERS, mpi
+from dlcontainer.sites.site import Site
+
+
+def require_one_scheduler(site: Sourced[Site]) -> None:
+    """Raise ConfigError for a directive or a launcher of another scheduler than the site's."""
+    scheduler = site.value.scheduler
+    for index, line in enumerate(scheduler.directives):
+        for kind, batch in SCHEDULERS.items():
+            if kind != scheduler.kind and batch.directive and line.startswith(batch.directive):
+                raise _other(site, ("scheduler", "directives", index), f"{line!r}", kind)
+    launchers: dict[config.KeyPath, tuple[str, ...]] = {
+        ("scheduler", "launcher"): scheduler.launcher,
+    }
+    for name, form in scheduler.forms.items():
+        launchers["scheduler", "forms", name, "launcher"] = form.launcher
+    for path, words in launchers.items():
+        if words and words[0] not in mpi.LAUNCHERS:
+            others = [kind for kind, batch in SCHEDULERS.items() if words[0] in batch.launchers]
+            if others and scheduler.kind not in others:
+                raise _other(site, path, words[0], others[0])
+    _require_askable(site)
+    _require_gpus(site)
+
+
+def _require_askable(site: Sourced[Site]) -> None:
+    scheduler = site.value.scheduler
+    asked = scheduler.resources.model_dump(exclude_none=True)
+    for name in asked:
+        if name not in SCHEDULERS[scheduler.kind].resources:
+            kind = site.document.origin(("scheduler", "kind"))
+            raise ConfigError(
+                f"scheduler.resources.{name}: jobs of this site ask for no {name}",
+                where=site.document.origin(("scheduler", "resources", name)).where,
+                why=f"scheduler.kind is {scheduler.kind} ({kind.where})",
+                next_step="leave it out, or name the scheduler: scheduler.kind",
+            )
+
+
+def _require_gpus(site: Sourced[Site]) -> None:
+    """Refuse a form that asks a node for more accelerators than it has."""
+    gpu = site.value.accelerator
+    for name, form in site.value.scheduler.forms.items():
+        started = 1 if form.inside else form.ranks_per_node
+        for word in form.launcher:
+            found = re.fullmatch(r"--gpus-per-(task|node)=(\d+)", word)
+            asked = int(found[2]) * (started if found[1] == "task" else 1) if found else 0
+            if gpu is not None and asked > gpu.per_node:
+                has = site.document.origin(("accelerator", "per_node")).where
+                raise ConfigError(
+                    f"form {name}: {word} asks for {asked} accelerators a node, of {gpu.per_node}",
+                    where=site.document.origin(("scheduler", "forms", name, "launcher")).where,
+                    why=f"accelerator.per_node is {gpu.per_node} ({has})",
+                    next_step="change the launcher, ranks_per_node, or accelerator.per_node",
+                )
+
+
+def _other(site: Sourced[Site], path: config.KeyPath, words: str, kind: str) -> ConfigError:
+    own = site.value.scheduler.kind
+    stated = site.document.origin(("scheduler", "kind")).where
+    return ConfigError(
+        f"{words} belongs to {kind}, and this site's scheduler is {own}",
+        where=site.document.origin(path).where,
+        why=f"scheduler.kind is {own} ({stated})",
+        next_step=f"write it in the words of {own}, or change scheduler.kind to {kind}",
+    )

@@ -1,0 +1,18 @@
+#!/bin/bash
+# caffe 1.0 for site perlmutter-cpu (x86_64)
+# base: docker://ubuntu:18.04, not pinned
+# The base's tag may name another image tomorrow: pin it (base.digest).
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# Builds the image at the site, the way that the centre documents. Run it in the folder of the
+# Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
+# source: NERSC/podman-hpc@f16c6fe README.md
+set -eu
+dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "$(dirname -- "$0")"
+[ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
+
+# What is compiled in the image is compiled against the bound folder, which the job binds too.
+podman-hpc build -f Dockerfile -t caffe:1.0-perlmutter-cpu .
+podman-hpc migrate caffe:1.0-perlmutter-cpu

@@ -1,0 +1,29 @@
+#!/bin/bash
+# horovod 0.28.1 at site local (x86_64)
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer. To submit it: bash job.sh [COMMAND [WORD ...]]
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof that the image carries.
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/horovod-0.28.1-local.sif}
+[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+[ $# -gt 0 ] || set -- /opt/horovod/bin/python /opt/dlcontainer/verify.py
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
+dlc_number=$$
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Nothing starts ranks here: this is the only one.
+RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1
+export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
+export MASTER_ADDR MASTER_PORT
+
+# What each rank runs.
+set -- apptainer exec "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "$@"; echo; } >&2
+"$@"

@@ -1,0 +1,113 @@
+#!/bin/bash
+#SBATCH -A ABC123_g
+#SBATCH -J dlcontainer
+#SBATCH -C gpu
+#SBATCH -q regular
+#SBATCH -t 00:30:00
+#SBATCH -N 2
+# mxnet 1.9.1 at site perlmutter-gpu (x86_64)
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
+# compute nodes see migrated images: podman-hpc migrate IMAGE
+# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu)
+# source: ECP-WarpX/WarpX@1f30168 Tools/machines/perlmutter-nersc/perlmutter_gpu.sbatch
+# source: https://docs.nersc.gov/machinelearning/launchers
+# source: NERSC/podman-hpc@f16c6fe README.md
+# source: NERSC/podman-hpc@5a15724 etc/modules.d/gpu.yaml
+# source: NERSC/podman-hpc@c3362cc etc/modules.d/nccl.yaml
+# source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
+# Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
+#   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+dlc_need() {
+    for dlc_name; do
+        [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
+            "load the module that sets it, or export $dlc_name before you submit"
+    done
+}
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof that the image carries.
+dlc_image=${DLCONTAINER_IMAGE:-mxnet:1.9.1-perlmutter-gpu}
+[ $# -gt 0 ] || set -- /opt/mxnet/bin/python /opt/dlcontainer/verify.py
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
+dlc_need PSCRATCH
+
+dlc_nodes=${SLURM_NNODES-}
+case $dlc_nodes in
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+esac
+
+dlc_number=${SLURM_JOB_ID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
+# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
+    MASTER_ADDR=$dlc_first
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+# gpu: One rank for each GPU, 16 cores each; each rank sees all GPUs of its node
+dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" --ntasks-per-node="$dlc_ranks_per_node" -c32 \
+    --gpus-per-node=4 --cpu-bind=cores)
+
+# What each rank runs.
+set -- podman-hpc run --rm --gpu --network=host --ipc=host --pid=host \
+    -v "${PSCRATCH}":"${PSCRATCH}" -e NCCL_SOCKET_IFNAME=hsn -e MASTER_ADDR -e MASTER_PORT \
+    -e RANK -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG \
+    "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 6
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    { echo "job: srun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
+    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$@"
+"$@"

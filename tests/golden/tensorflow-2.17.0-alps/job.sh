@@ -1,0 +1,149 @@
+#!/bin/bash
+#SBATCH --account=ABC123
+#SBATCH --job-name=dlcontainer
+#SBATCH --partition=normal
+#SBATCH --time=00:30:00
+#SBATCH --nodes=2
+# tensorflow 2.17.0 at site alps (aarch64)
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
+# Ways to place ranks: pmi2, pmix, own-gpu. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh
+# the EDF is written beside this script: dlcontainer render --format job -o FOLDER/
+# source: eth-cscs/cscs-docs@02609e6 docs/running/slurm.md
+# source: eth-cscs/cscs-docs@02a7acc docs/clusters/daint.md
+# source: eth-cscs/cscs-docs@77c5f2f docs/software/container-engine/examples/image-mpich.md
+# source: eth-cscs/cscs-docs@8cea92b docs/tutorials/ml/llm-nanotron-training.md
+# source: eth-cscs/cscs-reframe-tests@2f81355 config/systems
+# source: eth-cscs/cscs-docs@03b4ca9 docs/software/container-engine/resource-hook.md
+# source: eth-cscs/cscs-docs@0bb69f3 docs/software/container-engine/edf.md
+# source: eth-cscs/cscs-docs@0051198 docs/software/container-engine/run.md
+# source: eth-cscs/cscs-docs@030c07b docs/build-install/containers.md
+# Not known, so not promised (why: dlcontainer site show alps): service pack of SLES, kernel and
+#   glibc; NVIDIA driver and newest CUDA of the site; network stack of the hooks; which clusters
+#   see which scratch
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+dlc_need() {
+    for dlc_name; do
+        [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
+            "load the module that sets it, or export $dlc_name before you submit"
+    done
+}
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof that the image carries.
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/tensorflow-2.17.0-alps.toml}
+[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'the EDF is written beside this script: dlcontainer render --format job -o FOLDER/'
+[ $# -gt 0 ] || set -- /usr/bin/python /opt/dlcontainer/verify.py
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
+# On the host.
+export PMIX_MCA_psec='^munge'
+
+dlc_need SCRATCH
+
+dlc_nodes=${SLURM_NNODES-}
+case $dlc_nodes in
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+esac
+
+dlc_number=${SLURM_JOB_ID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
+# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
+    MASTER_ADDR=$dlc_first
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+dlc_form=${DLCONTAINER_FORM:-pmi2}
+case $dlc_form in
+    pmi2)  # One rank for each GPU; images without MPI and with MPICH
+        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_port=$((20000 + 10#0$dlc_number % (10000 / 4) * 4)) dlc_workers=
+        for dlc_host in $dlc_hosts; do
+            for ((dlc_local = 0; dlc_local < 4; dlc_local++)); do
+                dlc_workers+=${dlc_workers:+, }\"$dlc_host:$((dlc_port + dlc_local))\"
+            done
+        done
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+            --mpi=pmi2 --environment="$dlc_image")
+        ;;
+    pmix)  # One rank for each GPU; images with Open MPI
+        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_port=$((20000 + 10#0$dlc_number % (10000 / 4) * 4)) dlc_workers=
+        for dlc_host in $dlc_hosts; do
+            for ((dlc_local = 0; dlc_local < 4; dlc_local++)); do
+                dlc_workers+=${dlc_workers:+, }\"$dlc_host:$((dlc_port + dlc_local))\"
+            done
+        done
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+            --mpi=pmix --environment="$dlc_image")
+        ;;
+    own-gpu)  # As pmi2, and each rank sees its own GPU alone, as device 0
+        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_port=$((20000 + 10#0$dlc_number % (10000 / 4) * 4)) dlc_workers=
+        for dlc_host in $dlc_hosts; do
+            for ((dlc_local = 0; dlc_local < 4; dlc_local++)); do
+                dlc_workers+=${dlc_workers:+, }\"$dlc_host:$((dlc_port + dlc_local))\"
+            done
+        done
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+            --gpus-per-task=1 --mpi=pmi2 --environment="$dlc_image")
+        ;;
+    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: pmi2, pmix, own-gpu" ;;
+esac
+
+# What each rank runs.
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 6
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    { echo "job: srun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
+    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$@"
+"$@"

@@ -1,0 +1,20 @@
+#!/bin/bash
+# tensorflow 2.17.0 for site alps (aarch64)
+# base: docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3, not pinned
+# The base's tag may name another image tomorrow: pin it (base.digest).
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# Builds the image at the site, the way that the centre documents. Run it in the folder of the
+# Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
+# source: eth-cscs/cscs-docs@0051198 docs/software/container-engine/run.md
+# source: eth-cscs/cscs-docs@0bb69f3 docs/software/container-engine/edf.md
+# source: eth-cscs/cscs-docs@030c07b docs/build-install/containers.md
+set -eu
+dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "$(dirname -- "$0")"
+[ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
+
+# What is compiled in the image is compiled against the bound folder, which the job binds too.
+podman build --net=host -f Dockerfile -t tensorflow:2.17.0-alps .
+enroot import -x mount -o tensorflow-2.17.0-alps.sqsh podman://localhost/tensorflow:2.17.0-alps

@@ -1,0 +1,19 @@
+#!/bin/bash
+# tensorflow 2.21.0 for site perlmutter-cpu (x86_64)
+# base: debian bookworm, minimal root tree
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer: change the recipe or the site config, not this file.
+#
+# Builds the image at the site, the way that the centre documents. Run it in the folder of the
+# Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
+# source: NERSC/podman-hpc@f16c6fe README.md
+set -eu
+dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "$(dirname -- "$0")"
+[ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
+[ -r rootfs.tar ] || dlc_fail "no rootfs.tar here, which the Dockerfile begins with" \
+    "put the base's root tree there, or take a recipe whose base is an image"
+
+# What is compiled in the image is compiled against the bound folder, which the job binds too.
+podman-hpc build -f Dockerfile -t tensorflow:2.21.0-perlmutter-cpu .
+podman-hpc migrate tensorflow:2.21.0-perlmutter-cpu

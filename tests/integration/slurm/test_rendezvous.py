@@ -1,0 +1,155 @@
+"""Ranks of rendered job scripts find each other under the real srun: in the image and outside."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.engines.apptainer import Apptainer
+from tests.integration.slurm.cluster import Cluster
+from tests.integration.slurm.conftest import SITE
+from tests.integration.world import Built, World
+from tests.jobs import MEET
+
+FORMS = """\
+scheduler:
+  kind: slurm
+  launcher: [srun]
+  directives:
+    - "#SBATCH -N 2"
+    - "#SBATCH --ntasks-per-node=2"
+    - "#SBATCH -o job.o%j"
+  forms:
+    two:
+      summary: two ranks a node
+      launcher: [srun, "-N{nodes}", "-n{ranks}", "--ntasks-per-node={ranks_per_node}"]
+      ranks_per_node: 2
+    torchrun:
+      summary: one torchrun a node
+      launcher: [srun, "-N{nodes}", "-n{nodes}", --ntasks-per-node=1]
+      ranks_per_node: 2
+      inside: torchrun
+"""
+# A torchrun as far as its command line goes: starts the ranks of its node.
+TORCHRUN = """\
+import os, subprocess, sys
+words = dict(word[2:].split("=") for word in sys.argv[1:] if word.startswith("--") and "=" in word)
+assert sys.argv[1] == "--no_python" and not {"RANK", "LOCAL_RANK"} & set(os.environ)
+each, nodes = int(words["nproc_per_node"]), int(words["nnodes"])
+command = sys.argv[2 + len(words):]
+def start(local):
+    rank = int(os.environ["PET_NODE_RANK"]) * each + local
+    numbers = dict(RANK=rank, WORLD_SIZE=nodes * each, LOCAL_RANK=local, LOCAL_WORLD_SIZE=each)
+    meet = dict(MASTER_ADDR=words["master_addr"], MASTER_PORT=words["master_port"])
+    given = {name: str(value) for name, value in {**numbers, **meet}.items()}
+    return subprocess.Popen(command, env={**os.environ, **given})
+running = [start(local) for local in range(each)]
+sys.exit(max([started.wait() for started in running]))
+"""
+WANTED = [
+    {"rank": rank, "local": rank % 2, "there": 2, "node": f"n{1 + rank // 2}", "leaks": []}
+    for rank in range(4)
+]
+
+
+@pytest.fixture
+def submit(user: World, tiny_image: Built, engine: Apptainer, tmp_path: Path) -> World:
+    """Give a user whose `run` submits a script with what a host may have, and waits for its end."""
+    own = user.having(
+        PATH=f"{engine.program.parent}:{user.environ['PATH']}",
+        DLCONTAINER_IMAGE=tiny_image.image,
+        APPTAINER_USERNS="1",
+        PYTHONPATH=tmp_path,
+        PYTHONHOME="/nowhere",
+    )
+    return World(environ=own.environ, folder=tmp_path, program=("sbatch", "--wait"))
+
+
+def script(user: World, recipe: Path, folder: Path, *more: str) -> Path:
+    (folder / "lab.yaml").write_text(SITE.partition("scheduler:")[0] + FORMS + "\n".join(more))
+    argv = ("render", recipe, "--site", folder / "lab.yaml", "--format", "job")
+    (folder / "job.sh").write_text(user.run(*argv).stdout)
+    (folder / "meet.py").write_text(MEET)
+    return folder / "job.sh"
+
+
+def met(folder: Path) -> object:
+    [output] = folder.glob("job.o*")
+    text = output.read_text()
+    [line] = [line for line in text.splitlines() if line.startswith("met ")]
+    return json.loads(line.partition(" ")[2])
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_ranks_meet_by_what_they_are_told(
+    user: World, submit: World, tiny: Path, tmp_path: Path, native: bool
+) -> None:
+    job = script(user, tiny, tmp_path)
+    program = "/opt/tiny/bin/python"
+    if native:
+        start = '"$dlc_image" "$@"'
+        [line] = [line for line in job.read_text().splitlines() if line.endswith(start)]
+        job.write_text(job.read_text().replace(line, ""))
+        program = "/usr/bin/python3"
+    submit.run(job, program, tmp_path / "meet.py")
+    assert met(tmp_path) == WANTED
+
+
+def test_one_torchrun_a_node_starts_the_ranks(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "recipe"
+    recipe.mkdir()
+    for path in tiny.iterdir():
+        (recipe / path.name).write_bytes(path.read_bytes())
+    text = (recipe / "recipe.yaml").read_text()
+    (recipe / "recipe.yaml").write_text(text.replace("exposes: [", "exposes: [torchrun, "))
+    job = script(user, recipe, tmp_path)
+    # The tiny image has no PyTorch: in its place stands what torchrun's command line means.
+    (tmp_path / "torchrun.py").write_text(TORCHRUN)
+    assert job.read_text().count("-m torch.distributed.run") == 1
+    words = job.read_text().replace("-m torch.distributed.run", str(tmp_path / "torchrun.py"))
+    job.write_text(words)
+    chosen = submit.having(DLCONTAINER_FORM="torchrun")
+    chosen.run(job, "/opt/tiny/bin/python", tmp_path / "meet.py")
+    assert met(tmp_path) == WANTED
+
+
+def test_a_staged_image_runs_from_its_copies_and_they_go(
+    user: World, submit: World, tiny: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    to = tmp_path / "node local"
+    to.mkdir()
+    staging = "jobs: {staging: {how: sbcast, to: $NODE_LOCAL}}\n"
+    job = script(user, tiny, tmp_path, staging)
+    show = "import os; print('ran', os.environ['APPTAINER_CONTAINER'])"
+    here = submit.having(NODE_LOCAL=to)
+    here.run(job, "/opt/tiny/bin/python", "-c", show)
+    [output] = tmp_path.glob("job.o*")
+    ran = [line for line in output.read_text().splitlines() if line.startswith("ran ")]
+    assert len(ran) == 4
+    [copy] = set(ran)
+    assert copy.startswith(f"ran {to}/dlcontainer-{output.name[5:]}-")
+    assert list(to.iterdir()) == []
+    output.unlink()
+    here.having(DLCONTAINER_STAGE="0").run(job, "/opt/tiny/bin/python", "-c", show)
+    [output] = tmp_path.glob("job.o*")
+    assert f"ran {submit.environ['DLCONTAINER_IMAGE']}" in output.read_text()
+
+
+def test_a_nodes_ranks_share_one_mount(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    job = script(user, tiny, tmp_path, "modules: {keep_mounted: 10}\n")
+    show = "import os; print('ran', os.environ['APPTAINER_CONTAINER'])"
+    # Slurm's four nodes are one host here: all ranks of the step share the mount.
+    submit.run(job, "/opt/tiny/bin/python", "-c", show)
+    [output] = tmp_path.glob("job.o*")
+    ran = [line for line in output.read_text().splitlines() if line.startswith("ran ")]
+    assert len(ran) == 4, output.read_text()
+    [mount] = set(ran)
+    assert "/dlcontainer-" in mount
+    output.unlink()
+    submit.having(DLCONTAINER_KEEP="0").run(job, "/opt/tiny/bin/python", "-c", show)
+    [output] = tmp_path.glob("job.o*")
+    assert output.read_text().count(f"ran {submit.environ['DLCONTAINER_IMAGE']}") == 4

@@ -1,0 +1,115 @@
+"""A site file in the words of two schedulers, and what its jobs may ask for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.errors import ConfigError
+from tests.unit.sites.test_loading import load
+from tests.values import SITE, write_yaml
+
+FORM = {"summary": "f", "ranks_per_node": 1}
+FACTS = ["summary", "launcher", "ranks_per_node"]
+ANY = {"remembered": ["kind", "launcher", "directives", "resources"]}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        (
+            {"kind": "lsf", "directives": ["#BSUB -P A", "#SBATCH -N 2"]},
+            "'#SBATCH -N 2' belongs to slurm, and this site's scheduler is lsf",
+        ),
+        (
+            {"kind": "slurm", "launcher": ["jsrun", "-n1"]},
+            "jsrun belongs to lsf, and this site's scheduler is slurm",
+        ),
+        (
+            {"kind": "pbs", "forms": {"a": {**FORM, "launcher": ["srun"], "remembered": FACTS}}},
+            "srun belongs to slurm, and this site's scheduler is pbs",
+        ),
+        (
+            {"kind": "none", "resources": {"account": "me"}},
+            "scheduler.resources.account: jobs of this site ask for no account",
+        ),
+    ],
+)
+def test_one_scheduler_one_language(
+    tmp_path: Path, scheduler: dict[str, Any], message: str
+) -> None:
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "scheduler": {**scheduler, **ANY}})
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    said = str(caught.value)
+    assert message in said
+    # Both places, and the next step.
+    assert said.count("s.yaml:") == 2
+    assert "next: " in said
+
+
+@pytest.mark.parametrize(
+    ("form", "asked"),
+    [
+        ({"launcher": ["srun", "--gpus-per-task=1"], "ranks_per_node": 8}, 8),
+        ({"launcher": ["srun", "--gpus-per-node=6"]}, 6),
+        ({"launcher": ["srun", "--gpus-per-task=5"], "inside": "torchrun"}, 5),
+        ({"launcher": ["srun", "--gpus-per-task=4"], "inside": "torchrun"}, None),
+        ({"launcher": ["srun", "--gpus-per-node=4"], "ranks_per_node": 8}, None),
+    ],
+)
+def test_no_form_asks_for_more_accelerators_than_a_node_has(
+    tmp_path: Path, form: dict[str, Any], asked: int | None
+) -> None:
+    given = {"ranks_per_node": 4, **form, "summary": "f", "remembered": [*FACTS, "inside"]}
+    facts = ["vendor", "model", "per_node"]
+    gpu = {"vendor": "nvidia", "model": "A", "per_node": 4, "remembered": facts}
+    scheduler = {"kind": "slurm", "forms": {"a": given}, **ANY}
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "accelerator": gpu, "scheduler": scheduler})
+    if asked is None:
+        assert load(path).value.scheduler.forms["a"].inside == form.get("inside")
+        return
+    with pytest.raises(ConfigError, match=f"asks for {asked} accelerators a node, of 4") as caught:
+        load(path)
+    assert str(caught.value).count("s.yaml:") == 2
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        {"kind": "pbs", "launcher": ["aprun"], "directives": ["#PBS -A X", "# a comment"]},
+        {"kind": "cobalt", "launcher": ["aprun"]},
+        {"kind": "slurm", "launcher": ["mpirun"]},
+        {"kind": "lsf", "launcher": ["our-own-launcher"]},
+    ],
+)
+def test_launchers_of_several_schedulers_and_of_none(
+    tmp_path: Path, scheduler: dict[str, Any]
+) -> None:
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "scheduler": {**scheduler, **ANY}})
+    assert load(path).value.scheduler.kind == scheduler["kind"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        ({"rendezvous": {"suffix": "i", "interface": "ib0"}}, "give one of them"),
+        ({"rendezvous": {"port": 80}}, "greater than or equal to 1024"),
+        ({"staging": {"how": "sbcast"}}, "'to' names the folder of a copy"),
+        ({"staging": {"how": "none", "to": "/tmp"}}, "'to' names the folder of a copy"),
+        ({"staging": {"how": "sbcast", "to": "/l", "stripes": 4}}, "'stripes' are of a copy"),
+    ],
+)
+def test_jobs_that_contradict_themselves(
+    tmp_path: Path, jobs: dict[str, Any], message: str
+) -> None:
+    jobs["remembered"] = [*jobs]
+    with pytest.raises(ConfigError, match=message):
+        load(write_yaml(tmp_path / "s.yaml", {**SITE, "jobs": jobs}))
+
+
+def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:
+    mpi = {"family": "mpich", "also": ["openmpi"], "mode": "swap", "name": "M"}
+    site = {**SITE, "mpi": {**mpi, "remembered": [*mpi]}}
+    with pytest.raises(ConfigError, match="'also' is of images' own MPIs: not with 'mode: swap'"):
+        load(write_yaml(tmp_path / "s.yaml", site))
