@@ -17,7 +17,9 @@ PROGRAMS = (
 )
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
+# The folder of a job's proof is named for the job, or for the script's own process.
+PROOF_FOLDER = "proof-JOB"
+PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/probe", "prove", "--out", PROOF_FOLDER)
 
 LSF: dict[str, Any] = {
     "scheduler": {
@@ -90,7 +92,7 @@ class Ran:
     def launched(self) -> list[str]:
         """Give the one command that is no module command."""
         [argv] = [call for call in self.calls if call[0] != "module"]
-        return argv
+        return [PROOF_FOLDER if "/proof-" in word else word for word in argv]
 
     @property
     def modules(self) -> list[str]:

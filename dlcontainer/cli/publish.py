@@ -49,7 +49,9 @@ def publish(
             host=world.host,
             runner=runner,
             on_check=lambda check: (
-                None if check.ok else console.note(f"FAILED {check.name}: {check.detail}")
+                console.note(f"FAILED {check.name}: {check.detail}")
+                if check.state == "failed"
+                else None
             ),
         )
         return [asdict(check) for check in validating.validate(image, loaded, inspector, written)]

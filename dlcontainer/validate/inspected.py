@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
@@ -17,6 +18,7 @@ from dlcontainer.system import foreign_files
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, Runner
 
+CheckState = Literal["ok", "failed", "not tried"]
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
 ENVIRONMENT: Mapping[str, str] = {
     "PYTHONNOUSERSITE": "1",
@@ -31,11 +33,16 @@ _EMULATED_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing that was looked at: whether it holds, and what was seen."""
+    """One thing that was looked at: whether it holds, and what was seen.
+
+    `ok` is what programs have always read; it is False too for what could not be tried here, which
+    `state` tells from what failed.
+    """
 
     name: str
     ok: bool
     detail: str
+    state: CheckState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +54,8 @@ class Inspector:
     host: Host
     runner: Runner
     on_check: Callable[[Check], None]
+    # What lets this host's accelerators in: --nv, --rocm.
+    accelerators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,9 +142,18 @@ class Inspected:
     @cached_property
     def verified(self) -> str | Unanswered:
         """What the image's own proof prints."""
-        argv = (str(self.inside["interpreter"]), str(self.inside["verify"]))
+        return self._answer((str(self.inside["interpreter"]), str(self.inside["verify"])))
+
+    @cached_property
+    def devices(self) -> str | Unanswered:
+        """What the image's probe prints of the accelerators that it sees here."""
+        argv = (str(self.inside["interpreter"]), layout.PROBE, "devices")
+        return self._answer(argv)
+
+    def _answer(self, argv: tuple[str, ...]) -> str | Unanswered:
+        """Run a program of the image's that may train, on this host's accelerators if it can."""
         try:
-            return self._run(argv)
+            return self._run(argv, accelerators=self.inspector.accelerators)
         except CommandFailedError as error:
             completed = error.completed
             return Unanswered(why=_last_line(completed.stdout + completed.stderr) or str(error))
@@ -161,13 +179,19 @@ class Inspected:
         arch = self._emulated_arch
         return emulation.environment(arch) if arch else {}
 
-    def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
+    def _run(
+        self,
+        argv: tuple[str, ...],
+        stdin: str | None = None,
+        accelerators: tuple[str, ...] = (),
+    ) -> str:
         inspector = self.inspector
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=inspector.trial.run_mode or "plain",
             environment={**ENVIRONMENT, **self._emulator},
+            accelerators=accelerators,
         )
         return inspector.runner(
             inspector.engine.run_argv(spec),
