@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import runpy
 import sys
 import time
 
@@ -96,7 +97,8 @@ def _looked(report, own, wanted):
     os.environ["NCCL_DEBUG_FILE"] = _log(wanted.out, own.rank)
     report["present"], report["modes"] = prove_place.present(), attest_gpus.modes()
     if wanted.framework is None:
-        raise RuntimeError("no framework here: " + ", ".join(prove_devices.FRAMEWORKS))
+        _verified()
+        return
     begin = time.time()
     framework = __import__(wanted.framework)
     report["import_s"] = time.time() - begin
@@ -111,6 +113,20 @@ def _looked(report, own, wanted):
 
         report["device"] = prove_torch.own_device(own.local_rank)
         report["library"] = prove_torch.library()
+
+
+def _verified(path=MANIFEST):
+    """Run the image's own proof: all that there is to try where no framework is known."""
+    try:
+        with open(path) as file:
+            script = json.load(file)["verify"]
+    except (OSError, ValueError, KeyError):
+        raise RuntimeError("no framework here: " + ", ".join(prove_devices.FRAMEWORKS))
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError("the image's own proof ended with {}".format(end.code))
 
 
 def _log(folder, rank):
@@ -128,7 +144,10 @@ def _together(report, own, wanted, meeting):
     if ended:
         raise RuntimeError("ranks did not meet: rank {} failed before".format(", ".join(ended)))
     if wanted.framework not in GROUPS or (own.size == 1 and wanted.framework != "torch"):
-        report["collective"] = {"backend": None, "why": "no group for " + wanted.framework}
+        report["collective"] = {
+            "backend": None,
+            "why": "no group for " + (wanted.framework or "a framework that is not known"),
+        }
         return
     for name, value in (others[0].get("master") or {}).items():
         os.environ.setdefault(name, value)

@@ -254,6 +254,22 @@ def test_an_image_is_named_by_its_manifest(probe_prove: Any, tmp_path: Path) -> 
     assert probe_prove.image(None, str(tmp_path / "none.json")) is None
 
 
+def test_without_a_known_framework_the_images_own_proof_is_run(
+    probe_prove: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "verify.py"
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"verify": str(script)}))
+    script.write_text("print('answer 42')\n")
+    probe_prove._verified(str(manifest))
+    assert capsys.readouterr().out == "answer 42\n"
+    script.write_text("raise SystemExit(1)\n")
+    with pytest.raises(RuntimeError, match="the image's own proof ended with 1"):
+        probe_prove._verified(str(manifest))
+    with pytest.raises(RuntimeError, match="no framework here"):
+        probe_prove._verified(str(tmp_path / "none"))
+
+
 @pytest.mark.usefixtures("probe_prove")
 def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
     # PERFORMANCE.md of nccl-tests: busbw = algbw * 2 * (n - 1) / n.
