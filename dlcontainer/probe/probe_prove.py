@@ -111,7 +111,7 @@ def _looked(report, own, wanted):
     if wanted.framework == "torch":
         import prove_torch
 
-        report["device"] = prove_torch.own_device(own.local_rank)
+        report["device"] = prove_torch.own_device(own.local_rank, report["modes"])
         report["library"] = prove_torch.library()
 
 

@@ -12,17 +12,22 @@ SIZES = {"nccl": (1 << 20, 1 << 25, 1 << 28), "gloo": (1 << 16, 1 << 20, 1 << 23
 WARM, TIMED = 2, 5
 
 
-def own_device(index):
-    """Name a device so that ranks of one node can tell whether they share it; None for a CPU."""
+def own_device(index, shown):
+    """Name a device so that ranks of one node can tell whether they share it; None: can't tell.
+
+    `shown` are the devices that the driver shows this process (attest_gpus.modes).
+    """
     if not torch.cuda.is_available():
         return None
-    index = index % torch.cuda.device_count()
-    properties = torch.cuda.get_device_properties(index)
-    uuid = getattr(properties, "uuid", None)  # from 2.3 on
-    if uuid is not None:
+    count = torch.cuda.device_count()
+    index = index % count
+    uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+    if uuid is not None:  # newer ones have it
         return str(uuid)
-    visible = [one for one in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if one]
-    return visible[index] if index < len(visible) else str(index)
+    if shown and len(shown) == count:
+        return shown[index]["uuid"]
+    # A cgroup may show each rank one device, and each as number 0.
+    return None if count == 1 else str(index)
 
 
 class Group(object):

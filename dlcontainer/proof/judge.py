@@ -133,6 +133,13 @@ def _has_fabric(case: Case) -> bool:
     return network is not None and network.kind != "ethernet"
 
 
+def _has_gpus(case: Case) -> bool:
+    is_promised = case.site is not None and case.site.accelerator is not None
+    return is_promised or any(
+        rank.devices and rank.devices.count for rank in case.proof.content.ranks
+    )
+
+
 def _network(case: Case) -> Verdicts:
     ranks = case.proof.content.ranks
     words = sorted({name for rank in ranks if rank.nccl for name in rank.nccl.networks})
@@ -146,6 +153,8 @@ def _network(case: Case) -> Verdicts:
             f"{_numbers(slow)} used TCP sockets, and the site has {case.site.network.model}: "
             f"{said}; NCCL did not find the fabric's plug-in or devices in the image"
         )
+    elif silent and not _has_gpus(case):
+        yield not_tried("no GPU, so no NCCL: gloo and MPI say nothing of their network")
     elif silent:
         yield not_shown(f"no line of NCCL shows the network of {_numbers(silent)}")
     else:
@@ -182,10 +191,11 @@ def _mounts(case: Case) -> Verdicts:
     kinds = {rank.mount.kind for ranks in nodes.values() for rank in ranks if rank.mount}
     if not kinds:
         return
-    if kinds & {"overlay", None}:
+    counts = [len({rank.mount.device for rank in ranks if rank.mount}) for ranks in nodes.values()]
+    if max(counts) > 1 and kinds & {"overlay", None}:
+        # Each rank's own overlay may lie over one mount.
         yield not_tried("an overlay hides which mount is below it")
         return
-    counts = [len({rank.mount.device for rank in ranks if rank.mount}) for ranks in nodes.values()]
     shown = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     yield seen(f"{shown} for a node's ranks ({', '.join(sorted(map(str, kinds)))})")
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ GROUP = """
 import os
 
 
-def own_device(index):
+def own_device(index, shown):
     return os.environ.get("FAKE_DEVICE", "GPU-%d" % index) if os.environ.get("FAKE_GPUS") else None
 
 
@@ -268,6 +269,43 @@ def test_without_a_known_framework_the_images_own_proof_is_run(
         probe_prove._verified(str(manifest))
     with pytest.raises(RuntimeError, match="no framework here"):
         probe_prove._verified(str(tmp_path / "none"))
+
+
+class Cuda:
+    """PyTorch's view of a node's devices."""
+
+    def __init__(self, count: int, uuids: list[str] | None = None) -> None:
+        self.count, self.uuids = count, uuids
+
+    def is_available(self) -> bool:
+        return self.count > 0
+
+    def device_count(self) -> int:
+        return self.count
+
+    def get_device_properties(self, index: int) -> Any:
+        return SimpleNamespace(**({"uuid": self.uuids[index]} if self.uuids else {}))
+
+
+@pytest.mark.usefixtures("probe_prove")
+@pytest.mark.parametrize(
+    ("cuda", "shown", "name"),
+    [
+        (Cuda(0), None, None),
+        (Cuda(4, ["a", "b", "c", "d"]), None, "b"),
+        (Cuda(1, ["a"]), None, "a"),
+        # An older PyTorch, one device a rank by a cgroup: the driver shows that one.
+        (Cuda(1), [{"uuid": "GPU-7", "mode": None}], "GPU-7"),
+        # One device by a variable: the driver shows all, and nothing tells which it is.
+        (Cuda(1), [{"uuid": "GPU-7", "mode": None}] * 4, None),
+        (Cuda(4), None, "1"),
+    ],
+)
+def test_a_device_is_named_only_by_what_tells_it_apart(
+    monkeypatch: pytest.MonkeyPatch, cuda: Cuda, shown: Any, name: str | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert importlib.import_module("prove_torch").own_device(5, shown) == name
 
 
 @pytest.mark.usefixtures("probe_prove")

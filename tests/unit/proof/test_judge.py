@@ -212,11 +212,15 @@ def test_mounts_of_each_rank_are_counted(tmp_path: Path) -> None:
     ranks = changed()
     ranks[1]["mount"] = {"device": "0:53", "kind": "fuse.squashfuse_ll"}
     assert judged(tmp_path, ranks=ranks)["mounts"].detail.startswith("1 to 2 for a node's ranks")
-    below = [{**one, "mount": {"device": "0:1", "kind": "overlay"}} for one in ranks]
-    assert judged(tmp_path, ranks=below)["mounts"].state == "not tried"
+    own = [{**one, "mount": {"device": f"0:{one['rank']}", "kind": "overlay"}} for one in ranks]
+    assert judged(tmp_path, ranks=own)["mounts"].state == "not tried"
+    joined = [{**one, "mount": {"device": "0:1", "kind": "overlay"}} for one in ranks]
+    assert judged(tmp_path, ranks=joined)["mounts"].detail == "1 for a node's ranks (overlay)"
 
 
 def test_a_site_of_cpus_is_asked_for_no_device(tmp_path: Path) -> None:
     ranks = changed(device=None, devices=None, present=None, modes=None)
     found = judged(tmp_path, site_of().value, ranks=ranks)
     assert not {"devices", "device a rank"} & set(found)
+    silent = judged(tmp_path, site_of().value, ranks=[{**one, "nccl": None} for one in ranks])
+    assert silent["network"].state == "not tried"
