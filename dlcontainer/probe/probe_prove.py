@@ -8,6 +8,7 @@ that fails says so in its report: the proof of a failure is a proof too. Python 
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import runpy
@@ -23,8 +24,8 @@ import ranks
 SCHEMA = "dlcontainer/proof/1"
 FILE = "proof.json"
 MANIFEST = "/opt/dlcontainer/manifest.json"
-# framework -> the file whose Group its ranks meet by
-GROUPS = {"torch": "prove_torch", "tensorflow": "prove_horovod"}
+# framework -> the package that its ranks meet by
+GROUPS = {"torch": "torch", "tensorflow": "horovod"}
 # Where the scheduler's and the engine's own words stand.
 JOB = ("SLURM_JOB_ID", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID")
 IMAGE = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
@@ -143,11 +144,9 @@ def _together(report, own, wanted, meeting):
     ended = [str(rank) for rank, other in enumerate(others) if other["failed"]]
     if ended:
         raise RuntimeError("ranks did not meet: rank {} failed before".format(", ".join(ended)))
-    if wanted.framework not in GROUPS or (own.size == 1 and wanted.framework != "torch"):
-        report["collective"] = {
-            "backend": None,
-            "why": "no group for " + (wanted.framework or "a framework that is not known"),
-        }
+    if not has_group(wanted.framework):
+        name = wanted.framework or "a framework that is not known"
+        report["collective"] = {"backend": None, "why": "no group of ranks for " + name}
         return
     for name, value in (others[0].get("master") or {}).items():
         os.environ.setdefault(name, value)
@@ -163,6 +162,12 @@ def _together(report, own, wanted, meeting):
             report["nccl"] = nccl_log.parsed(file.read())
     except OSError:
         report["nccl"] = None
+
+
+def has_group(framework):
+    """Tell whether this Python has what the framework's ranks meet by."""
+    needs = GROUPS.get(framework)
+    return needs is not None and importlib.util.find_spec(needs) is not None
 
 
 def _master(own):

@@ -18,15 +18,21 @@ class Group(object):
                     hvd.rank(), self.size, place.rank, place.size
                 )
             )
-        on_device = tf.config.list_physical_devices("GPU") and hvd.nccl_built()
+        count = len(tf.config.list_physical_devices("GPU"))
+        on_device = count > 0 and hvd.nccl_built()
+        # Each rank of a node its own device, or all would sum on the first.
+        self.where = "/GPU:{}".format(place.local_rank % count) if on_device else "/CPU:0"
         self.backend = "nccl" if on_device else "mpi" if hvd.mpi_enabled() else "gloo"
 
     def off(self):
         """Sum what each rank gives, check each value; give the largest difference (0 is right)."""
-        pattern = tf.cast(tf.range(1 << 14) % 7 + 1, tf.float32)
-        mine = hvd.allreduce(pattern * (self._place.rank + 1), op=hvd.Sum, name="proof")
         total = self._place.size * (self._place.size + 1) // 2
-        return float(tf.reduce_max(tf.abs(mine - pattern * total)).numpy())
+        with tf.device("/CPU:0"):
+            pattern = tf.cast(tf.range(1 << 14) % 7 + 1, tf.float32)
+        with tf.device(self.where):
+            mine = tf.identity(pattern * (self._place.rank + 1))
+            mine = hvd.allreduce(mine, op=hvd.Sum, name="proof")
+            return float(tf.reduce_max(tf.abs(mine - pattern * total)).numpy())
 
     def bandwidth(self):
         """Time nothing: what Horovod adds is not the network's."""

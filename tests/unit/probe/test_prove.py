@@ -271,6 +271,30 @@ def test_without_a_known_framework_the_images_own_proof_is_run(
         probe_prove._verified(str(tmp_path / "none"))
 
 
+@pytest.mark.parametrize(
+    ("framework", "package", "has_group"),
+    [
+        ("torch", "torch", True),
+        ("tensorflow", "horovod", True),
+        ("tensorflow", "tensorflow", False),
+        ("mxnet", "mxnet", False),
+        (None, "torch", False),
+    ],
+)
+def test_which_framework_has_a_group(
+    probe_prove: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    framework: str | None,
+    package: str,
+    has_group: bool,
+) -> None:
+    (tmp_path / f"{package}.py").touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    importlib.invalidate_caches()
+    assert probe_prove.has_group(framework) is has_group
+
+
 class Cuda:
     """PyTorch's view of a node's devices."""
 
