@@ -92,9 +92,8 @@ class _Errors(object):
 
 def _looked(report, own, wanted):
     """Import, name the mount, prove the devices: what a rank does alone."""
-    # Read once, when a library makes its first communicator.
-    os.environ.setdefault("NCCL_DEBUG", "INFO")
-    os.environ.setdefault("NCCL_DEBUG_SUBSYS", _SUBSYSTEMS)
+    # Read once, when a library makes its first communicator. A site's own WARN would say nothing.
+    os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS=_SUBSYSTEMS)
     os.environ["NCCL_DEBUG_FILE"] = _log(wanted.out, own.rank)
     report["present"], report["modes"] = prove_place.present(), attest_gpus.modes()
     if wanted.framework is None:
@@ -151,17 +150,24 @@ def _together(report, own, wanted, meeting):
     for name, value in (others[0].get("master") or {}).items():
         os.environ.setdefault(name, value)
     report["collective"] = collective = {"backend": None, "why": None}
-    group = _group(own, wanted, others, collective)
     try:
-        collective.update(backend=group.backend, size=group.size, off=group.off())
-        collective["bandwidth"] = group.bandwidth() if own.size > 1 else []
+        group = _group(own, wanted, others, collective)
+        try:
+            collective.update(backend=group.backend, size=group.size, off=group.off())
+            collective["bandwidth"] = group.bandwidth() if own.size > 1 else []
+        finally:
+            group.close()
     finally:
-        group.close()
+        # Of a group that failed too: there NCCL's warnings say why.
+        report["nccl"] = _shown(wanted.out, own.rank)
+
+
+def _shown(folder, rank):
     try:
-        with open(_log(wanted.out, own.rank), errors="replace") as file:
-            report["nccl"] = nccl_log.parsed(file.read())
+        with open(_log(folder, rank), errors="replace") as file:
+            return nccl_log.parsed(file.read())
     except OSError:
-        report["nccl"] = None
+        return None
 
 
 def has_group(framework):

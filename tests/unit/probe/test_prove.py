@@ -57,7 +57,12 @@ class Group(object):
         if os.environ.get("FAKE_DIES") == os.environ.get("RANK"):
             os._exit(9)
         with open(os.environ["NCCL_DEBUG_FILE"], "w") as file:
-            file.write("n1:7:9 [0] NCCL INFO Using network IB\\n")
+            if os.environ["NCCL_DEBUG"] == "INFO":
+                file.write("n1:7:9 [0] NCCL INFO Using network IB\\n")
+            if os.environ.get("FAKE_REFUSES"):
+                file.write("n1:7:9 [0] init.cc:497 NCCL WARN Cuda failure 'out of memory'\\n")
+        if os.environ.get("FAKE_REFUSES"):
+            raise RuntimeError("NCCL error")
 
     def off(self):
         return 0.0
@@ -121,7 +126,8 @@ def written(folder: Path) -> proof.Proof:
 
 @pytest.mark.usefixtures("real_processes")
 def test_three_ranks_meet_and_leave_one_proof(folder: Path) -> None:
-    ended = launch(folder, 3, FAKE_GPUS="3")
+    # A site's own setting would leave nothing to read.
+    ended = launch(folder, 3, FAKE_GPUS="3", NCCL_DEBUG="WARN")
     assert [code for _, code in ended] == [0, 0, 0], ended
     found = written(folder)
     assert [rank.rank for rank in found.content.ranks] == [0, 1, 2]
@@ -186,6 +192,15 @@ def test_ranks_with_one_device_between_them_meet_without_nccl(folder: Path) -> N
         rank.collective and "have device GPU-x between them" in str(rank.collective.why)
         for rank in ranks
     )
+
+
+@pytest.mark.usefixtures("real_processes")
+def test_a_group_that_fails_leaves_nccls_warnings(folder: Path) -> None:
+    (_, code), *_ = launch(folder, 1, FAKE_GPUS="1", FAKE_REFUSES="1")
+    body = json.loads((folder.parent / "out" / "proof.json").read_text())
+    [rank] = body["content"]["ranks"]
+    assert (code, rank["error"]) == (1, "RuntimeError: NCCL error")
+    assert rank["nccl"]["warnings"] == ["Cuda failure 'out of memory'"]
 
 
 @pytest.mark.usefixtures("real_processes")
