@@ -27,7 +27,7 @@ from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.launch_order import Counts, plan_stages
-from dlcontainer.bench.samples.records import Arm, Declared, End, Json, Sample, Session
+from dlcontainer.bench.samples.records import ArmDescription, Declared, End, Json, Sample, Session
 
 _FACTS: dict[str, Json] = {"python": "3.11", "threads": 2}
 
@@ -40,7 +40,10 @@ def session(pairs: int) -> Session:
     )  # fmt: skip
     return Session(
         declared=declared,
-        arms={"native": Arm(what="made up"), "container": Arm(what="made up")},
+        arms={
+            "native": ArmDescription(what="made up"),
+            "container": ArmDescription(what="made up"),
+        },
         machine={"note": "made up: nothing was run"},
         started="2026-01-05T09:00:00Z",
     )

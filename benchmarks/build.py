@@ -24,7 +24,7 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 
 from statistics import median
 
-from benchmarks.build_anchors import RECIPE, Bench, fair, mode, plain, sizes
+from benchmarks.build_anchors import Bench, fair, mode, plain, sizes
 from benchmarks.sampling import (
     Row,
     Samples,
@@ -48,7 +48,7 @@ def main() -> None:
     options = _options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folders are removed then too
     with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=options.folder) as name:
-        bench = _prepare(Path(name))
+        bench = _prepare(Path(name), options.recipe)
         samples = _sample(bench, options.n)
         packed = sizes(bench)
     rows = _rows(samples, packed)
@@ -58,12 +58,13 @@ def main() -> None:
         print(as_json("build", facts, rows, **more))
         return
     print(describe(facts))
-    print(f"{RECIPE} for this machine, {options.n} rounds; times in s\n")
+    print(f"{bench.recipe} for this machine, {options.n} rounds; times in s\n")
     print(table(rows, sides=("ours", "anchor")))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recipe", nargs="?", default="pytorch", help="(default pytorch)")
     parser.add_argument("-n", type=int, default=3, help="rounds (default 3; one takes minutes)")
     parser.add_argument(
         "--folder", type=Path, default=Path("/var/tmp"), help="where images go (default /var/tmp)"
@@ -78,8 +79,8 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _prepare(folder: Path) -> Bench:
-    """Make a home with the shipped recipe and one small step at its end."""
+def _prepare(folder: Path, named: str) -> Bench:
+    """Make a home with the recipe and one small step at its end."""
     home = folder / "home"
     for name in (".config/pip/pip.conf", ".pip/pip.conf"):
         there = Path(os.environ.get("HOME", "/")) / name
@@ -89,20 +90,25 @@ def _prepare(folder: Path) -> Bench:
     own = {"HOME": str(home), "XDG_CACHE_HOME": str(folder / "cache")}
     environ = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")} | own
     world = World(environ=environ)
-    source = world.resources.find("recipes", RECIPE)
+    source = world.locate("recipes", named)
     recipe: dict[str, Any] = yaml.safe_load(source.read_text())
-    for variant in recipe["variants"].values():
-        changes = variant.get("changes")
-        if changes is None:
-            continue  # in a file of its own: none that this machine can build
-        changes["versions"] = {**changes.get("versions", {}), "note": "1"}
+    # A variant in a file of its own has no changes here: this machine can build none of those.
+    variants = [variant.get("changes") for variant in recipe.get("variants", {}).values()]
+    for layer in filter(None, variants or [recipe]):
+        layer["versions"] = {**layer.get("versions", {}), "note": "1"}
         note = 'echo {{ versions.note }} > "$prefix/note"'
-        changes["steps"] = [*changes["steps"], {"name": "note", "native": True, "shell": note}]
-    target = world.user_folder / "recipes" / RECIPE
+        layer["steps"] = [*layer["steps"], {"name": "note", "native": True, "shell": note}]
+    target = world.user_folder / "recipes" / recipe["name"]
     shutil.copytree(source.parent, target)
     (target / "recipe.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
     runner = ProcessRunner(environ=environ)
-    return Bench(folder=folder, environ=environ, world=World(environ=environ), runner=runner)
+    return Bench(
+        recipe=recipe["name"],
+        folder=folder,
+        environ=environ,
+        world=World(environ=environ),
+        runner=runner,
+    )
 
 
 def _sample(bench: Bench, rounds: int) -> Samples:
@@ -122,7 +128,7 @@ def _sample(bench: Bench, rounds: int) -> Samples:
 def _build(bench: Bench, *more: str) -> float:
     program = str(Path(sys.executable).with_name("dlcontainer"))
     output = str(bench.folder / "ours")
-    argv = [program, "build", RECIPE, "--site", "local", "-o", output, "--json", *more]
+    argv = [program, "build", bench.recipe, "--site", "local", "-o", output, "--json", *more]
     return command(argv, bench.environ)()
 
 

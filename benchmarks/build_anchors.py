@@ -21,13 +21,12 @@ from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.process import ProcessRunner
 
-RECIPE = "pytorch"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
-    """A user with an empty home below `folder`, and what the engine needs there."""
+    """A user with an empty home below `folder`, who has the recipe; what the engine needs there."""
 
+    recipe: str
     folder: Path
     environ: Mapping[str, str]
     world: World
@@ -43,7 +42,7 @@ class Bench:
 
 def settle(bench: Bench) -> Plan:
     """Settle the recipe for this machine."""
-    return bench.world.plan(RECIPE, "local")
+    return bench.world.plan(bench.recipe, "local")
 
 
 def plain(bench: Bench) -> float:

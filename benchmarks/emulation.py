@@ -25,10 +25,10 @@ from statistics import median
 from benchmarks.sampling import Row, Samples, as_json, describe, machine_facts, ratio, table
 from dlcontainer.build.base import native_helpers, root_tree
 from dlcontainer.build.base.bootstrap import BaseMaker
-from dlcontainer.build.build import Wishes, build
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.build import BuildOptions, build
+from dlcontainer.build.context import BuildContext
 from dlcontainer.cli.context import World
-from dlcontainer.engines import apptainer, capabilities
+from dlcontainer.engines import apptainer, execution
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.packages import routing
 from dlcontainer.planning.plan import Plan
@@ -58,13 +58,13 @@ def main() -> None:
     world = World(environ=dict(os.environ))
     try:
         plan = world.plan(options.recipe, options.site, [])
-        workshop = _workshop(world)
-        if not native_helpers.possible(plan, workshop.host):
+        context = _context(world)
+        if not native_helpers.possible(plan, context.execution.host):
             raise SystemExit("this build is not emulated, or no native program can help with it")
         with tempfile.TemporaryDirectory(prefix="dlcontainer-bench-", dir=options.tmpdir) as name:
-            _make_trees(plan, workshop, Path(name))
-            samples = _measure(plan, workshop, Path(name), (options.n, options.seed))
-            differing = _differing(plan, workshop, Path(name))
+            _make_trees(plan, context, Path(name))
+            samples = _measure(plan, context, Path(name), (options.n, options.seed))
+            differing = _differing(plan, context, Path(name))
     except DlcontainerError as error:
         raise SystemExit(str(error)) from None
     rows = [_row(samples, "wall"), _row(samples, "processor")]
@@ -89,37 +89,33 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _workshop(world: World) -> Workshop:
+def _context(world: World) -> BuildContext:
     engine = apptainer.find(world.environ)
     runner = ProcessRunner(environ=world.environ)
-    return Workshop(
-        engine=engine,
-        trial=capabilities.require(world.cache, engine, world.host, runner),
-        host=world.host,
-        runner=runner,
-        cache=world.cache,
+    return BuildContext(
+        execution=execution.prepare(engine, world.host, runner, world.cache, Quiet()),
         templates=tuple(world.resources.template_folders()),
-        progress=Quiet(),
     )
 
 
-def _make_trees(plan: Plan, workshop: Workshop, folder: Path) -> None:
+def _make_trees(plan: Plan, context: BuildContext, folder: Path) -> None:
     routes, work = folder / "routing", folder / "work"
     for place in (routes, work):
         place.mkdir()
-    routed = routing.prepare(plan, workshop.host, workshop.runner, routes)
+    here = context.execution
+    routed = routing.prepare(plan, here.host, here.runner, routes)
     maker = BaseMaker(
-        host=workshop.host,
-        runner=workshop.runner,
-        cache=workshop.cache,
-        on_line=workshop.progress.line,
-        on_wait=workshop.progress.note,
+        host=here.host,
+        runner=here.runner,
+        cache=here.cache,
+        on_line=here.progress.line,
+        on_wait=here.progress.note,
     )
     for prepare in (root_tree.prepare, root_tree.prepare_companion):
         prepare(plan, routed, maker, work, folder / "trees.log")
 
 
-def _measure(plan: Plan, workshop: Workshop, folder: Path, how: tuple[int, int]) -> Samples:
+def _measure(plan: Plan, context: BuildContext, folder: Path, how: tuple[int, int]) -> Samples:
     rounds, seed = how
     order = random.Random(seed)
     samples: Samples = {f"{what} {side}": [] for what in _WHAT for side in (WITH, WITHOUT)}
@@ -127,8 +123,8 @@ def _measure(plan: Plan, workshop: Workshop, folder: Path, how: tuple[int, int])
         for side in order.sample((WITH, WITHOUT), 2):
             print(f"{side} native programs", file=sys.stderr)
             start, used = time.perf_counter(), _processor()
-            wishes = Wishes(tmpdir=folder, fresh=True)
-            build(plan, replace(workshop, shortcuts=side == WITH), folder / side, wishes)
+            asked = BuildOptions(tmpdir=folder, fresh=True)
+            build(plan, replace(context, shortcuts=side == WITH), folder / side, asked)
             samples[f"wall {side}"].append(time.perf_counter() - start)
             samples[f"processor {side}"].append(_processor() - used)
     return samples
@@ -153,14 +149,14 @@ def _row(samples: Samples, what: str) -> Row:
     )
 
 
-def _differing(plan: Plan, workshop: Workshop, folder: Path) -> list[str]:
+def _differing(plan: Plan, context: BuildContext, folder: Path) -> list[str]:
     """Unpack both images and name the files that are not the same, byte for byte."""
     trees = []
     for side in (WITH, WITHOUT):
         image, tree = folder / side / f"{plan.name}.sif", folder / f"{side} tree"
-        mode = workshop.trial.build_mode or "plain"
-        env = apptainer.environment(workshop.host.environ, tmpdir=folder)
-        workshop.runner(workshop.engine.unpack_argv(image, tree, mode), env=env)
+        here = context.execution
+        env = apptainer.environment(here.host.environ, tmpdir=folder)
+        here.runner(here.engine.unpack_argv(image, tree, here.build_mode), env=env)
         trees.append(tree)
     names = [{str(path.relative_to(tree)) for path in tree.rglob("*")} for tree in trees]
     found = names[0] ^ names[1]

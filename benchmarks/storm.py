@@ -94,6 +94,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=3, help="launches of a point (default 3)")
     parser.add_argument("--module", default="numpy", help="what ranks import (default numpy)")
+    parser.add_argument(
+        "--points", type=int, default=len(HELD_OUT), help="only so many of the points (default all)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the order (default 1)")
     parser.add_argument("--json", action="store_true", help="print JSON with the raw samples")
     options = parser.parse_args()
@@ -108,7 +111,7 @@ def main() -> None:
         overhead = _calibrate(tree, measured.loads["tree"], runner)
         predicted = {
             point: predict(measured.loads["tree"], _system(point, overhead), _job(point)).seconds
-            for point in HELD_OUT
+            for point in HELD_OUT[: options.points]
         }
         settled = _settled(measured, overhead, predicted)
         _say(f"frozen: {frozen(settled)}")

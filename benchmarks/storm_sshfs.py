@@ -43,7 +43,7 @@ from dlcontainer.bench.storm.measure import Bench, Runnable, measure, of_prefix
 from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
 from dlcontainer.system.process import ProcessRunner
 
-_SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
+SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 # Kept by the client as under a lock: the profile that the operations are counted with.
 _CACHING = (
     "entry_timeout=3600,attr_timeout=3600,negative_timeout=3600,kernel_cache,dcache_timeout=3600"
@@ -96,7 +96,7 @@ def main() -> None:
                 load, system, _job(nodes, ranks)
             ).seconds
             for delay, (_, system) in systems.items()
-            for nodes, ranks in HELD_OUT
+            for nodes, ranks in HELD_OUT[: options.points]
         }
         settled: dict[str, object] = {
             "load": asdict(load),
@@ -123,8 +123,11 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=3, help="launches of a point (default 3)")
     parser.add_argument("--module", default="numpy", help="what ranks import (default numpy)")
+    parser.add_argument(
+        "--points", type=int, default=len(HELD_OUT), help="only so many of the points (default all)"
+    )
     parser.add_argument("--sshfs", default=shutil.which("sshfs"), help="the program")
-    found = next((one for one in _SFTP_SERVERS if Path(one).exists()), None)
+    found = next((one for one in SFTP_SERVERS if Path(one).exists()), None)
     parser.add_argument("--sftp-server", default=found, help="the program")
     parser.add_argument("--round-trip-ms", type=float, nargs="+", default=[10.0, 20.0])
     parser.add_argument("--json", action="store_true", help="print JSON with the raw samples")

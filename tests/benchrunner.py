@@ -2,25 +2,25 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from dlcontainer.bench.measure import session
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
-from dlcontainer.bench.measure.declaration import Wanted
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
+from dlcontainer.bench.measure.declaration import SessionSettings
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Setting
 from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.system.machine import Host
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import Completed, RunOptions
 from tests.fakes import completed
-from tests.values import HOST, TRIAL, folder_of, plan_of
+from tests.values import HOST, execution_of, folder_of, plan_of
 
 Answer = Callable[[int], Completed | Exception | None]
 
@@ -55,18 +55,7 @@ class ProbeRunner:
     launches: list[tuple[str, ...]] = field(default_factory=list)
     others: list[tuple[str, ...]] = field(default_factory=list)
 
-    def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         if not any("dlc-start" in word for word in argv):
             self.others.append(tuple(argv))
             return completed(*argv, stdout=self.stdout)
@@ -76,12 +65,6 @@ class ProbeRunner:
             raise odd
         contained = any("apptainer" in word for word in argv)
         return odd or completed(*argv, stdout=said(self.wall(contained), "train" in argv))
-
-
-class Quiet:
-    def step(self, title: str) -> None: ...
-    def line(self, text: str) -> None: ...
-    def note(self, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -115,7 +98,7 @@ class Bench:
             wanted["output"] = changes["cut"].path
         image = self.folder / "demo.sif"
         image.touch()
-        subject = Subject(
+        subject = BenchImage(
             image=image,
             recipe="demo",
             sha256="ab" * 32,
@@ -125,20 +108,17 @@ class Bench:
             environment={"LANG": "C.UTF-8"},
         )
         work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
-        lab = Lab(
-            engine=Apptainer(program=Path("/bin/apptainer")),
-            trial=TRIAL,
-            host=self.host,
-            runner=runner,
-            cache=self.folder / "cache",
+        context = BenchContext(
+            execution=execution_of(self.folder, runner, host=self.host),
             templates=(),
-            progress=Quiet(),
             work=work,
         )
         typed = {"import": {"native_as": native_as}, "train": {"device": "cpu"}}[probe]
         values = PROBES[probe].values(typed, Setting(contents=subject.contents))
         wanted |= {"probe": PROBES[probe], "values": values, **changes}
-        return session.run(Wanted(**wanted), plan_of(recipe), subject, lab)
+        numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}
+        settings = SessionSettings(schedule=Schedule(**numbers), **wanted)
+        return session.run(settings, plan_of(recipe), subject, context)
 
     def read(self) -> Series:
         return reader.read(self.folder / "samples.jsonl")

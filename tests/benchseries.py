@@ -11,7 +11,7 @@ from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.comparable import LossCheck, LossCurves
 from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.records import (
-    Arm,
+    ArmDescription,
     Declared,
     End,
     Json,
@@ -108,8 +108,10 @@ def session(plan: Plan) -> Session:
         image_sha256="0" * 64,
     )
     arms = {
-        "native": Arm(what="native twin", why="the same wheels, installed without a container"),
-        "container": Arm(what="image", why="mounted anew by each launch"),
+        "native": ArmDescription(
+            what="native twin", why="the same wheels, installed without a container"
+        ),
+        "container": ArmDescription(what="image", why="mounted anew by each launch"),
     }
     return Session(
         declared=declared,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from dlcontainer.bench.samples.launch_order import Counts, Group, plan_stages
-from dlcontainer.bench.samples.records import Arm, Json, Role, Sample, Session, Stack
+from dlcontainer.bench.samples.records import ArmDescription, Json, Role, Sample, Session, Stack
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries
@@ -48,7 +48,7 @@ def session(plan: Triples) -> Session:
         seed=plan.seed,
         warmups=0,
     )
-    arms = {**base.arms, "unpacked": Arm(what="unpacked image")}
+    arms = {**base.arms, "unpacked": ArmDescription(what="unpacked image")}
     return replace(base, declared=declared, arms=arms)
 
 

@@ -1,10 +1,11 @@
 """Stand-ins for what unit tests must not touch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
-from dlcontainer.system.process import CommandFailedError, Completed
+from dlcontainer.system.process import CommandFailedError, Completed, RunOptions
 
 
 def completed(*argv: str, code: int = 0, stdout: str = "", stderr: str = "") -> Completed:
@@ -39,20 +40,18 @@ class RecordingRunner:
     def argvs(self) -> list[tuple[str, ...]]:
         return [call.argv for call in self.calls]
 
-    def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         assert not isinstance(argv, str), "a command is a sequence of str"
-        call = Call(argv=tuple(argv), env=env, cwd=cwd, stdin=stdin, timeout=timeout, log=log)
+        assert options.keys() <= RunOptions.__optional_keys__, options.keys()
+        on_line = options.get("on_line")
+        call = Call(
+            argv=tuple(argv),
+            env=options.get("env"),
+            cwd=options.get("cwd"),
+            stdin=options.get("stdin"),
+            timeout=options.get("timeout"),
+            log=options.get("log"),
+        )
         self.calls.append(call)
         assert self.answers or not self.strict, f"no answer is left for {call.argv}"
         answer = self.answers.pop(0) if self.answers else completed(*argv)
@@ -61,7 +60,7 @@ class RecordingRunner:
         if on_line is not None:
             for line in answer.stdout.splitlines():
                 on_line(line)
-        if check and answer.returncode != 0:
+        if options.get("check", True) and answer.returncode != 0:
             raise CommandFailedError(answer)
         return answer
 

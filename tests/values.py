@@ -10,7 +10,9 @@ import yaml
 
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced, resources
+from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.execution import Execution
 from dlcontainer.planning import matrix, plan
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan, Setting
@@ -18,9 +20,11 @@ from dlcontainer.recipes import recipe
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target
 from dlcontainer.system.machine import Host
+from tests.fakes import Quiet
 
 if TYPE_CHECKING:
     from dlcontainer.cli.context import World
+    from dlcontainer.system.runner import Runner
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
@@ -109,6 +113,19 @@ def recorded(name: str) -> str:
 def host(**changes: Any) -> Host:
     """Give the recorded host with some facts changed."""
     return replace(HOST, **changes)
+
+
+def execution_of(folder: Path, runner: "Runner", **changes: Any) -> Execution:
+    """Give an engine that works on the recorded host, its cache below a folder."""
+    usual = Execution(
+        engine=Apptainer(program=Path("/bin/apptainer")),
+        capabilities=TRIAL,
+        host=HOST,
+        runner=runner,
+        cache=folder / "cache",
+        progress=Quiet(),
+    )
+    return replace(usual, **changes)
 
 
 def write_yaml(path: Path, data: Mapping[str, Any]) -> Path:

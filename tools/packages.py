@@ -26,6 +26,7 @@ class Package:
 def describe(deb: Path) -> Package:
     """Read name and version of a `.deb` and hash it."""
     name, version = _field(deb, "Package"), _field(deb, "Version")
+    # By hand: this runs before the package is installed.
     digest = hashlib.sha256(deb.read_bytes()).hexdigest()
     return Package(name=name, version=version, sha256=digest)
 

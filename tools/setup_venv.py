@@ -162,6 +162,7 @@ def setup(project: Path, venv: Path, extras: str, *, unpack_only: bool) -> None:
         make_venv(venv, unpack_only=unpack_only)
     (venv / STAMP).unlink(missing_ok=True)
     install_project(project, venv, extras)
+    # By hand: this runs before the package, with its writer of files, is installed.
     aside = venv / f"{STAMP}.new"
     aside.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
     aside.replace(venv / STAMP)

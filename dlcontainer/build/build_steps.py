@@ -30,7 +30,7 @@ HEAD = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepWork:
+class BuildStep:
     """One step: files that go in first, then a script for `/bin/sh`, run as the image's root.
 
     `key` names the result: the same key, the same tree. It comes of the script, the content of
@@ -58,7 +58,7 @@ def work(
     staged: Path,
     root: Mapping[str, str],
     locked: Mapping[str, str] | None = None,
-) -> list[StepWork]:
+) -> list[BuildStep]:
     """List the steps of a plan in their order; `root` is what the first starts from.
 
     `locked` names what a lock gives each step: step -> digest (`Lock.step_keys`).
@@ -81,7 +81,7 @@ def work(
     clean = blocks.pop("clean")
     parts += [(name, _script(block), {}) for name, block in blocks.items()]
     parts.append(("image", _script(clean), dict(sorted(later.items()))))
-    steps: list[StepWork] = []
+    steps: list[BuildStep] = []
     key = _digest(root)
     for number, (name, script, taken) in enumerate(parts, start=1):
         inputs = {"script": hashlib.sha256(script.encode()).hexdigest()}
@@ -89,7 +89,7 @@ def work(
         inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
         key = _digest({"parent": key, **inputs})
         steps.append(
-            StepWork(
+            BuildStep(
                 name=name,
                 number=number,
                 total=len(parts),
@@ -103,7 +103,7 @@ def work(
 
 
 @contextlib.contextmanager
-def laid_out(step: StepWork, folder: Path) -> Iterator[str]:
+def laid_out(step: BuildStep, folder: Path) -> Iterator[str]:
     """Lay a step's files and script out in a folder that is bound at the routing's place.
 
     Gives the script's path in the image. The files are copied inside the image, where a link of

@@ -1,52 +1,37 @@
-"""Everything a build needs: routing, base and backend, made ready."""
+"""What builds work with: the same for every image, and the folders and origin of one."""
 
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.build import build_steps, description, run_steps
-from dlcontainer.build.backends.backend import Workbench
-from dlcontainer.build.backends.oci_export import Route
-from dlcontainer.build.base import native_helpers, pinning, root_tree
-from dlcontainer.build.base.bootstrap import BaseMaker
+from dlcontainer.build import run_steps
+from dlcontainer.build.backends.oci_export import ExportTarget
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache.step_cache import StepCache
-from dlcontainer.build.description import Description
-from dlcontainer.build.provenance import Sources
-from dlcontainer.build.run_steps import Done
-from dlcontainer.config.image_names import Reference
 from dlcontainer.engines import base_modes
-from dlcontainer.engines.apptainer import LEVEL, Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.apptainer import LEVEL
+from dlcontainer.engines.execution import Execution
 from dlcontainer.engines.oci import OciClient
 from dlcontainer.formats import texts
 from dlcontainer.image.open_trace import Trace
-from dlcontainer.packages import routing
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
-from dlcontainer.registry import base_image as registry
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.registry.client import Way
+from dlcontainer.sites.facts import EngineConfig
 from dlcontainer.system import machine
-from dlcontainer.system.background import Task
-from dlcontainer.system.machine import Host, find_program
-from dlcontainer.system.process import Runner
-from dlcontainer.system.progress import Progress, Steps
+from dlcontainer.system.background import Beside
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.progress import Steps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Workshop:
-    """Everything a build needs: engine, host, cache, progress; the same for every image."""
+class BuildContext:
+    """Everything a build needs; the same for every image."""
 
-    engine: Apptainer
-    trial: Trial
-    host: Host
-    runner: Runner
-    cache: Path
+    execution: Execution
     templates: tuple[Path, ...]
-    progress: Progress
     # Native programs help an emulated build; without them the image is the same, later.
     shortcuts: bool = True
     # zstd's, of the image: higher is smaller and takes longer to make
@@ -56,7 +41,7 @@ class Workshop:
     worth_keeping_s: float = run_steps.WORTH_KEEPING_S
     # Docker or Podman, where one of them builds; Apptainer makes the SIF of what they built.
     oci: OciClient | None = None
-    delivery: Route = Route()  # noqa: RUF009  frozen
+    export: ExportTarget = ExportTarget()  # noqa: RUF009  frozen
     # Where all packages come from, and nowhere else (--locked, --offline).
     bundle: Bundle | None = None
 
@@ -68,19 +53,16 @@ class Workshop:
     @property
     def version(self) -> str:
         """What builds, and its version; of two engines the one whose steps they are first."""
+        packer = self.execution.capabilities.version
         if self.oci is None:
-            return self.trial.version
-        return f"{self.oci.daemon.kind} {self.oci.daemon.version}, {self.trial.version}"
-
-    @property
-    def mode(self) -> str:
-        """The engine's mode for builds."""
-        return self.trial.build_mode or "plain"
+            return packer
+        return f"{self.oci.daemon.kind} {self.oci.daemon.version}, {packer}"
 
     @property
     def step_mode(self) -> str:
         """The engine's mode for steps: only builds make an ordinary user root unasked."""
-        return "fakeroot" if self.host.uid != 0 and self.mode == "plain" else self.mode
+        mode = self.execution.build_mode
+        return "fakeroot" if self.execution.host.uid != 0 and mode == "plain" else mode
 
     @property
     def step_prefix(self) -> tuple[str, ...]:
@@ -88,10 +70,16 @@ class Workshop:
 
         Where one id is mapped, the engine itself works with the program fakeroot, if there is one.
         """
-        one_id = self.mode == "root-mapped" or machine.maps_one_id(self.host)
-        if one_id and not find_program("fakeroot", self.host.environ):
+        host = self.execution.host
+        one_id = self.execution.build_mode == "root-mapped" or machine.maps_one_id(host)
+        if one_id and not find_program("fakeroot", host.environ):
             return base_modes.fake_ids()
         return ()
+
+    @property
+    def lock(self) -> str | None:
+        """Digest of the lock that is built from."""
+        return self.bundle.lock.digest if self.bundle else None
 
     @property
     def pins(self) -> Mapping[str, str]:
@@ -102,118 +90,76 @@ class Workshop:
         """Give the definition file of a plan."""
         return texts.text(plan, "apptainer", list(self.templates))
 
-
-def route(plan: Plan, workshop: Workshop, work: Path) -> Routed:
-    """Write the routing of a build below `work`; say what it leaves out."""
-    if workshop.bundle is not None:
-        workshop.bundle.lock.require(plan, str(workshop.bundle.folder))
-    folder = work / "routing"
-    folder.mkdir(mode=0o700)
-    routed = routing.prepare(plan, workshop.host, workshop.runner, folder, workshop.bundle)
-    for note in routed.notes:
-        workshop.progress.note(note)
-    return routed
+    def step_cache(self, site: EngineConfig, *, quiet: bool = False) -> StepCache:
+        """Give the cache of kept steps, with the makers that a site trusts."""
+        return StepCache(
+            folder=Path(site.cache) if site.cache else self.execution.cache / "steps",
+            builders=site.builders,
+            on_note=(lambda _: None) if quiet else self.execution.progress.note,
+        )
 
 
-def base(
-    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
-) -> BaseTree | BaseImage:
-    """Give the base of a plan: a tree from the cache or made now, or a checked image."""
-    wanted = plan.recipe.base
-    progress.begin("base", f"base: {wanted.title}")
-    image = wanted.reference
-    if image is not None:
-        return _base_image(plan, image, way(plan, routed), workshop.progress)
-    work, log = places
-    tree = root_tree.prepare(plan, routed, _maker(workshop), work, log)
-    if tree.cached:
-        workshop.progress.note(f"base of {tree.made} taken from the cache")
-    return tree
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Folders:
+    """Where one build works: what is finished in `staging` is renamed into `output`.
+
+    `work` is private and may lie on another file system.
+    """
+
+    output: Path
+    staging: Path
+    work: Path
+
+    @property
+    def log(self) -> Path:
+        """What the tools say."""
+        return self.staging / "build.log"
+
+    @property
+    def image(self) -> Path:
+        """The image, until it is finished; none where it stays in an engine's store."""
+        return self.staging / "image.sif"
+
+    @property
+    def record(self) -> Path:
+        """The image's record."""
+        return self.staging / "record.json"
+
+    @property
+    def sbom(self) -> Path:
+        """The image's bill of materials."""
+        return self.staging / "sbom.json"
+
+    @property
+    def context(self) -> Path:
+        """The files that the steps put into the image."""
+        return self.work / "context"
 
 
-def _maker(workshop: Workshop) -> BaseMaker:
-    return BaseMaker(
-        host=workshop.host,
-        runner=workshop.runner,
-        cache=workshop.cache,
-        on_line=workshop.progress.line,
-        on_wait=workshop.progress.note,
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildRun:
+    """One build under way: where it works, what follows its steps, what runs beside them."""
+
+    folders: Folders
+    steps: Steps
+    background: Beside
 
 
-def add_shortcuts(
-    plan: Plan, workshop: Workshop, routed: Routed, places: tuple[Path, Path], progress: Steps
-) -> None:
-    """Lay native programs beside the routing, where they help an emulated build."""
-    host = workshop.host
-    # A lock has no packages for this host's architecture: a locked build takes its time.
-    wanted = workshop.shortcuts and workshop.bundle is None
-    if not (wanted and native_helpers.possible(plan, host)):
-        return
-    progress.begin("shortcuts", f"{host.arch} programs that help the emulated build")
-    work, log = places
-    tree = root_tree.prepare_companion(plan, routed, _maker(workshop), work, log)
-    native_helpers.unpack(tree.path, work / "companion", host, workshop.runner)
-    native_helpers.add(plan, host, work / "companion", routed.folder)
-    shutil.rmtree(work / "companion")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """What the first step starts from, and how the steps get out."""
+
+    routed: Routed
+    base: BaseTree | BaseImage
 
 
-def way(plan: Plan, routed: Routed) -> Way:
+def registry_access(plan: Plan, routed: Routed) -> Way:
     """Say how a registry is reached."""
     plain = plan.site.routing.plain_http
     return Way(proxies=routed.environment, ca=routed.ca, plain_http=plain)
 
 
-def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> BaseImage:
-    if image.digest is None:
-        raise pinning.refusal(plan, image, how)
-    checked = registry.check(image, plan.site.arch, how)
-    for note in checked.notes:
-        progress.note(note)
-    return checked
-
-
-def root(plan: Plan, workshop: Workshop, tree: BaseTree | None) -> dict[str, str]:
-    """Name what the first step starts from, for the steps' keys."""
-    digest = tree.sha256 if tree else str(plan.recipe.base.reference)
-    return build_steps.root(digest, plan.site.arch, workshop.kind)
-
-
-def step_cache(plan: Plan, workshop: Workshop, *, quiet: bool = False) -> StepCache:
-    """Give the cache of kept steps, with the makers that the site trusts."""
-    engine = plan.site.engine
-    return StepCache(
-        folder=Path(engine.cache) if engine.cache else workshop.cache / "steps",
-        builders=engine.builders,
-        on_note=(lambda _: None) if quiet else workshop.progress.note,
-    )
-
-
-def sources(
-    plan: Plan, workshop: Workshop, made_of: BaseTree | BaseImage, routed: Routed
-) -> Sources:
-    """Say what an image is made of beside its plan."""
-    return Sources(
-        text=workshop.text(plan),
-        base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
-        engine=workshop.version,
-        lock=routed.bundle.lock.digest if routed.bundle else None,
-        runner=workshop.runner,
-        environ=workshop.host.environ,
-    )
-
-
-def describe(
-    plan: Plan,
-    workshop: Workshop,
-    grown: tuple[Workbench, Sources, Task[dict[str, object]]],
-    done: Sequence[Done],
-    work: Path,
-) -> Description:
-    """Let a grown image describe itself; say what could not be read."""
-    bench, said, provenance = grown
-    wheels = [package for one in done for package in one.packages]
-    described = description.describe(plan, bench, (said, provenance.result()), wheels, work)
-    for note in described.notes:
-        workshop.progress.note(note)
-    return described
+def speaks_plain_http(plan: Plan, routed: Routed) -> bool:
+    """Tell whether the base comes from a registry that is spoken to without TLS."""
+    image = plan.recipe.base.reference
+    return image is not None and registry_access(plan, routed).is_plain(image.address)

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dlcontainer.build import provenance
-from dlcontainer.build.backends.backend import Workbench
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import BuildBackend
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.provenance import Sources
 from dlcontainer.formats import slim_commands
 from dlcontainer.image import contents, layout, sbom
@@ -29,23 +29,27 @@ class Description:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingredients:
+    """What an image was made of: the provenance, and the sources that it was gathered of."""
+
+    sources: Sources
+    provenance: Mapping[str, object]
+    wheels: tuple[Mapping[str, str], ...]
+
+
 def describe(
-    plan: Plan,
-    bench: Workbench,
-    origin: tuple[Sources, Mapping[str, object]],
-    wheels: Iterable[Mapping[str, str]],
-    work: Path,
+    plan: Plan, backend: BuildBackend, ingredients: Ingredients, work: Path
 ) -> Description:
     """Take down what is in the tree, and put that and its provenance in as the last thing.
 
-    `origin` is what the provenance was gathered of, and the provenance; `work` is a private
-    folder. Raises CommandFailedError as any step does.
+    `work` is a private folder. Raises CommandFailedError as any step does.
     """
-    sources, made = origin[0], dict(origin[1])
-    tree = bench.files()
+    sources, made = ingredients.sources, dict(ingredients.provenance)
+    tree = backend.files()
     reader = RpmReader(runner=sources.runner, environ=sources.environ)
     entries = tree.entries()
-    found = sbom.with_hashes(contents.take(tree, reader, entries), wheels)
+    found = sbom.with_hashes(contents.take(tree, reader, entries), ingredients.wheels)
     folder = work / "described"
     folder.mkdir()
     if plan.recipe.slim:
@@ -60,10 +64,10 @@ def describe(
         path = folder / target.rpartition("/")[2]
         path.write_text(text)
         files.append((path, target))
-    step = StepWork(
+    step = BuildStep(
         name="describe", number=1, total=1, script="", files=tuple(files), inputs={}, key=""
     )
-    bench.run(step)
+    backend.run(step)
     return Description(sbom=files[0][0], provenance=made, notes=found.notes)
 
 

@@ -1,39 +1,57 @@
-"""A dry run: the commands of a build, in their order; nothing is run."""
+"""The next build in words: the commands that it would run, and the steps that it would take."""
 
 from pathlib import Path
 
-from dlcontainer.build import build_steps
-from dlcontainer.build import context as shop
+from dlcontainer.build import build_steps, preparation
+from dlcontainer.build.backends import select
 from dlcontainer.build.base import bootstrap, native_helpers, root_tree
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.cache import explain, previous
+from dlcontainer.build.cache.explain import Reason
+from dlcontainer.build.context import BuildContext, speaks_plain_http
 from dlcontainer.engines.base import StepSpec
+from dlcontainer.formats import build_context
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system.workspace import workspace
 
 
 def planned_commands(
-    plan: Plan, workshop: Workshop, output: Path, scratch: Path
+    plan: Plan, context: BuildContext, output: Path, scratch: Path
 ) -> list[list[str]]:
     """List the commands that a build would run (`--dry-run`); folders made for it are named so."""
-    work = scratch / "BUILD"
+    work, execution = scratch / "BUILD", context.execution
+    host, engine = execution.host, execution.engine
     routed = Routed.nothing(work / "routing")
     commands = []
     if not plan.recipe.base.image:
         target = work / "rootfs.tar"
         trees = [root_tree.root_tree(plan)]
-        if workshop.shortcuts and native_helpers.possible(plan, workshop.host):
-            trees.append(root_tree.companion_tree(plan, workshop.host))
+        if context.shortcuts and native_helpers.possible(plan, host):
+            trees.append(root_tree.companion_tree(plan, host))
         for tree in trees:
-            commands.append(bootstrap.mmdebstrap_argv(tree, routed, workshop.host, target))
-    engine = workshop.engine
-    image = plan.recipe.base.reference
-    plain = image is not None and shop.way(plan, routed).is_plain(image.address)
+            commands.append(bootstrap.mmdebstrap_argv(tree, routed, host, target))
+    plain = speaks_plain_http(plan, routed)
     commands.append(
-        engine.unpack_base_argv("setup.def", work / "tree", workshop.mode, plain_http=plain)
+        engine.unpack_base_argv("setup.def", work / "tree", execution.build_mode, plain_http=plain)
     )
     for step in build_steps.work(plan, work / "context", {}):
         argv = ("/bin/sh", f"{step.name}.sh")
-        spec = StepSpec(tree=work / "tree", argv=argv, mode=workshop.step_mode, binds=routed.binds)
-        commands.append([*workshop.step_prefix, *engine.step_argv(spec)])
+        spec = StepSpec(tree=work / "tree", argv=argv, mode=context.step_mode, binds=routed.binds)
+        commands.append([*context.step_prefix, *engine.step_argv(spec)])
     commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands
+
+
+def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[Reason]:
+    """Say of each step whether the next build takes it from the cache, and why another is not."""
+    execution, image = context.execution, plan.recipe.base.image
+    base = None if image else root_tree.recall(plan, execution.cache, context.bundle)
+    root = preparation.root(plan, context.kind, base)
+    if base is None and not image:
+        root["base"] = "made again: none of today is kept"
+    with workspace(scratch, execution.runner, execution.progress.note) as work:
+        build_context.stage(plan, work / "context")
+        todo = build_steps.work(plan, work / "context", root, context.pins)
+    recall = select.recaller(plan, context)
+    kept = [recall(step.key) for step in todo]
+    return explain.explain(todo, kept, root, previous.inputs(plan, context))

@@ -53,7 +53,7 @@ def sorter(trace: Trace | None, note: Callable[[str], None]) -> Callable[[Tree],
         found = sort(trace, tree.entries())
         note(f"{found.files} files lie in the order of the trace")
         if found.strangers:
-            note(f"{found.strangers} paths of the trace are not in the image: passed over")
+            note(f"{found.strangers} paths of the trace are not in the image: skipped")
         return found.text
 
     return made

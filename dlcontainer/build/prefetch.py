@@ -8,15 +8,15 @@ here can fail a build: a step whose wheels did not come fetches them itself.
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.build import build_steps, run_steps
-from dlcontainer.build import context as shop
+from dlcontainer.build import build_steps, preparation, run_steps
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import root_tree
-from dlcontainer.build.build_steps import StepWork
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.context import BuildContext, BuildRun
+from dlcontainer.engines.execution import Execution
 from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages import routing
 from dlcontainer.packages.pip import pip_config
@@ -24,12 +24,11 @@ from dlcontainer.packages.pip.pip_resolver import Pip
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.steps import Step
-from dlcontainer.system.background import Beside, Task
+from dlcontainer.system.background import Task
 from dlcontainer.system.process import (
     CommandEndedError,
     CommandFailedError,
     CommandNotFoundError,
-    Runner,
 )
 
 # In the routing's folder: a folder of wheels for each step.
@@ -48,7 +47,7 @@ class Supplies:
     on_note: Callable[[str], None]
 
     @contextlib.contextmanager
-    def handed(self, step: StepWork) -> Iterator[None]:
+    def handed(self, step: BuildStep) -> Iterator[None]:
         """Let a step find its wheels, and look nowhere else, if all of them came."""
         wheels, config = self.folder / _WHEELS / step.name, self.folder / routing.PIP_CONFIG
         if not self._came(step.name):
@@ -85,41 +84,31 @@ class Supplies:
 
 
 def begin(
-    plan: Plan,
-    workshop: Workshop,
-    routed: Routed,
-    places: tuple[Path, Path],
-    beside: Beside,
-    *,
-    fresh: bool,
+    plan: Plan, context: BuildContext, routed: Routed, run: BuildRun, *, fresh: bool
 ) -> Supplies:
-    """Begin to fetch the wheels of the steps that will be run.
-
-    `places` are the folder of staged files, as in `stepwork.work`, and the log.
-    """
-    staged, log = places
-    supplies = Supplies(folder=routed.folder, coming={}, log=log, on_note=workshop.progress.note)
-    for step in _wanted(plan, workshop, staged, fresh=fresh):
-        folder = routed.folder / _WHEELS / step.name
-        folder.mkdir(parents=True)
-        supplies.coming[step.name] = beside.start(
-            lambda runner, step=step, folder=folder: _fetch(  # type: ignore[misc]
-                plan, workshop, (routed, runner), step, folder
+    """Begin to fetch the wheels of the steps that will be run."""
+    log, on_note = run.folders.log, context.execution.progress.note
+    supplies = Supplies(folder=routed.folder, coming={}, log=log, on_note=on_note)
+    for step in _wanted(plan, context, run.folders.context, fresh=fresh):
+        (routed.folder / _WHEELS / step.name).mkdir(parents=True)
+        supplies.coming[step.name] = run.background.start(
+            lambda runner, step=step: _fetch(  # type: ignore[misc]
+                plan, replace(context.execution, runner=runner), routed, step
             )
         )
     return supplies
 
 
-def _wanted(plan: Plan, workshop: Workshop, staged: Path, *, fresh: bool) -> list[Step]:
+def _wanted(plan: Plan, context: BuildContext, staged: Path, *, fresh: bool) -> list[Step]:
     steps = [step for step in plan.recipe.steps if step.python_packages]
     # Only a distribution's own Python is surely the one that it is taken for.
-    if not steps or workshop.bundle or plan.recipe.base.image or _has_other_python(plan):
+    if not steps or context.bundle or plan.recipe.base.image or _has_other_python(plan):
         return []
-    base = root_tree.recall(plan, workshop.cache)
+    base = root_tree.recall(plan, context.execution.cache)
     if fresh or base is None:
         return steps
-    todo = build_steps.work(plan, staged, shop.root(plan, workshop, base))
-    names = _not_kept(todo, plan, workshop)
+    todo = build_steps.work(plan, staged, preparation.root(plan, context.kind, base))
+    names = _not_kept(todo, plan, context)
     return [step for step in steps if step.name in names]
 
 
@@ -128,20 +117,17 @@ def _has_other_python(plan: Plan) -> bool:
     return str(plan.recipe.interpreter) != usual
 
 
-def _not_kept(todo: Sequence[StepWork], plan: Plan, workshop: Workshop) -> set[str]:
-    recall = select.recaller(plan, workshop, quiet=True)
+def _not_kept(todo: Sequence[BuildStep], plan: Plan, context: BuildContext) -> set[str]:
+    recall = select.recaller(plan, context, quiet=True)
     number = run_steps.reached(recall, todo)[0]
     return {step.name for step in todo[number:]}
 
 
-def _fetch(
-    plan: Plan, workshop: Workshop, way: tuple[Routed, Runner], step: Step, folder: Path
-) -> None:
-    routed, runner = way
+def _fetch(plan: Plan, execution: Execution, routed: Routed, step: Step) -> None:
     facts, wanted = plan.recipe.base.facts, step.python_packages
     if wanted is None or facts is None or facts.python is None or facts.glibc is None:
         return
-    kept = workshop.cache / _KEPT
+    kept = execution.cache / _KEPT
     environment = {**routed.environment, "PIP_CACHE_DIR": str(kept)}
     environment |= {name.upper(): value for name, value in routed.environment.items()}
     if routed.ca is not None:
@@ -150,13 +136,14 @@ def _fetch(
         python=facts.python,
         arch=plan.site.arch,
         glibc=facts.glibc,
-        arguments=tuple(pip_config.arguments(routing.pip_of(plan.site.routing, workshop.host))),
+        arguments=tuple(pip_config.arguments(routing.pip_of(plan.site.routing, execution.host))),
         environment=environment,
-        host=workshop.host,
-        runner=runner,
+        host=execution.host,
+        runner=execution.runner,
         on_line=lambda _: None,
     )
     _make_room(kept)
+    folder = routed.folder / _WHEELS / step.name
     pip.fetch(wanted.packages, routed.upstreams.get(wanted.upstream or "", ""), folder)
 
 

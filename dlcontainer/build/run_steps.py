@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from dlcontainer.build import error_patterns
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages, Workbench
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import BuildBackend, DamagedError, SaveTask
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.errors import BuildError
 from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.progress import Steps
@@ -17,7 +18,7 @@ from dlcontainer.system.progress import Steps
 WORTH_KEEPING_S = 2.0
 
 # What failed: a step, or a phase around them by its name.
-Failure = Callable[[StepWork | str, CommandFailedError], BuildError]
+Failure = Callable[[BuildStep | str, CommandFailedError], BuildError]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,23 +36,23 @@ class Policy:
     worth_keeping_s: float = WORTH_KEEPING_S
     fresh: bool = False
     keep_last: bool = False
-    later: Callable[[Keeping], object] = lambda keeping: keeping()
-    handed: Callable[[StepWork], AbstractContextManager[None]] = lambda _: nullcontext()
+    later: Callable[[SaveTask], object] = lambda keeping: keeping()
+    handed: Callable[[BuildStep], AbstractContextManager[None]] = lambda _: nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Done:
+class StepResult:
     """A step that is done: run here in so many s, or part of the kept result `kept`."""
 
-    step: StepWork
+    step: BuildStep
     seconds: float | None
-    kept: Kept | None
+    kept: CachedStep | None
     packages: Packages
 
 
 def reached(
-    recall: Callable[[str], Kept | None], todo: Sequence[StepWork]
-) -> tuple[int, Kept | None]:
+    recall: Callable[[str], CachedStep | None], todo: Sequence[BuildStep]
+) -> tuple[int, CachedStep | None]:
     """Find how many steps are done already, and the kept result that holds them."""
     for number in range(len(todo), 0, -1):
         kept = recall(todo[number - 1].key)
@@ -60,13 +61,15 @@ def reached(
     return 0, None
 
 
-def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Policy) -> list[Done]:
+def grow(
+    backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps, policy: Policy
+) -> list[StepResult]:
     """Run the steps that no kept result holds; keep the results of those that took a while.
 
     Raises the policy's error of a step that failed.
     """
     try:
-        done = _begin(bench, [] if policy.fresh else todo, progress)
+        done = _begin(backend, [] if policy.fresh else todo, progress)
     except CommandFailedError as error:
         raise policy.failure("unpack", error) from None
     for step in todo[len(done) :]:
@@ -74,7 +77,7 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
         began = time.monotonic()
         try:
             with policy.handed(step):
-                bench.run(step)
+                backend.run(step)
                 seconds = time.monotonic() - began
                 packages = policy.installed()
         except CommandFailedError as error:
@@ -82,23 +85,23 @@ def grow(bench: Workbench, todo: Sequence[StepWork], progress: Steps, policy: Po
         # The last one describes the image to itself: another with each plan, and quick.
         worth = seconds >= policy.worth_keeping_s and step.number < step.total
         if policy.keep_last and step is todo[-1]:
-            bench.keep(step, packages)()
+            backend.keep(step, packages)()
         elif worth:
-            _keep(bench, step, packages, progress, policy.later)
-        done.append(Done(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
+            _keep(backend, step, packages, progress, policy.later)
+        done.append(StepResult(step=step, seconds=round(seconds, 2), kept=None, packages=packages))
     progress.end()
     return done
 
 
 def _keep(
-    bench: Workbench,
-    step: StepWork,
+    backend: BuildBackend,
+    step: BuildStep,
     packages: Packages,
     progress: Steps,
-    later: Callable[[Keeping], object],
+    later: Callable[[SaveTask], object],
 ) -> None:
     with _noting(step, progress):
-        keeping = bench.keep(step, packages)
+        keeping = backend.keep(step, packages)
 
         def rest() -> None:
             with _noting(step, progress):
@@ -108,7 +111,7 @@ def _keep(
 
 
 @contextlib.contextmanager
-def _noting(step: StepWork, progress: Steps) -> Iterator[None]:
+def _noting(step: BuildStep, progress: Steps) -> Iterator[None]:
     """Note what keeps a result from being kept: it costs time later, and nothing now."""
     try:
         yield
@@ -119,23 +122,23 @@ def _noting(step: StepWork, progress: Steps) -> Iterator[None]:
         progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
 
 
-def _begin(bench: Workbench, todo: Sequence[StepWork], progress: Steps) -> list[Done]:
+def _begin(backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps) -> list[StepResult]:
     """Start from the last kept result that is there, or the base; give the steps in it."""
     while True:
-        number, parent = reached(bench.recall, todo)
+        number, parent = reached(backend.recall, todo)
         if parent is None:
             progress.begin("unpack", "unpack the base")
         else:
-            title = f"steps 1 to {number} of {len(todo)} are done: the result of "
-            progress.begin("unpack", f"{title}'{parent.name}' of {parent.made} is taken")
-        done = [_taken(step, parent, bench.recall(step.key)) for step in todo[:number]]
+            title = f"steps 1 to {number} of {len(todo)} restored from cache "
+            progress.begin("unpack", f"{title}('{parent.name}', {parent.made})")
+        done = [_taken(step, parent, backend.recall(step.key)) for step in todo[:number]]
         try:
-            bench.begin(parent)
+            backend.begin(parent)
         except DamagedError:
             continue  # it is not given again: an earlier one, or the base
         return done
 
 
-def _taken(step: StepWork, parent: Kept | None, own: Kept | None) -> Done:
+def _taken(step: BuildStep, parent: CachedStep | None, own: CachedStep | None) -> StepResult:
     # The bytes are the parent's, so its maker is named, whoever kept this very step as well.
-    return Done(step=step, seconds=None, kept=parent, packages=own.packages if own else ())
+    return StepResult(step=step, seconds=None, kept=parent, packages=own.packages if own else ())

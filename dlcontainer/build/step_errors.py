@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import error_patterns
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
@@ -28,7 +28,7 @@ class Failure:
     # how often the kernel had ended something for want of memory before this build
     oom_kills: int = field(default_factory=machine.cgroup_oom_kills)
 
-    def __call__(self, step: StepWork | str, error: CommandFailedError) -> BuildError:
+    def __call__(self, step: BuildStep | str, error: CommandFailedError) -> BuildError:
         """Make it, of a step or of a phase by its name."""
         name = step if isinstance(step, str) else step.name
         done = error.completed

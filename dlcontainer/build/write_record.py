@@ -10,13 +10,14 @@ from pathlib import Path
 from dlcontainer import __version__
 from dlcontainer.build.backends.oci_export import Delivered
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.run_steps import Done
+from dlcontainer.build.run_steps import StepResult
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import Outcome
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.image.record import SCHEMA, Record
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
+from dlcontainer.system import digests
 from dlcontainer.system.machine import Host
 
 
@@ -33,7 +34,7 @@ class Facts:
     provenance: Mapping[str, object]
     packages: tuple[Mapping[str, str], ...]
     # the recipe's steps, and what each phase of the build took
-    done: tuple[Done, ...]
+    done: tuple[StepResult, ...]
     steps: tuple[tuple[str, float], ...]
     seconds: float
     # digest of the lock that it was built from
@@ -101,12 +102,10 @@ def file_name(plan: Plan, outcome: Outcome) -> str | None:
 def _measured(facts: Facts) -> tuple[str, int]:
     if facts.outcome == "image" and facts.delivered:
         return facts.delivered.id.removeprefix("sha256:"), facts.delivered.size
-    with facts.image.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return sha256, facts.image.stat().st_size
+    return digests.of_file(facts.image), facts.image.stat().st_size
 
 
-def _step(done: Done) -> dict[str, object]:
+def _step(done: StepResult) -> dict[str, object]:
     kept = done.kept
     return {
         "name": done.step.name,

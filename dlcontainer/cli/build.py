@@ -11,9 +11,9 @@ from dlcontainer.engines.base import EngineKind, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlcontainer.build.backends.backend import Workbench
-    from dlcontainer.build.build import Wishes
-    from dlcontainer.build.context import Workshop
+    from dlcontainer.build.backends.backend import BuildBackend
+    from dlcontainer.build.build import BuildOptions
+    from dlcontainer.build.context import BuildContext
     from dlcontainer.errors import BuildError
     from dlcontainer.planning.plan import Plan
 
@@ -109,7 +109,7 @@ def build(
     verbose: options.Verbose = False,
 ) -> None:
     """Build an image for a site."""
-    from dlcontainer.build.build import Wishes
+    from dlcontainer.build.build import BuildOptions
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import Target
@@ -130,25 +130,26 @@ def build(
     )
     target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None
     with file_locks.building(world.cache, console.note):
-        workshop = build_context.ready(world, settled, wanted, console)
+        context = build_context.ready(world, settled, wanted, console)
         if dry_run:
-            build_output.show_dry_run(settled, workshop, (target, tmpdir), as_json=as_json)
+            build_output.show_dry_run(settled, context, target, tmpdir, as_json=as_json)
         elif explain:
-            build_output.show_reasons(settled, workshop, tmpdir, as_json=as_json)
+            build_output.show_reasons(settled, context, tmpdir, as_json=as_json)
         else:
-            wishes = Wishes(
+            asked = BuildOptions(
                 tmpdir=tmpdir,
                 fresh=no_cache,
                 until=until,
                 on_failure=_shell(console) if shell else None,
             )
-            _build(settled, workshop, (target, wishes), console, as_json=as_json)
+            _build(settled, context, target, asked, console, as_json=as_json)
 
 
 def _build(
     settled: "Plan",
-    workshop: "Workshop",
-    asked: "tuple[Path, Wishes]",
+    context: "BuildContext",
+    target: Path,
+    asked: "BuildOptions",
     console: output.Console,
     *,
     as_json: bool,
@@ -156,24 +157,23 @@ def _build(
     from dlcontainer.build import build as building
     from dlcontainer.cli import build_output
 
-    target, wishes = asked
-    console.note(f"plan sha256:{settled.digest[:12]}…, {workshop.version}")
-    image = building.build(settled, workshop, target, wishes)
+    console.note(f"plan sha256:{settled.digest[:12]}…, {context.version}")
+    image = building.build(settled, context, target, asked)
     if image is not None:
         build_output.show(image, settled, console, as_json=as_json)
     elif as_json:
-        output.emit("build-until", {"step": wishes.until, "digest": settled.digest})
+        output.emit("build-until", {"step": asked.until, "digest": settled.digest})
     else:
-        console.step(f"done up to step '{wishes.until}': the next build goes on from there")
+        console.step(f"done up to step '{asked.until}': the next build goes on from there")
 
 
-def _shell(console: output.Console) -> "Callable[[Workbench, BuildError], None]":
+def _shell(console: output.Console) -> "Callable[[BuildBackend, BuildError], None]":
     from dlcontainer.system.process import interact
 
-    def look_round(bench: "Workbench", error: "BuildError") -> None:
+    def look_round(backend: "BuildBackend", error: "BuildError") -> None:
         console.step(f"{error.what}\n{error.why or ''}")
         console.step("a shell in the tree as the step left it; `exit` ends it and the build")
-        argv, env, cwd = bench.shell_command()
+        argv, env, cwd = backend.shell_command()
         interact(argv, env=env, cwd=cwd)
 
     return look_round

@@ -1,4 +1,4 @@
-"""The workshop of `dlcontainer build`: which engine, to which end, with what."""
+"""The context of `dlcontainer build`: which engine, to which end, with what."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ from dlcontainer.engines.base import EngineKind, Outcome
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.build.context import Workshop
+    from dlcontainer.build.context import BuildContext
     from dlcontainer.cli.context import World
     from dlcontainer.planning.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What was asked of the workshop on the command line, or of the site."""
+    """What was asked of the build on the command line, or of the site."""
 
     engine: EngineKind
     outcome: Outcome
@@ -28,34 +28,35 @@ class Wanted:
     dry_run: bool
 
 
-def ready(world: "World", settled: "Plan", wanted: Wanted, console: output.Console) -> "Workshop":
-    """Make a workshop ready; raises UsageError for what the engine can't, EngineError."""
-    from dlcontainer.build.backends.oci_export import Route
-    from dlcontainer.build.context import Workshop
-    from dlcontainer.engines import apptainer, capabilities, oci_socket
+def ready(
+    world: "World", settled: "Plan", wanted: Wanted, console: output.Console
+) -> "BuildContext":
+    """Make a context ready; raises UsageError for what the engine can't, EngineError."""
+    from dlcontainer.build.backends.oci_export import ExportTarget
+    from dlcontainer.build.context import BuildContext
+    from dlcontainer.engines import oci_socket
     from dlcontainer.image import open_trace
 
     _check(wanted)
-    runner = console.runner(world.environ)
-    given = (wanted.locked, wanted.offline)
-    bundle = fetch.bundle_of(world, settled, given, console, dry_run=wanted.dry_run)
-    program = apptainer.find(world.environ)
+    bundle = fetch.bundle_of(
+        world,
+        settled,
+        console,
+        locked=wanted.locked,
+        offline=wanted.offline,
+        dry_run=wanted.dry_run,
+    )
     kind = wanted.engine
-    return Workshop(
-        engine=program,
-        trial=capabilities.require(world.cache, program, world.host, runner),
-        host=world.host,
-        runner=runner,
-        cache=world.cache,
+    return BuildContext(
+        execution=world.execution(console),
         templates=tuple(world.resources.template_folders()),
-        progress=console,
         bundle=bundle,
         level=wanted.level,
         order=open_trace.read(wanted.order_from) if wanted.order_from else None,
         oci=None
         if kind == "apptainer"
         else oci_socket.connect(kind, world.environ, world.host.uid),
-        delivery=Route(
+        export=ExportTarget(
             outcome=wanted.outcome,
             registry=wanted.registry,
             plain_http=_is_loopback(wanted.registry),

@@ -7,7 +7,7 @@ from dlcontainer.cli import output
 
 if TYPE_CHECKING:
     from dlcontainer.build.build import Image
-    from dlcontainer.build.context import Workshop
+    from dlcontainer.build.context import BuildContext
     from dlcontainer.planning.plan import Plan
 
 
@@ -42,14 +42,13 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
 
 
 def show_reasons(
-    settled: "Plan", workshop: "Workshop", tmpdir: Path | None, *, as_json: bool
+    settled: "Plan", context: "BuildContext", tmpdir: Path | None, *, as_json: bool
 ) -> None:
     """Say which steps the next build takes from the cache, and why another is run."""
-    from dlcontainer.build import build as building
-    from dlcontainer.build import preflight
+    from dlcontainer.build import dry_run, preflight
 
-    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
-    reasons = building.explain(settled, workshop, scratch)
+    scratch = preflight.choose_tmpdir(settled, context.execution.host, tmpdir)
+    reasons = dry_run.reasons(settled, context, scratch)
     if as_json:
         body = [
             {"step": one.step.name, "key": one.step.key, "cached": one.cached, "why": one.why}
@@ -62,15 +61,14 @@ def show_reasons(
 
 
 def show_dry_run(
-    settled: "Plan", workshop: "Workshop", places: tuple[Path, Path | None], *, as_json: bool
+    settled: "Plan", context: "BuildContext", target: Path, tmpdir: Path | None, *, as_json: bool
 ) -> None:
     """Say which commands a build would run."""
     from dlcontainer.build import dry_run, preflight
     from dlcontainer.system.process import quote
 
-    target, tmpdir = places
-    scratch = preflight.choose_tmpdir(settled, workshop.host, tmpdir)
-    commands = dry_run.planned_commands(settled, workshop, target, scratch)
+    scratch = preflight.choose_tmpdir(settled, context.execution.host, tmpdir)
+    commands = dry_run.planned_commands(settled, context, target, scratch)
     if as_json:
         output.emit(
             "dry-run",

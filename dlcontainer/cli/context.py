@@ -1,17 +1,18 @@
 """What the commands work with: this host, the folders, the loaded site, recipe and plan."""
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced, resources
 from dlcontainer.config.resources import Kind, Resources
-from dlcontainer.engines import apptainer, capabilities
+from dlcontainer.engines import apptainer, capabilities, execution
 from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
 from dlcontainer.planning import matrix
 from dlcontainer.planning import plan as planning
@@ -20,7 +21,11 @@ from dlcontainer.planning.plan import Plan, Setting
 from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
+from dlcontainer.system import digests
 from dlcontainer.system.machine import Host, read_host
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.output import Console
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
@@ -116,6 +121,12 @@ class World:
         path = self.locate("recipes", name)
         return recipes.read(path, display=self.resources.display(path))
 
+    def execution(self, console: "Console") -> Execution:
+        """Find the engine and a mode of it that works; raises EngineError."""
+        engine = apptainer.find(self.environ)
+        runner = console.runner(self.environ)
+        return execution.prepare(engine, self.host, runner, self.cache, console)
+
     def recalled_trial(self) -> Trial | None:
         """Recall what was found out about the engine; starts no process."""
         try:
@@ -136,7 +147,7 @@ class World:
         given = config.from_settings(settings or [])
         if "site" in given.data and not isinstance(given.data["site"], dict):
             raise UsageError(
-                "--set site=…: a site is no single value",
+                "--set site=…: a site is not a single value",
                 next_step="name it with --site; change one value with --set site.KEY=VALUE",
             )
         site = self.site(site_name, target, config.subtree(given, ("site",)))
@@ -200,11 +211,11 @@ class World:
 
     def template_digests(self) -> dict[str, str]:
         """Give the SHA-256 of each image template in use: a changed one is another plan."""
-        digests: dict[str, str] = {}
+        by_name: dict[str, str] = {}
         for folder in reversed(self.resources.template_folders()):
             for path in sorted((folder / "image").glob("*.j2")):
-                digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        return digests
+                by_name[path.name] = digests.of_file(path)
+        return by_name
 
 
 def here() -> World:

@@ -63,7 +63,7 @@ def reframe(
     """Write a ReFrame test that runs the benchmark of an image and reads its figures."""
     from dlcontainer.cli.context import here
     from dlcontainer.formats import reframe as texts
-    from dlcontainer.system.atomic_files import write
+    from dlcontainer.system.report_files import write
 
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
     chosen = _probes(probes)
@@ -182,7 +182,7 @@ def _reference(text: str, numbers: str) -> "Reference":
     lowest, highest = [*given, None, None][:_BOUNDS]
     if (lowest or 0) > 0 or (highest or 0) < 0:
         raise UsageError(
-            f"--reference {text}: the bounds do not hold the value itself",
+            f"--reference {text}: bounds must include the value",
             next_step="the lowest is a share below: 1,-0.05,0.05",
         )
     return Reference(value=values[0], lowest=lowest, highest=highest)

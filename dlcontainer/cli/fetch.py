@@ -62,9 +62,10 @@ def fetch(
 def bundle_of(
     world: "World",
     settled: "Plan",
-    given: tuple[Path | None, Path | None],
     console: output.Console,
     *,
+    locked: Path | None,
+    offline: Path | None,
     dry_run: bool,
 ) -> "Bundle | None":
     """Give what a build takes its packages from: --locked FILE, --offline DIR, both or neither.
@@ -76,7 +77,6 @@ def bundle_of(
     from dlcontainer.packages import fetch as fetching
     from dlcontainer.packages import lockfile as locks
 
-    locked, offline = given
     lock = locks.read(locked) if locked else None
     if lock is not None:
         lock.require(settled, str(locked))

@@ -48,7 +48,10 @@ def lock(
 
     if diff is not None:
         if check is not None or target is not None:
-            raise UsageError("--diff goes with two files alone", next_step="--diff OLD NEW")
+            raise UsageError(
+                "--diff takes exactly two lock files and no other option",
+                next_step="--diff OLD NEW",
+            )
         _show(compare(*map(locks.read, diff)), "lock-diff", as_json=as_json)
         return
     before = locks.read(check) if check else None

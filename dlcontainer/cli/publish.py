@@ -28,12 +28,12 @@ def publish(
 ) -> None:
     """Check an image and publish it as a module."""
     from dlcontainer.cli.context import here
-    from dlcontainer.engines import apptainer, capabilities
+    from dlcontainer.engines import apptainer, execution
     from dlcontainer.publish import publish as publishing
     from dlcontainer.publish.modulefiles import LastResort
     from dlcontainer.system.machine import find_program
     from dlcontainer.validate import validate as validating
-    from dlcontainer.validate.inspected import Inspector
+    from dlcontainer.validate.inspected import ValidateContext
 
     world = here()
     loaded = world.site(site).value
@@ -43,18 +43,15 @@ def publish(
 
     def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
-        inspector = Inspector(
-            engine=program,
-            trial=capabilities.require(world.cache, program, world.host, runner),
-            host=world.host,
-            runner=runner,
+        context = ValidateContext(
+            execution=execution.prepare(program, world.host, runner, world.cache, console),
             on_check=lambda check: (
                 console.note(f"FAILED {check.name}: {check.detail}")
                 if check.state == "failed"
                 else None
             ),
         )
-        return [asdict(check) for check in validating.validate(image, loaded, inspector, written)]
+        return [asdict(check) for check in validating.validate(image, loaded, context, written)]
 
     shop = publishing.Shop(
         resort=LastResort(

@@ -56,7 +56,7 @@ def report(
     from dlcontainer.bench.report import inputs, json_report
     from dlcontainer.bench.samples import reader
     from dlcontainer.cli.context import here
-    from dlcontainer.system import atomic_files
+    from dlcontainer.system import report_files
 
     failing = _words(fail_on)
     if formats and target is None:
@@ -64,7 +64,7 @@ def report(
     wanted = written.targets(target, formats) if target else ()
     if target is not None:
         written.check(wanted, target, files)
-        atomic_files.require(target)
+        report_files.require(target)
     found = [inputs.read(path) for path in files if inputs.is_one(path)]
     others = {one.path for one in found}
     sessions = [reader.read(path) for path in files if path not in others]

@@ -22,36 +22,27 @@ def validate(
 
     from dlcontainer.bench.measure import gpu_flags
     from dlcontainer.cli.context import here
-    from dlcontainer.engines import apptainer, capabilities
     from dlcontainer.image import record, sif
     from dlcontainer.proof import judge
     from dlcontainer.validate import validate as validating
-    from dlcontainer.validate.inspected import Check, Inspector
+    from dlcontainer.validate.inspected import Check, ValidateContext
 
     world = here()
     loaded = world.site(site).value if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
-    runner = console.runner(world.environ)
-    program = apptainer.find(world.environ)
 
     def show(check: Check) -> None:
         if not as_json:
             mark = "FAILED" if check.state == "failed" else check.state
             output.say(f"{mark:<6}  {check.name}: {check.detail}")
 
-    checks = validating.validate(
-        image.absolute(),
-        loaded,
-        Inspector(
-            engine=program,
-            trial=capabilities.require(world.cache, program, world.host, runner),
-            host=world.host,
-            runner=runner,
-            on_check=show,
-            accelerators=gpu_flags.flags(loaded) if loaded else (),
-        ),
+    context = ValidateContext(
+        execution=world.execution(console),
+        on_check=show,
+        accelerators=gpu_flags.flags(loaded) if loaded else (),
     )
+    checks = validating.validate(image.absolute(), loaded, context)
     if as_json:
         ok = all(check.state != "failed" for check in checks)
         written = record.read(record.beside(image)) if ok else None

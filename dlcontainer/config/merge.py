@@ -1,5 +1,7 @@
 """Several documents, one over the other."""
 
+from dataclasses import dataclass
+
 from dlcontainer.config.document import Document, KeyPath, Origin, dotted, walk
 from dlcontainer.config.yaml_text.scalars import kind
 from dlcontainer.errors import ConfigError
@@ -20,55 +22,54 @@ def merge(*documents: Document) -> Document:
 
 def _lay_over(base: Document, later: Document) -> Document:
     origins: dict[KeyPath, Origin] = {}
-    data = _merge_mapping(base, later, (base.data, later.data), (), origins)
-    return Document(data=data, origins=origins)
+    over = _Over(base=base, later=later, origins=origins)
+    return Document(data=over.merge(base.data, later.data, ()), origins=origins)
 
 
-def _merge_mapping(
-    base: Document,
-    later: Document,
-    pair: tuple[dict[str, object], dict[str, object]],
-    path: KeyPath,
-    origins: dict[KeyPath, Origin],
-) -> dict[str, object]:
-    old, new = pair
-    # The first that stands in a file, where a missing key could be written; else the first.
-    there = [layer.origins[path] for layer in (base, later) if path in layer.origins]
-    if there:
-        origins[path] = next((origin for origin in there if origin.mark), there[0])
-    result: dict[str, object] = {}
-    for key in [*old, *(key for key in new if key not in old)]:
-        here = (*path, key)
-        if key not in new:
-            result[key] = _keep(base, old[key], here, origins)
-        elif new[key] is None:
-            continue
-        elif isinstance(theirs := new[key], dict):
-            mine = {} if old.get(key) is None else old[key]
-            if not isinstance(mine, dict):
-                raise _clash(base, later, here, (mine, theirs))
-            result[key] = _merge_mapping(base, later, (mine, theirs), here, origins)
-        elif isinstance(old.get(key), dict):
-            raise _clash(base, later, here, (old[key], theirs))
-        else:
-            result[key] = _keep(later, theirs, here, origins)
-    return result
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Over:
+    """One document laid over another; `origins` gets the place of each value that stays."""
 
+    base: Document
+    later: Document
+    origins: dict[KeyPath, Origin]
 
-def _keep(owner: Document, value: object, path: KeyPath, origins: dict[KeyPath, Origin]) -> object:
-    for inner, _ in walk(value, path):
-        if inner in owner.origins:
-            origins[inner] = owner.origins[inner]
-    return value
+    def merge(
+        self, old: dict[str, object], new: dict[str, object], path: KeyPath
+    ) -> dict[str, object]:
+        # The first that stands in a file, where a missing key could be written; else the first.
+        layers = (self.base, self.later)
+        there = [layer.origins[path] for layer in layers if path in layer.origins]
+        if there:
+            self.origins[path] = next((origin for origin in there if origin.mark), there[0])
+        result: dict[str, object] = {}
+        for key in [*old, *(key for key in new if key not in old)]:
+            here = (*path, key)
+            if key not in new:
+                result[key] = self._keep(self.base, old[key], here)
+            elif new[key] is None:
+                continue
+            elif isinstance(theirs := new[key], dict):
+                mine = {} if old.get(key) is None else old[key]
+                if not isinstance(mine, dict):
+                    raise self._clash(mine, theirs, here)
+                result[key] = self.merge(mine, theirs, here)
+            elif isinstance(old.get(key), dict):
+                raise self._clash(old[key], theirs, here)
+            else:
+                result[key] = self._keep(self.later, theirs, here)
+        return result
 
+    def _keep(self, owner: Document, value: object, path: KeyPath) -> object:
+        for inner, _ in walk(value, path):
+            if inner in owner.origins:
+                self.origins[inner] = owner.origins[inner]
+        return value
 
-def _clash(
-    base: Document, later: Document, path: KeyPath, pair: tuple[object, object]
-) -> ConfigError:
-    old, new = pair
-    there = base.origin(path)
-    return ConfigError(
-        f"{dotted(path)}: {kind(new)} cannot replace {kind(old)}",
-        where=later.origin(path).where,
-        why=f"{there.layer} has {kind(old)} there ({there.where})",
-    )
+    def _clash(self, old: object, new: object, path: KeyPath) -> ConfigError:
+        there = self.base.origin(path)
+        return ConfigError(
+            f"{dotted(path)}: {kind(new)} cannot replace {kind(old)}",
+            where=self.later.origin(path).where,
+            why=f"{there.layer} has {kind(old)} there ({there.where})",
+        )

@@ -12,7 +12,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
-from dlcontainer.system import foreign_files, guarded_files, machine
+from dlcontainer.system import atomic_files, foreign_files, guarded_files, machine
 from dlcontainer.system.machine import Host
 
 if TYPE_CHECKING:
@@ -90,21 +90,20 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
         binds = _tiny_tree(work / "tree")
         (work / "tiny.def").write_text("Bootstrap: localimage\nFrom: tree\n%post\n    true\n")
         image = work / "tiny.sif"
-        build_mode = _first(
+        trying = _Trying(runner=runner, env=env, work=work, failures=failures)
+        build_mode = trying.first(
             "build",
             list(BUILD_MODES),
             lambda mode: engine.build_argv(
                 BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
             ),
-            (runner, env, work, failures),
         )
-        run_mode = build_mode and _first(
+        run_mode = build_mode and trying.first(
             "run",
             list(RUN_MODES),
             lambda mode: engine.run_argv(
                 RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
             ),
-            (runner, env, work, failures),
         )
     trial = Trial(
         key=key_of(engine, host),
@@ -143,25 +142,28 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
     return version.strip(), help_text
 
 
-def _first(
-    what: str,
-    modes: list[str],
-    argv_of: Callable[[str], list[str]],
-    world: tuple["Runner", Mapping[str, str], Path, dict[str, str]],
-) -> str | None:
-    from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Trying:
+    """How modes are tried; `failures` gets the engine's answer for each that failed."""
 
-    runner, env, work, failures = world
-    for mode in modes:
-        try:
-            runner(argv_of(mode), env=env, cwd=work, timeout=TIMEOUT_S)
-        except CommandFailedError as error:
-            failures[f"{what} {mode}"] = _reason(error.completed.stderr)
-        except CommandTimeoutError:
-            failures[f"{what} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
-        else:
-            return mode
-    return None
+    runner: "Runner"
+    env: Mapping[str, str]
+    work: Path
+    failures: dict[str, str]
+
+    def first(self, name: str, modes: list[str], argv_of: Callable[[str], list[str]]) -> str | None:
+        from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
+
+        for mode in modes:
+            try:
+                self.runner(argv_of(mode), env=self.env, cwd=self.work, timeout=TIMEOUT_S)
+            except CommandFailedError as error:
+                self.failures[f"{name} {mode}"] = _reason(error.completed.stderr)
+            except CommandTimeoutError:
+                self.failures[f"{name} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
+            else:
+                return mode
+        return None
 
 
 def _reason(text: str) -> str:
@@ -199,7 +201,8 @@ def _remember(folder: Path, host: Host, trial: Trial) -> None:
     path = _file(folder, host)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        guarded_files.write(path, json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n")
+        text = json.dumps(asdict(trial), indent=1, sort_keys=True) + "\n"
+        atomic_files.write(path, text, mode=0o600)
     except OSError:
         # A home that can't be written costs a second trial next time, nothing else.
         return

@@ -4,11 +4,13 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlcontainer.engines import docker_answers
 from dlcontainer.engines.base import is_lent
 from dlcontainer.engines.oci import (
     LIFELINE,
@@ -73,7 +75,8 @@ class SdkClient:
         repository, _, tag = name.rpartition(":")
         with self._asking("import the base"), tar.open("rb") as file:
             answer = self.api.import_image_from_data(file, repository=repository, tag=tag)
-        for _ in self._told(json.loads(line) for line in answer.splitlines() if line.strip()):
+        entries = (json.loads(line) for line in answer.splitlines() if line.strip())
+        for _ in docker_answers.lines(self.daemon.kind, entries):
             pass  # what it says beside an error is only the image's id
 
     def pull(self, reference: str, on_line: Callable[[str], None], *, plain_http: bool) -> None:
@@ -103,7 +106,7 @@ class SdkClient:
         host = self.api.create_host_config(
             binds=[
                 f"{source}:{target}{':ro' if is_lent(target, spec.binds) else ''}"
-                for source, target in _checked(spec.binds)
+                for source, target in docker_answers.checked_binds(spec.binds)
             ],
             network_mode="host",
             auto_remove=True,
@@ -136,7 +139,7 @@ class SdkClient:
                 for _, chunk in frames_iter(stream, tty=False):
                     sink(chunk)
             finally:
-                _close(stream)
+                docker_answers.close(stream)
             code = self.api.exec_inspect(run)["ExitCode"]
         if code is None:
             raise EngineError(
@@ -262,7 +265,7 @@ class SdkClient:
     def _cut(self, container: str) -> None:
         lifeline = self._lifelines.pop(container, None)
         if lifeline is not None:
-            _close(lifeline)
+            docker_answers.close(lifeline)
 
     def _tls(self, *, plain_http: bool) -> dict[str, str]:
         return {"tlsVerify": "false"} if plain_http else {}
@@ -278,48 +281,8 @@ class SdkClient:
         answer = self.api._post(url, params=dict(params), headers=headers, stream=True)
         self.api._raise_for_status(answer)
         entries = self.api._stream_helper(answer, decode=True)
-        for line in self._told(entries):
+        for line in docker_answers.lines(self.daemon.kind, entries):
             on_line(line)
 
-    def _told(self, entries: Iterable[Any]) -> Iterator[str]:
-        for entry in entries:
-            if "error" in entry:
-                raise EngineError(f"{self.daemon.kind} said: {entry['error']}")
-            if "stream" in entry:
-                yield str(entry["stream"]).rstrip()
-            if "status" in entry:
-                yield " ".join(str(entry[key]) for key in ("id", "status") if entry.get(key))
-
-    @contextlib.contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
-        from docker.errors import APIError, DockerException
-        from requests import RequestException
-
-        try:
-            yield
-        except (DockerException, RequestException, ConnectionError) as error:
-            said = error.explanation if isinstance(error, APIError) else None
-            raise EngineError(
-                f"{self.daemon.kind} could not {what}",
-                why=str(said or error),
-                next_step="`dlcontainer doctor` looks at the engine; its own log says more",
-            ) from None
-
-
-def _checked(binds: tuple[tuple[Path, str], ...]) -> tuple[tuple[Path, str], ...]:
-    for source, _ in binds:
-        if any(character in str(source) for character in ":\n"):
-            raise EngineError(
-                f"the engine can't bind {str(source)!r}",
-                why="a ':' or newline in the path",
-                next_step="choose another folder (--tmpdir)",
-            )
-    return binds
-
-
-def _close(stream: Any) -> None:
-    # The SDK hands out a file over a socket, beside the response that owns it, and closes neither.
-    connection = stream._sock
-    stream._response.close()
-    stream.close()
-    connection.close()
+    def _asking(self, what: str) -> AbstractContextManager[None]:
+        return docker_answers.explained(self.daemon.kind, what)

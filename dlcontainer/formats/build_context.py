@@ -1,6 +1,5 @@
 """The folder that a text is built in: the files that it names, beside it."""
 
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import labels
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system import atomic_files
 
 # Some schedulers (Cobalt) start only what is executable.
 _SCRIPTS: tuple[Format, ...] = ("job", "route")
@@ -46,7 +46,7 @@ def write(
         if not (target.is_dir() or output.endswith("/")):
             if form == "job":
                 _write_all(target.parent, beside)
-            return _write_whole(target, text, executable=form in _SCRIPTS)
+            return _write(target, text, form)
         target.mkdir(parents=True, exist_ok=True)
         if form == "native":
             script = plan.recipe.verify.script
@@ -55,7 +55,7 @@ def write(
         elif form != "job":
             stage(plan, target)
         _write_all(target, beside)
-        return _write_whole(target / FILE_NAMES[form], text, executable=form in _SCRIPTS)
+        return _write(target / FILE_NAMES[form], text, form)
     except OSError as error:
         raise ConfigError(
             f"can't write {target}: {error.strerror}", next_step="give another path: -o"
@@ -64,17 +64,9 @@ def write(
 
 def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
-        _write_whole(folder / name, text)
+        atomic_files.write(folder / name, text)
 
 
-def _write_whole(path: Path, text: str, *, executable: bool = False) -> Path:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text)
-        if executable:
-            mode = aside.stat().st_mode
-            aside.chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may run it
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+def _write(path: Path, text: str, form: Format) -> Path:
+    atomic_files.write(path, text, mode=0o777 if form in _SCRIPTS else 0o666)
     return path

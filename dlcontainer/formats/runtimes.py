@@ -100,7 +100,7 @@ def _container_engine(plan: Plan, around: Surroundings) -> Start:
     for flag in around.flags:
         if flag.startswith("-") or "=" not in flag:
             raise ConfigError(
-                f"site {plan.site.name}: {flag!r} is no annotation",
+                f"site {plan.site.name}: {flag!r} is not an annotation",
                 why="the Container Engine is told more by annotations only, no flags",
                 next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
             )

@@ -5,12 +5,12 @@ was made of. A name with a line break or another control character has no place 
 """
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ConfigError
+from dlcontainer.system import atomic_files
 
 HEADER = "# dlcontainer/trace/1"
 _MOST_BYTES = 64_000_000
@@ -51,23 +51,19 @@ def of_files(files: Iterable[str], roots: Iterable[str]) -> Trace:
 
 def write(trace: Trace, path: Path) -> None:
     """Write a trace, whole or not at all; raises ConfigError where it can't be written."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(trace.text, encoding="utf-8")
-        aside.replace(path)
+        atomic_files.write(path, trace.text)
     except OSError as error:
         raise ConfigError(
             f"can't write {path}: {error.strerror}", next_step="give another path: --trace"
         ) from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Trace:
     """Read a trace; raises ConfigError with the file and line of what is wrong."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ConfigError(f"{path} is no trace: beyond {_MOST_BYTES // 10**6} MB")
+            raise ConfigError(f"{path} is not a trace: beyond {_MOST_BYTES // 10**6} MB")
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"can't read {path}: {error.strerror}", next_step=_MAKE) from None

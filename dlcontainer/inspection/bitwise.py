@@ -32,6 +32,14 @@ class Bits:
     files: tuple[Difference, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Unpacked:
+    """A file of an image's tree, and where it was unpacked."""
+
+    entry: Entry
+    path: Path
+
+
 def compare(one: Path, other: Path, environ: Mapping[str, str], runner: Runner) -> Bits:
     """Compare two image files; both trees are unpacked below TMPDIR where theirs differ.
 
@@ -86,27 +94,24 @@ def _files(sides: list[dict[str, Entry]], folders: list[Path]) -> list[Differenc
     for path in sorted({*sides[0], *sides[1]}):
         how = _only(path, sides[0], sides[1])
         if not how:
-            entries = (sides[0][path], sides[1][path])
-            there = (folders[0] / path.lstrip("/"), folders[1] / path.lstrip("/"))
-            how = _entry_differs(entries, there)
+            one, other = (
+                _Unpacked(entry=side[path], path=folder / path.lstrip("/"))
+                for side, folder in zip(sides, folders, strict=True)
+            )
+            how = _differences(one, other)
         if how:
             found.append(Difference(path=path, how=tuple(how)))
     return found
 
 
-def _entry_differs(entries: tuple[Entry, Entry], there: tuple[Path, Path]) -> list[str]:
-    one, other = entries
-    values = {
-        "kind": (one.kind, other.kind),
-        "mode": (one.mode, other.mode),
-        "owner": (one.owner, other.owner),
-        "target": (one.target, other.target),
-    }
-    how = [name for name, (before, after) in values.items() if before != after]
+def _differences(one: _Unpacked, other: _Unpacked) -> list[str]:
+    names = ("kind", "mode", "owner", "target")
+    how = [name for name in names if getattr(one.entry, name) != getattr(other.entry, name)]
     try:
-        if one.kind == other.kind == "-" and not filecmp.cmp(*there, shallow=False):
+        are_files = one.entry.kind == other.entry.kind == "-"
+        if are_files and not filecmp.cmp(one.path, other.path, shallow=False):
             how.append("content")
-        if there[0].lstat().st_mtime_ns != there[1].lstat().st_mtime_ns:
+        if one.path.lstat().st_mtime_ns != other.path.lstat().st_mtime_ns:
             how.append("time")
     except OSError:
         how.append("can't be read")  # a device, or a folder that only its owner may enter

@@ -18,7 +18,7 @@ from dlcontainer.image.layout import ROUTING_FOLDER, upstream_variable
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.lockfile import Lock, OsPin
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, Runner
 
@@ -80,8 +80,7 @@ def named_files(lock: Lock) -> list[tuple[str, str]]:
 def sha256_of(path: Path) -> str | None:
     """Give a file's SHA-256; None where it is not there, can't be read or is no regular file."""
     try:
-        with foreign_files.opened(path) as file:
-            return foreign_files.digest(file)
+        return digests.of_file(path)
     except OSError:
         return None
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -13,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from dlcontainer.config.field_types import Arch, Identifier, Line, Name, Strict
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import foreign_files
+from dlcontainer.system import atomic_files, foreign_files
 
 SCHEMA = "dlcontainer/lock/1"
 MOST_BYTES = 64_000_000
@@ -210,14 +209,9 @@ def parse(text: str, display: str) -> Lock:
 
 def write(path: Path, lock: Lock) -> None:
     """Write a lock file, whole or not at all; raises ConfigError where it can't be written."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            aside.write_text(as_text(lock))
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+        atomic_files.write(path, as_text(lock))
     except OSError as error:
         raise ConfigError(
             f"can't write {path}: {error.strerror}", next_step="give another path: -o"

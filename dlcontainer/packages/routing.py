@@ -5,7 +5,7 @@ leaves nothing in the text, the digest or the image.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,6 +72,36 @@ class Routed:
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Draft:
+    """A routing in the making: how programs get out of this host, and the script so far."""
+
+    plan: Plan
+    host: Host
+    runner: Runner
+    folder: Path
+    proxies: Mapping[str, str]
+    ca: Path | None
+    lines: tuple[str, ...]
+
+    def write_script(self, more: Sequence[str]) -> None:
+        """Write the script, with further lines at its end."""
+        (self.folder / SCRIPT).write_text("\n".join([*self.lines, *more]) + "\n")
+
+    def upstream(self, url: str) -> tuple[str, str | None]:
+        """Give where an upstream is reached, as `upstream_of`."""
+        return upstream_of(self.plan.site.routing, url, self.proxies, self.ca)
+
+    def traces(self, addresses: Iterable[str]) -> tuple[str, ...]:
+        """Give what must be found nowhere in the image: these addresses, and this host's own."""
+        traces = {*addresses, str(self.folder.parent)}
+        traces |= {value for name, value in self.proxies.items() if name != "no_proxy"}
+        traces |= set(self.plan.site.routing.upstreams.values()) - {"auto", "none"}
+        if str(self.host.home) not in {"/", "/root"}:
+            traces.add(str(self.host.home))
+        return tuple(sorted(trace for trace in traces if trace))
+
+
 def prepare(
     plan: Plan, host: Host, runner: Runner, folder: Path, bundle: Bundle | None = None
 ) -> Routed:
@@ -91,69 +121,74 @@ def prepare(
     if ca is not None:
         shutil.copyfile(ca, folder / "ca.crt")
         lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
-    if bundle is not None:
-        return _from_bundle(plan, host, (folder, bundle, runner), lines, (proxies, ca))
-    sources, settings = apt_config.read(plan, host, runner, proxies)
+    draft = _Draft(
+        plan=plan,
+        host=host,
+        runner=runner,
+        folder=folder,
+        proxies=proxies,
+        ca=ca,
+        lines=tuple(lines),
+    )
+    return _from_mirrors(draft) if bundle is None else _from_bundle(draft, bundle)
+
+
+def _from_mirrors(draft: _Draft) -> Routed:
+    plan, host, folder = draft.plan, draft.host, draft.folder
+    lines: list[str] = []
+    sources, settings = apt_config.read(plan, host, draft.runner, draft.proxies)
     if sources:
         lines += apt_config.SETTING
-        apt_config.write(folder, sources, settings, has_ca=ca is not None)
+        apt_config.write(folder, sources, settings, has_ca=draft.ca is not None)
     else:
         lines += apt_config.DEFAULT_SETTING
         apt_config.write_default(folder)
-    pip = pip_of(routing, host)
+    pip = pip_of(plan.site.routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")
     notes, upstreams = [], {}
     for name, upstream in plan.recipe.upstreams.items():
-        url, note = upstream_of(routing, str(upstream.url), proxies, ca)
+        url, note = draft.upstream(str(upstream.url))
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
         upstreams[name] = url
         notes += [note] if note else []
-    (folder / SCRIPT).write_text("\n".join(lines) + "\n")
+    draft.write_script(lines)
     return Routed(
         folder=folder,
         binds=tuple(binds),
         apt_sources=sources,
         apt_settings=settings,
-        environment=proxies,
-        ca=ca,
-        traces=_traces(plan, host, sources, pip, proxies, folder),
+        environment=draft.proxies,
+        ca=draft.ca,
+        traces=draft.traces([*(source.uri for source in sources), *pip.places]),
         notes=tuple(notes),
         upstreams=upstreams,
     )
 
 
-def _from_bundle(
-    plan: Plan,
-    host: Host,
-    places: tuple[Path, Bundle, Runner],
-    lines: list[str],
-    outside: tuple[Mapping[str, str], Path | None],
-) -> Routed:
-    folder, bundle, runner = places
-    proxies, ca = outside
-    binds, more = bundles.route(bundle, folder, runner)
+def _from_bundle(draft: _Draft, bundle: Bundle) -> Routed:
+    recipe = draft.plan.recipe
+    binds, lines = bundles.route(bundle, draft.folder, draft.runner)
     # An index of wheels is empty: it is no place to look into either. Snippets have theirs.
-    indexes = {name for step in plan.recipe.steps for name in step.upstreams}
+    indexes = {name for step in recipe.steps for name in step.upstreams}
     carried = {pin.name for pin in bundle.lock.sources}
     notes = []
-    for name, upstream in plan.recipe.upstreams.items():
+    for name, upstream in recipe.upstreams.items():
         if name not in carried:
             url, note = "", None
             if name not in indexes:
-                url, note = upstream_of(plan.site.routing, str(upstream.url), proxies, ca)
-            more.append(f"export {upstream_variable(name)}={quote(url)}")
+                url, note = draft.upstream(str(upstream.url))
+            lines.append(f"export {upstream_variable(name)}={quote(url)}")
             notes += [note] if note else []
-    (folder / SCRIPT).write_text("\n".join([*lines, *more]) + "\n")
-    traces = _traces(plan, host, (), PipSettings(), proxies, folder)
+    draft.write_script(lines)
     return Routed(
-        folder=folder,
-        binds=((folder, ROUTING_FOLDER), *binds),
+        folder=draft.folder,
+        binds=((draft.folder, ROUTING_FOLDER), *binds),
         apt_sources=(),
         apt_settings=(),
-        environment=proxies,
-        ca=ca,
-        traces=tuple(sorted({*traces, str(bundle.folder)})),
+        environment=draft.proxies,
+        ca=draft.ca,
+        traces=draft.traces([str(bundle.folder)]),
         notes=tuple(notes),
         bundle=bundle,
     )
@@ -248,21 +283,3 @@ def upstream_of(
         reason = type(error).__name__
         return "", f"{url} can't be reached from here ({reason}): left out, other sources serve"
     return url, None
-
-
-def _traces(
-    plan: Plan,
-    host: Host,
-    sources: tuple[AptSource, ...],
-    pip: PipSettings,
-    proxies: Mapping[str, str],
-    folder: Path,
-) -> tuple[str, ...]:
-    traces = {source.uri for source in sources}
-    traces |= {value for name, value in proxies.items() if name != "no_proxy"}
-    traces |= set(pip.places)
-    traces |= set(plan.site.routing.upstreams.values()) - {"auto", "none"}
-    traces.add(str(folder.parent))
-    if str(host.home) not in {"/", "/root"}:
-        traces.add(str(host.home))
-    return tuple(sorted(trace for trace in traces if trace))

@@ -15,7 +15,7 @@ from dlcontainer.planning import conflicts, layers
 from dlcontainer.planning.variants import Choice
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
-from dlcontainer.system import machine
+from dlcontainer.system import digests, machine
 from dlcontainer.system.machine import Host
 
 # Where the image carries its own description and its proof.
@@ -161,7 +161,7 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
                 where=settled.origin(key).where,
                 next_step=f"put it into {folder}",
             )
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = digests.of_file(path)
         entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
     return tuple(entries)
 
@@ -171,7 +171,7 @@ def _probe_entry(path: Path) -> FileEntry:
         source=path,
         name=path.name,
         target=f"{layout.PROBE}/{path.name}",
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        sha256=digests.of_file(path),
     )
 
 

@@ -13,7 +13,7 @@ from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.module_tree import Place
 from dlcontainer.publish.modulefiles import Release
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.progress import Progress
 
 _MOST_SUMS_BYTES = 1_000_000
@@ -53,7 +53,7 @@ def _require_image(place: Place, release: Release, folder: Folder, progress: Pro
     path = folder.path / "image.sif"
     with _explained(place, path), folder.open("image.sif") as file:
         progress.step(f"compare with what is published, {_mb(file)}")
-        there = foreign_files.digest(file, tell=progress.line)
+        there = digests.of_open(file, tell=progress.line)
     if there != sha256:
         raise _damaged(place, path, f"its SHA-256 is {there[:12]}…, published was {sha256[:12]}…")
 
@@ -90,7 +90,7 @@ def _require_file(place: Place, folder: Folder, name: str, sha256: str | None) -
             raise _damaged(place, path, "it is empty")
         if last != name and not info.st_mode & 0o001:
             raise _damaged(place, path, "users can't run it")
-        if sha256 is not None and foreign_files.digest(file) != sha256:
+        if sha256 is not None and digests.of_open(file) != sha256:
             raise _damaged(place, path, f"its SHA-256 is not that of {checksums.FILE}")
 
 

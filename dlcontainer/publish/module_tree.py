@@ -21,7 +21,8 @@ from pathlib import Path
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.ownership import Ownership, user_name
+from dlcontainer.publish.ownership import Ownership
+from dlcontainer.system.guarded_files import name_of
 from dlcontainer.system.process import quote
 
 _WAIT_S = 600.0
@@ -169,7 +170,7 @@ def clear(module: Folder, place: Place, aside: Folder) -> None:
         except PermissionError:
             raise PublishError(
                 f"{place.folder} is in the way: a publisher that did not end left it",
-                why=f"it belongs to {user_name(info.st_uid)}, who alone may remove it",
+                why=f"it belongs to {name_of(info.st_uid)}, who alone may remove it",
                 next_step=f"ask them to type: {quote(['rm', '-r', str(place.folder)])}",
             ) from None
         moved = aside.info("left")
@@ -235,7 +236,7 @@ def _others_lock(folder: Folder, flags: int, own: Ownership) -> int:
     elif info.st_nlink != 1:
         why = "the file has a second name elsewhere"
     elif not own.trusts(info.st_uid):
-        why = f"it belongs to {user_name(info.st_uid)}, who does not publish here"
+        why = f"it belongs to {name_of(info.st_uid)}, who does not publish here"
     if why is None:
         return number
     os.close(number)

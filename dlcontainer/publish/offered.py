@@ -16,8 +16,8 @@ from typing import BinaryIO
 from dlcontainer.errors import ChecksFailedError, PublishError
 from dlcontainer.image import record, sbom
 from dlcontainer.image.record import RecordFile
-from dlcontainer.publish.ownership import user_name
 from dlcontainer.system import foreign_files
+from dlcontainer.system.guarded_files import name_of
 
 _MOST_BILL_BYTES = 64_000_000
 _MOST_LOG_BYTES = 256_000_000
@@ -126,7 +126,7 @@ def _foreign(info: os.stat_result, owner: int) -> str | None:
         return "the file has a second name elsewhere (a hard link)"
     if info.st_uid == owner:
         return None
-    whose = f"it belongs to {user_name(info.st_uid)}, the image to {user_name(owner)}"
+    whose = f"it belongs to {name_of(info.st_uid)}, the image to {name_of(owner)}"
     if info.st_uid not in (0, os.geteuid()):
         return whose
     # A file of the publisher's own, moved there by the image's owner, may be a secret.

@@ -22,7 +22,7 @@ from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.sites.site import Site
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests
 from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
@@ -190,7 +190,7 @@ def _staging(work: _Work) -> Iterator[Folder]:
 
 def _require_same(work: _Work) -> None:
     existing.require_same(work.place, work.release, work.top, work.shop.progress)
-    if foreign_files.digest(work.given.image) != work.release.sha256:
+    if digests.of_open(work.given.image) != work.release.sha256:
         raise PublishError(
             f"{work.given.path} is not the image of its record", next_step="build the image again"
         )

@@ -14,7 +14,7 @@ from dlcontainer.publish.modulefiles import LastResort, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.sites.site import Site
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests
 from dlcontainer.system.progress import Progress
 
 # What was looked at, each with its name, whether it holds and what was seen.
@@ -38,7 +38,7 @@ def stage(version: Version, staged: Folder, progress: Progress) -> None:
     """Write a version's files; raises PublishError for an image that is not its record's."""
     staged.write(module_tree.MARK, module_tree.MARK_TEXT)
     with staged.create("image.sif") as file:
-        sha256 = foreign_files.digest(version.offered.image, write=file.write, tell=progress.line)
+        sha256 = digests.of_open(version.offered.image, write=file.write, tell=progress.line)
     if sha256 != version.release.sha256:
         raise PublishError(
             f"{version.offered.path} is not the image of its record",

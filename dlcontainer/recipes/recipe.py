@@ -83,7 +83,7 @@ class Base(Strict):
             known = ", ".join(f"{name} {release}" for name, release in sorted(DISTRIBUTIONS))
             raise ValueError(
                 f"no facts about {self.distribution} {self.release}; known: {known} "
-                "(a further one is a line in dlcontainer/distributions.py)"
+                "(a further one is a line in dlcontainer/recipes/distributions.py)"
             )
         return self
 
@@ -112,7 +112,7 @@ class Base(Strict):
             release=known.release,
             glibc=known.glibc,
             python=known.python,
-            source="dlcontainer/distributions.py",
+            source="dlcontainer/recipes/distributions.py",
         )
 
     @property

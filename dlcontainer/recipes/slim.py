@@ -31,8 +31,8 @@ ROOTS = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 KEPT = "*/nvidia/*"
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    # numpy.random's and npymath's, for who compiles against them; torch.utils.cpp_extension links
-    # shared libraries.
+    # numpy.random's and npymath's, for code that compiles against them;
+    # torch.utils.cpp_extension links shared libraries.
     "static-libraries": (Rule(folders="*", files="*.a"),),
     # PyTorch's own compiled tests, which its wheels bring along.
     "test-programs": (
@@ -66,13 +66,13 @@ def _known(name: str) -> str:
         return name
     if name in NOT_OFFERED:
         raise ValueError(f"{name!r} stays: {NOT_OFFERED[name]}; known: {', '.join(RULES)}")
-    raise ValueError(f"nothing is called {name!r}{suggest(name, RULES)}")
+    raise ValueError(f"unknown name {name!r}{suggest(name, RULES)}")
 
 
 def _settled(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands there twice")
+            raise ValueError(f"{name!r} is listed twice")
     return tuple(sorted(names))
 
 

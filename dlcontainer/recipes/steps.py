@@ -78,7 +78,7 @@ class Step(Strict):
             )
         if not work and not self.environment:
             raise ValueError(
-                "does nothing: give os_packages, python_packages, conda_packages, files, shell "
+                "empty step: set one of os_packages, python_packages, conda_packages, files, shell "
                 "or environment"
             )
         if self.native and not self.shell:

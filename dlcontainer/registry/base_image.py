@@ -75,7 +75,8 @@ def _same(client: Client, answer: Answer, digest: str) -> None:
     found = sha256(answer.body)
     if found != digest:
         raise BuildError(
-            f"registry {client.reference.address} gives something else than was asked for",
+            f"registry {client.reference.address} returned content that does not match the "
+            "requested digest",
             where=str(client.reference),
             why=f"asked: {digest}\n       given: {found}",
             next_step="do not build from it: a proxy or mirror on the way changes what it hands "

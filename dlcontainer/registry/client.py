@@ -132,7 +132,7 @@ class Client:
         if token is None:
             raise self._error(
                 f"gives no token for {self.reference.repository} (HTTP {status})",
-                why="its token server refuses, or answers with what is no token",
+                why="its token server refuses, or returns no valid token",
                 next_step="read the image's name again, or build later",
             )
         return token

@@ -49,7 +49,7 @@ class Facts(Strict):
     def _remembered_are_keys(self) -> Self:
         for key in self.remembered:
             if key not in type(self).model_fields:
-                raise ValueError(f"'remembered' names {key!r}, which is no key here")
+                raise ValueError(f"'remembered' names {key!r}, which is not a key here")
         return self
 
 
@@ -218,7 +218,7 @@ class Modules(Facts):
 
 
 class FileSystemSpeed(Strict):
-    """How quick a file system is; what is not said is assumed by who needs it, and said to be."""
+    """How quick a file system is; the consumer assumes missing values, and reports so."""
 
     latency_ms: float | None = Field(
         default=None, ge=0, description="of a metadata operation, no queue before it"

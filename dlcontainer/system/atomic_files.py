@@ -1,64 +1,72 @@
-"""Files of a report appear whole: whoever opens one meanwhile sees the old one."""
+"""Write files atomically: a reader sees the old file or the new one.
 
+The only writer of a file that others may look for: written beside its place under a name that
+nobody can foresee, brought to the disk, then renamed. All by the descriptor of the folder, so a
+link that others put in the folder's place, or at the name beside, leads nowhere.
+"""
+
+import contextlib
+import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
-from errno import EISDIR
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
-from dlcontainer.errors import BenchDataError
+from dlcontainer.system import guarded_files
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@contextmanager
-def replacing(target: Path) -> Iterator[TextIO]:
-    """Give a file to write text to; it takes the target's place once all is written.
+@contextlib.contextmanager
+def replacing(target: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Give a file to write to; it takes the target's place once all of it is on the disk.
 
-    Line ends are written as they come, UTF-8; what has no spelling in it (a file's name of odd
-    bytes) is escaped. Raises BenchDataError where it can't be written.
+    From `mode` the umask takes away, as from any new file's. Where the block raises nothing
+    changes. Raises OSError where it can't be written.
     """
+    aside = f".{target.name}.{secrets.token_hex(4)}"
+    with guarded_files.folder(os.path.realpath(target.parent)) as folder:
+        try:
+            number = os.open(aside, _NEW, mode, dir_fd=folder)
+            with os.fdopen(number, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(number)
+            os.replace(aside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(aside, dir_fd=folder)
+            raise
+        sync_folder(folder)
+
+
+def write(target: Path, content: str | bytes, *, mode: int = 0o666) -> None:
+    """Write a file whole, a text as UTF-8; `mode` and errors as with `replacing`."""
+    data = content.encode() if isinstance(content, str) else content
+    with replacing(target, mode=mode) as file:
+        file.write(data)
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a finished file of the same file system into a place; raises OSError."""
+    with guarded_files.folder(os.path.realpath(target.parent)) as folder:
+        flush(source)
+        os.replace(source, target.name, dst_dir_fd=folder)
+        sync_folder(folder)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file's bytes are on the disk: what moves it after that need not."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(handle: int) -> None:
+    """Bring an open folder's entries to the disk, where its file system can."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.fsync(handle)
     except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
-        with os.fdopen(
-            handle, "w", encoding="utf-8", errors="backslashreplace", newline=""
-        ) as file:
-            umask = os.umask(0)
-            os.umask(umask)
-            os.fchmod(file.fileno(), 0o666 & ~umask)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def write(text: str, target: Path) -> None:
-    """Write a text whole; raises BenchDataError where it can't be written."""
-    with replacing(target) as file:
-        file.write(text)
-
-
-def require(target: Path) -> None:
-    """Raise BenchDataError, before long work, where a file could not be written in the end."""
-    try:
-        if target.is_dir():
-            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-        with tempfile.TemporaryFile(dir=target.parent):
-            return
-    except OSError as error:
-        raise _unwritable(target, error) from error
-
-
-def _unwritable(target: Path, error: OSError) -> BenchDataError:
-    return BenchDataError(
-        f"cannot be written: {error.strerror}",
-        where=str(target),
-        next_step="choose another place with -o",
-    )
+        # Not every network file system syncs a folder: the file is in its place all the same.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise

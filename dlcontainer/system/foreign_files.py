@@ -1,16 +1,12 @@
 """Files that somebody else wrote: opened once, no pipe or device, of a limited size and depth."""
 
 import errno
-import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-_CHUNK = 1 << 22
-_TELL_EACH = 1 << 28
 # Deeper than anything that this program writes, and far from where Python's readers give up.
 _MOST_LEVELS = 64
 
@@ -39,15 +35,21 @@ def opened(path: Path | str, *, follow: bool = True, folder: int | None = None) 
         raise
 
 
-def content(file: BinaryIO, most: int) -> bytes:
-    """Read a whole file from its start; raises OSError where it has more than `most` bytes."""
-    size = os.fstat(file.fileno()).st_size
+def content(file: int | BinaryIO, most: int) -> bytes:
+    """Read a whole open file from its start; raises OSError where it has more than `most` bytes.
+
+    Where it was read to does not matter, and stays.
+    """
+    number = file if isinstance(file, int) else file.fileno()
+    size = os.fstat(number).st_size
     if size > most:
-        raise OSError(
-            errno.EFBIG, f"it has {size / 1e6:.0f} MB, more than {most / 1e6:.0f}", str(file.name)
-        )
-    file.seek(0)
-    return file.read(size)
+        name = () if isinstance(file, int) else (str(file.name),)
+        says = f"it has {size / 1e6:.0f} MB, more than {most / 1e6:.0f}"
+        raise OSError(errno.EFBIG, says, *name)
+    read = b""
+    while len(read) < size and (block := os.pread(number, size - len(read), len(read))):
+        read += block
+    return read
 
 
 def read(path: Path, most: int) -> bytes:
@@ -76,24 +78,3 @@ def _held(value: object) -> list[object]:
     if isinstance(value, list):
         return [inner for inner in value if isinstance(inner, dict | list)]
     return []
-
-
-def digest(
-    file: BinaryIO,
-    *,
-    write: Callable[[bytes], object] | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> str:
-    """Give the SHA-256 of a file's bytes, from its start; `write` gets the very same bytes."""
-    found, done, told = hashlib.sha256(), 0, 0
-    total = os.fstat(file.fileno()).st_size
-    file.seek(0)
-    while chunk := file.read(_CHUNK):
-        found.update(chunk)
-        if write is not None:
-            write(chunk)
-        done += len(chunk)
-        if tell is not None and done - told >= _TELL_EACH:
-            told = done
-            tell(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
-    return found.hexdigest()

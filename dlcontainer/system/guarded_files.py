@@ -6,18 +6,17 @@ once, and every question after that goes to the descriptor.
 
 import contextlib
 import errno
-import hashlib
 import os
 import pwd
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from dlcontainer.system import digests, foreign_files
+
 # What a note may hold; a larger one is not ours, whatever it says.
 NOTE_BYTES = 1 << 20
 
-_BLOCK = 1 << 20
 _ALWAYS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
@@ -36,14 +35,8 @@ def folder(path: Path | str, within: int | None = None) -> Iterator[int]:
 @contextlib.contextmanager
 def file(path: Path | str, within: int | None = None) -> Iterator[int]:
     """Open a regular file to read; a link, a FIFO or a device raises OSError."""
-    # O_NONBLOCK: to open a FIFO is to wait for a writer, for ever if need be.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _ALWAYS, dir_fd=within)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        yield handle
-    finally:
-        os.close(handle)
+    with foreign_files.opened(path, follow=False, folder=within) as opened:
+        yield opened.fileno()
 
 
 def names(handle: int) -> list[str]:
@@ -53,14 +46,7 @@ def names(handle: int) -> list[str]:
 
 def content(handle: int, most: int = NOTE_BYTES) -> bytes:
     """Read a small file from its start; raises OSError for a large one."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    read = b""
-    while len(read) <= most:
-        block = os.read(handle, most + 1 - len(read))
-        if not block:
-            return read
-        read += block
-    raise OSError(errno.EFBIG, f"larger than {most} bytes")
+    return foreign_files.content(handle, most)
 
 
 def read_own(path: Path) -> str:
@@ -97,39 +83,9 @@ def append(handle: int, data: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def write(path: Path, text: str) -> None:
-    """Write a small private file, which appears whole, by way of a name that nobody can foresee."""
-    aside = f".{path.name}.{secrets.token_hex(8)}"
-    with folder(os.path.realpath(path.parent)) as within:
-        try:
-            with created(aside, within) as handle:
-                append(handle, text.encode())
-                os.fsync(handle)
-            os.rename(aside, path.name, src_dir_fd=within, dst_dir_fd=within)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(aside, dir_fd=within)
-            raise
-
-
 def copy(source: int, target: int) -> str:
     """Copy an open file into another; give the SHA-256 of what was written."""
-    # What grows meanwhile is not the file that was asked for, and could fill the disk.
-    left = os.fstat(source).st_size
-    os.lseek(source, 0, os.SEEK_SET)
-    digest = hashlib.sha256()
-    while left and (block := os.read(source, min(left, _BLOCK))):
-        left -= len(block)
-        digest.update(block)
-        append(target, block)
-    return digest.hexdigest()
-
-
-def sha256(handle: int) -> str:
-    """Give the SHA-256 of an open file."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    with os.fdopen(handle, "rb", closefd=False) as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
+    return digests.of_open(source, write=lambda block: append(target, block))
 
 
 def is_private(path: Path) -> bool:

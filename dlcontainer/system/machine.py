@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ConfigError
+from dlcontainer.system import guarded_files
 
 # Kinds of /proc/mounts on which a build's many small writes are slow or whose ids do not map.
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -78,7 +79,7 @@ def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
         cores=len(os.sched_getaffinity(0)),
         memory_mb=_meminfo_mb(root, "MemTotal"),
         uid=os.getuid(),
-        user=_user_name(),
+        user=guarded_files.name_of(os.getuid()),
         home=Path(environ.get("HOME") or "/"),
         environ=environ,
         dpkg_status=status if status.is_file() else None,
@@ -145,7 +146,7 @@ def source_date(environ: Mapping[str, str]) -> int | None:
     # SquashFS keeps times as 32 bits.
     if not given.isascii() or not given.isdecimal() or int(given) >= 2**32:
         raise ConfigError(
-            f"SOURCE_DATE_EPOCH={given!r} is no time",
+            f"SOURCE_DATE_EPOCH={given!r} is not a time",
             why="it is a number of seconds since 1970",
             next_step="export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct), or unset it",
         )
@@ -263,12 +264,3 @@ def _meminfo_mb(root: Path, name: str) -> int:
             f"/proc/meminfo has no {name}", next_step="report the kernel's version (`uname -r`)"
         )
     return int(match[1]) * 1024 // 1_000_000
-
-
-def _user_name() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

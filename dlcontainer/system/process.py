@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, Unpack
 
 from dlcontainer.system.output_lines import Capture, Lines, Sink
 from dlcontainer.system.runner import (
@@ -25,6 +25,7 @@ from dlcontainer.system.runner import (
     CommandTimeoutError,
     Completed,
     Runner,
+    RunOptions,
     quote,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "CommandTimeoutError",
     "Completed",
     "ProcessRunner",
+    "RunOptions",
     "Runner",
     "interact",
     "quote",
@@ -56,29 +58,17 @@ class ProcessRunner:
     # Once it can be read, commands are ended and raise CommandEndedError: for work beside the work.
     ending: int | None = None
 
-    def __call__(  # noqa: PLR0913 - see Runner
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         """Run `argv`; when this returns or raises, no process of it is left.
 
-        `env` replaces the whole environment. `stdin` is the input's text, else there is none.
-        With `on_line` or `log`, stdout and stderr are one stream, given line by line and
-        appended to `log`; `stdout` then holds the last 200 lines. What a carriage return ends is
-        given, and stands in neither.
-        `timeout` is in seconds. Raises CommandNotFoundError, CommandTimeoutError, with `check`
-        CommandFailedError; TypeError or ValueError for what no process can be given, OSError for
-        a `cwd` or `log` that cannot be opened.
+        Raises CommandNotFoundError, CommandTimeoutError, with `check` CommandFailedError; TypeError
+        or ValueError for what no process can be given, OSError for a `cwd` or `log` that cannot be
+        opened.
         """
         command = _checked(argv)
+        if unknown := options.keys() - RunOptions.__optional_keys__:
+            raise TypeError(f"no option of a command: {', '.join(sorted(unknown))}")
+        env, timeout = options.get("env"), options.get("timeout")
         environ = _packed(self.environ if env is None else env)
         if self.echo is not None:
             self.echo(f"$ {quote(command)}")
@@ -86,11 +76,16 @@ class ProcessRunner:
             return Completed(argv=command, returncode=0, stdout="", stderr="", elapsed=0.0)
         start = time.monotonic()
         with ExitStack() as stack:
-            output: Capture | Lines = Capture()
-            if on_line is not None or log is not None:
-                output = Lines(on_line, None if log is None else stack.enter_context(_append(log)))
-            deadline = None if timeout is None else start + timeout
-            job = _Job(command, environ, cwd, stdin, deadline, self.inherited, self.ending)
+            output = _output(options.get("on_line"), options.get("log"), stack)
+            job = _Job(
+                argv=command,
+                environ=environ,
+                cwd=options.get("cwd"),
+                stdin=options.get("stdin"),
+                deadline=None if timeout is None else start + timeout,
+                inherited=self.inherited,
+                ending=self.ending,
+            )
             code, late = _supervise(job, output)
             stdout, stderr = output.texts()
         elapsed = time.monotonic() - start
@@ -101,7 +96,7 @@ class ProcessRunner:
             raise CommandTimeoutError(completed, timeout)
         if late:
             raise CommandEndedError(command)
-        if check and code != 0:
+        if options.get("check", True) and code != 0:
             raise CommandFailedError(completed)
         return completed
 
@@ -138,8 +133,14 @@ def _checked(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(argv)
 
 
-def _append(log: Path) -> TextIO:
-    return log.open("a", encoding="utf-8", newline="\n", buffering=1)  # whole lines, for tail -f
+def _output(
+    on_line: Callable[[str], None] | None, log: Path | None, stack: ExitStack
+) -> Capture | Lines:
+    if log is None:
+        return Capture() if on_line is None else Lines(on_line, None)
+    # Whole lines, for tail -f.
+    file = log.open("a", encoding="utf-8", newline="\n", buffering=1)
+    return Lines(on_line, stack.enter_context(file))
 
 
 def _packed(environ: Mapping[str, str]) -> bytes:
@@ -150,7 +151,7 @@ def _packed(environ: Mapping[str, str]) -> bytes:
     return len(payload).to_bytes(8, "big") + payload
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Job:
     argv: tuple[str, ...]
     environ: bytes

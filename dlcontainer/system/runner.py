@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict, Unpack
 
 
 def quote(argv: Sequence[str]) -> str:
@@ -62,20 +62,28 @@ class CommandEndedError(Exception):
         super().__init__(f"`{quote(argv)}` was ended: it is not wanted any more")
 
 
-class Runner(Protocol):
-    """Run one command to its end; `ProcessRunner` says what the parameters mean."""
+class RunOptions(TypedDict, total=False):
+    """All that a command may be given beside its words; each may be left out."""
 
-    def __call__(  # noqa: PLR0913 - one door, with all that the callers need of subprocess
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        check: bool = True,
-        stdin: str | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        log: Path | None = None,
-    ) -> Completed:
+    # The whole environment; else that of the runner.
+    env: Mapping[str, str] | None
+    cwd: Path | None
+    # Whether another exit code than 0 is a CommandFailedError; it is, unless this says no.
+    check: bool
+    # The input's text; else there is none.
+    stdin: str | None
+    # In seconds; after it the command is ended, and that is a CommandTimeoutError.
+    timeout: float | None
+    # With one of these, stdout and stderr are one stream, given line by line and appended to `log`;
+    # `stdout` then holds the last 200 lines. What a carriage return ends is given, and stands in
+    # neither.
+    on_line: Callable[[str], None] | None
+    log: Path | None
+
+
+class Runner(Protocol):
+    """Run one command to its end."""
+
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         """Run `argv` and say how it ended."""
         ...

@@ -1,4 +1,4 @@
-"""Temporary folders that undo themselves, and files that appear whole."""
+"""Temporary folders that undo themselves, and finished files that move from them to their place."""
 
 import contextlib
 import errno
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dlcontainer.errors import BuildError
+from dlcontainer.system import atomic_files
 from dlcontainer.system.machine import mounts_below
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -188,24 +189,12 @@ def settling(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def flush(path: Path) -> None:
-    """Wait until a file's bytes are on the disk: what settles after that need not."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 def settle(source: Path, target: Path) -> None:
     """Move a finished file to its place: it appears whole, or the old one stays.
 
     Both lie on one file system. Raises BuildError where that fails.
     """
     try:
-        flush(source)
-        source.replace(target)
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        atomic_files.move(source, target)
     except OSError as error:
         raise BuildError(f"can't write {target}: {error.strerror}") from None

@@ -8,15 +8,13 @@ from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.execution import Execution
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
-from dlcontainer.system import foreign_files
-from dlcontainer.system.machine import Host
-from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, Runner
+from dlcontainer.system import digests, foreign_files
+from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
 CheckState = Literal["ok", "failed", "not tried"]
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
@@ -46,13 +44,10 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Inspector:
+class ValidateContext:
     """What a validation works with, and what hears of each check."""
 
-    engine: Apptainer
-    trial: Trial
-    host: Host
-    runner: Runner
+    execution: Execution
     on_check: Callable[[Check], None]
     # What lets this host's accelerators in: --nv, --rocm.
     accelerators: tuple[str, ...] = ()
@@ -72,7 +67,7 @@ class Inspected:
 
     image: Path
     site: Site | None
-    inspector: Inspector
+    context: ValidateContext
     # What its record says, where somebody has read that already.
     written: Record | None = None
 
@@ -89,18 +84,15 @@ class Inspected:
     @cached_property
     def sha256(self) -> str:
         """The checksum of the image's file."""
-        import hashlib
-
-        with self.image.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digests.of_file(self.image)
 
     @cached_property
     def labels(self) -> Mapping[str, str] | Unanswered:
         """The image's labels, as the engine reads them."""
-        inspector = self.inspector
-        env = apptainer.environment(inspector.host.environ)
+        execution = self.context.execution
+        env = apptainer.environment(execution.host.environ)
         try:
-            answer = inspector.runner(inspector.engine.inspect_argv(self.image), env=env)
+            answer = execution.runner(execution.engine.inspect_argv(self.image), env=env)
             labels: Mapping[str, str] = foreign_files.loads(answer.stdout)["data"]["attributes"][
                 "labels"
             ]
@@ -153,7 +145,7 @@ class Inspected:
     def _answer(self, argv: tuple[str, ...]) -> str | Unanswered:
         """Run a program of the image's that may train, on this host's accelerators if it can."""
         try:
-            return self._run(argv, accelerators=self.inspector.accelerators)
+            return self._run(argv, accelerators=self.context.accelerators)
         except CommandFailedError as error:
             completed = error.completed
             return Unanswered(why=_last_line(completed.stdout + completed.stderr) or str(error))
@@ -170,7 +162,7 @@ class Inspected:
     @property
     def _emulated_arch(self) -> Arch | None:
         """The image's architecture, where this host's processor is another."""
-        if self.site is None or self.site.arch == self.inspector.host.arch:
+        if self.site is None or self.site.arch == self.context.execution.host.arch:
             return None
         return self.site.arch
 
@@ -185,17 +177,17 @@ class Inspected:
         stdin: str | None = None,
         accelerators: tuple[str, ...] = (),
     ) -> str:
-        inspector = self.inspector
+        execution = self.context.execution
         spec = RunSpec(
             image=self.image,
             argv=argv,
-            mode=inspector.trial.run_mode or "plain",
+            mode=execution.run_mode,
             environment={**ENVIRONMENT, **self._emulator},
             accelerators=accelerators,
         )
-        return inspector.runner(
-            inspector.engine.run_argv(spec),
-            env=apptainer.environment(inspector.host.environ),
+        return execution.runner(
+            execution.engine.run_argv(spec),
+            env=apptainer.environment(execution.host.environ),
             stdin=stdin,
             timeout=_EMULATED_TIMEOUT_S if self._emulated_arch else _TIMEOUT_S,
         ).stdout

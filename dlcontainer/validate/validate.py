@@ -8,11 +8,11 @@ from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
 from dlcontainer.validate.checks import CHECKS, ENDING
 from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import Check, CheckState, Inspected, Inspector
+from dlcontainer.validate.inspected import Check, CheckState, Inspected, ValidateContext
 
 
 def validate(
-    image: Path, site: Site | None, inspector: Inspector, written: Record | None = None
+    image: Path, site: Site | None, context: ValidateContext, written: Record | None = None
 ) -> list[Check]:
     """Check an image; every check is reported as it is made.
 
@@ -21,9 +21,9 @@ def validate(
     Raises ChecksFailedError for a file that is no image, EngineError for an engine that can't run.
     """
     checks = []
-    for check in _checked(Inspected(image=image, site=site, inspector=inspector, written=written)):
+    for check in _checked(Inspected(image=image, site=site, context=context, written=written)):
         checks.append(check)
-        inspector.on_check(check)
+        context.on_check(check)
     return checks
 
 

@@ -160,7 +160,9 @@ def test_a_hanging_rank_is_ended(
     assert marked(mark) == {}
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize(
+    "name", ["SIGINT", "SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.long)]
+)
 def test_nothing_stays_mounted(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path, name: str
 ) -> None:

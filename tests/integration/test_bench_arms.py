@@ -57,6 +57,7 @@ def test_three_arms_are_measured_and_reported(
         assert words in page.read_text()
 
 
+@pytest.mark.long  # test_bench_resume.py goes the same road
 def test_a_killed_session_of_three_arms_goes_on(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:

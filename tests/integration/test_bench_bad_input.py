@@ -31,7 +31,7 @@ def argv(image: Path, recipe: Path, output: Path, *more: object) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
+        pytest.param("import os; os.kill(os.getpid(), 11)", "SIGSEGV", marks=pytest.mark.long),
         ("import os; os.kill(os.getpid(), 9)", "SIGKILL; out of memory?"),
         ("import os; os._exit(3)", "exit code 3"),
     ],

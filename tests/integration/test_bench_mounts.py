@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.measure import ranks, shared_mount
-from dlcontainer.bench.measure.context import Lab
-from dlcontainer.bench.measure.ranks import Gathering, Team
+from dlcontainer.bench.measure.context import BenchContext
+from dlcontainer.bench.measure.ranks import Gathering, RankGroup
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.execution import Execution
 from dlcontainer.system import machine
 from dlcontainer.system.process import Completed, ProcessRunner
-from tests.benchrunner import Quiet
+from tests.fakes import Quiet
 from tests.integration.test_bench import holders
 from tests.integration.world import Built, World, missing
 from tests.skips import skip
@@ -31,28 +32,30 @@ LATE = '[ "$OMPI_COMM_WORLD_RANK" != 2 ] || sleep 2; exec "$@"'
 
 
 @pytest.fixture
-def lab(world: World, engine: Apptainer, tried: Trial, tmp_path: Path) -> Lab:
+def context(world: World, engine: Apptainer, tried: Trial, tmp_path: Path) -> BenchContext:
     if shutil.which("mpirun") is None:
         missing("openmpi-bin")
     work = tmp_path / "work"
     (work / "ranks").mkdir(parents=True)
-    return Lab(
-        engine=engine,
-        trial=tried,
-        host=machine.read_host(world.environ),
-        runner=ProcessRunner(environ=world.environ),
-        cache=tmp_path / "cache",
+    return BenchContext(
+        execution=Execution(
+            engine=engine,
+            capabilities=tried,
+            host=machine.read_host(world.environ),
+            runner=ProcessRunner(environ=world.environ),
+            cache=tmp_path / "cache",
+            progress=Quiet(),
+        ),
         templates=(),
-        progress=Quiet(),
         work=work,
     )
 
 
-def gathered(lab: Lab) -> Gathering:
+def gathered(context: BenchContext) -> Gathering:
     options = ["--oversubscribe", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
     launcher = ("mpirun", *options, "-n", str(RANKS))
-    ours = Team(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
-    return ranks.gather(ours, lab.work / "ranks", 60)
+    ours = RankGroup(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
+    return ranks.gather(ours, context.work / "ranks", 60)
 
 
 def command(gathering: Gathering, script: str) -> tuple[str, ...]:
@@ -95,9 +98,11 @@ def counting() -> Iterator[Count]:
         thread.join()
 
 
-def run(lab: Lab, gathering: Gathering, argv: Sequence[str], env: Mapping[str, str]) -> Completed:
+def run(
+    context: BenchContext, gathering: Gathering, argv: Sequence[str], env: Mapping[str, str]
+) -> Completed:
     argv = gathering.launched(["/bin/sh", "-c", LATE, "sh", *argv])
-    return lab.runner(argv, env=env, timeout=60)
+    return context.execution.runner(argv, env=env, timeout=60)
 
 
 @pytest.fixture
@@ -107,41 +112,45 @@ def fuse(tried: Trial) -> None:
 
 
 @pytest.mark.usefixtures("fuse")
-def test_each_rank_mounts_or_all_join_one(lab: Lab, tiny_image: Built) -> None:
-    gathering = gathered(lab)
-    environment = apptainer.environment(lab.host.environ, tmpdir=lab.work)
+def test_each_rank_mounts_or_all_join_one(context: BenchContext, tiny_image: Built) -> None:
+    gathering = gathered(context)
+    environment = apptainer.environment(context.execution.host.environ, tmpdir=context.work)
     spec = RunSpec(
         image=tiny_image.image,
         argv=command(gathering, "sleep 4"),
-        mode=lab.trial.run_mode or "plain",
+        mode=context.execution.run_mode,
         binds=gathering.binds,
         together=True,
     )
     with counting() as alone:
-        run(lab, gathering, lab.engine.run_argv(spec), environment)
+        run(context, gathering, context.execution.engine.run_argv(spec), environment)
     if alone.most == 0:
         skip("the kernel mounts images here: no FUSE process to count", elsewhere="another kernel")
     per_rank = alone.most // RANKS
     assert alone.most == RANKS * per_rank
 
-    gathering = gathered(lab)
+    gathering = gathered(context)
     with (
         counting() as shared,
-        shared_mount.shared(lab, tiny_image.image, gathering.binds) as instance,
+        shared_mount.shared(context, tiny_image.image, gathering.binds) as instance,
     ):
-        state = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
+        state = apptainer.environment(
+            context.execution.host.environ, tmpdir=context.work, state=instance.state
+        )
         # A short-lived rank 0: an engine's own sharing (--sharens) ends with the first rank.
         joined = replace(spec, argv=command(gathering, STAYS))
-        run(lab, gathering, lab.engine.join_argv(joined, instance.name), state)
+        run(context, gathering, context.execution.engine.join_argv(joined, instance.name), state)
     assert shared.most == per_rank
     ends = {path.name: path.read_text() for path in gathering.folder.glob("*.exit")}
     assert ends == {f"rank-{rank:05d}.exit": "0\n" for rank in range(RANKS)}
     assert Count().before == alone.before
 
 
-def test_ranks_share_what_programs_of_several_ranks_need(lab: Lab, tiny_image: Built) -> None:
+def test_ranks_share_what_programs_of_several_ranks_need(
+    context: BenchContext, tiny_image: Built
+) -> None:
     """Their folder, /dev/shm and one view of the processes; nothing of the user's home."""
-    gathering = gathered(lab)
+    gathering = gathered(context)
     script = (
         'echo x >"$DLC_RANKS_RESULTS/seen-$OMPI_COMM_WORLD_RANK"; '
         'echo "$(readlink /proc/self/ns/pid) $(readlink /proc/self/ns/ipc) $(df -P /dev/shm | '
@@ -150,13 +159,13 @@ def test_ranks_share_what_programs_of_several_ranks_need(lab: Lab, tiny_image: B
     spec = RunSpec(
         image=tiny_image.image,
         argv=command(gathering, script),
-        mode=lab.trial.run_mode or "plain",
+        mode=context.execution.run_mode,
         binds=gathering.binds,
         together=True,
     )
-    environment = apptainer.environment(lab.host.environ, tmpdir=lab.work)
+    environment = apptainer.environment(context.execution.host.environ, tmpdir=context.work)
     environment["HOST_SECRET"] = "secret"
-    done = run(lab, gathering, lab.engine.run_argv(spec), environment)
+    done = run(context, gathering, context.execution.engine.run_argv(spec), environment)
     lines = set(done.stdout.splitlines())
     (line,) = lines
     own = [str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("pid", "ipc")]

@@ -95,7 +95,7 @@ def test_a_rank_that_dies_is_named(
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
 
 
-@pytest.mark.parametrize("rank", ["0", "1"])
+@pytest.mark.parametrize("rank", ["0", pytest.param("1", marks=pytest.mark.long)])
 def test_a_rank_that_ends_well_without_a_result_is_not_waited_for(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path, rank: str
 ) -> None:
@@ -171,7 +171,7 @@ def names_below(pid: int) -> set[str]:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--nodes", "2", "--ranks", "2"], "no batch job"),
+        (["--nodes", "2", "--ranks", "2"], "not in a batch job"),
         (["--ranks", "4", "--ranks-per-node", "2"], "no 1 nodes"),
         (["--start", "storm"], "--ranks R"),
         (["--ranks", "2", "--launcher", "no-such-launcher"], "no launcher no-such-launcher"),
@@ -197,6 +197,7 @@ def test_a_launcher_that_starts_others_than_asked_for(
     assert "3 ranks were asked for" in done.stderr
 
 
+@pytest.mark.long  # test_bench_resume.py goes the same road
 def test_a_session_of_ranks_goes_on(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:

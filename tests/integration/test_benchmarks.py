@@ -7,11 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from benchmarks.storm_sshfs import SFTP_SERVERS
 from dlcontainer.bench.slowfs.mounting import DEVICE
+from dlcontainer.config.field_types import ARCHES
+from dlcontainer.engines import emulation
 from dlcontainer.system.machine import find_program
-from tests.integration.world import missing
-from tests.values import ROOT
+from tests.integration.test_bench import environment_with
+from tests.integration.test_emulation import SITE, VERIFY, sources, write_recipe
+from tests.integration.test_emulation import SMALL as SMALL_RECIPE
+from tests.integration.world import Built, World, missing
+from tests.values import ROOT, write_yaml
 
 BENCHMARKS = ROOT / "benchmarks"
 # What each prints with --json, or with the option that is given.
@@ -23,21 +30,43 @@ SMALL: dict[str, tuple[str, ...]] = {
                     "--ranks", "1", "--json"),
     "tmpdir": ("-n", "2", "--files", "50", "--json"),
 }  # fmt: skip
-NEEDS = {"storm_calls": ("mksquashfs", "squashfuse", "fusermount3")}
-# Only imported, with --help: they build or need an image or a long run's file, or take minutes.
-LARGE = {
-    *("build", "emulation", "import_figures", "level", "order", "squash", "startup", "storm"),
-    "storm_sshfs",
+# The points of a storm: one, held out from those that calibrate.
+STORM = ("--module", "yaml", "--points", "1", "-n", "1", "--json")
+IN_THE_IMAGE = ("--module", "dlctiny", "--python", "/opt/tiny/bin/python", "-n", "1", "--json")
+# On the tiny image.
+ON_AN_IMAGE: dict[str, tuple[str, ...]] = {
+    "level": ("--levels", "1", "-n", "1", "--json"),
+    "order": ("--read-ms", "1", *IN_THE_IMAGE),
+    "squash": ("--settings", "gzip", *IN_THE_IMAGE),
 }
+MOUNTING = ("squashfuse", "fusermount3")
+NEEDS: dict[str, tuple[str, ...]] = {
+    "build": ("debootstrap",),
+    "order": ("strace", "fusermount3"),
+    "squash": ("squashfuse_ll", "fusermount3"),
+    "storm": MOUNTING,
+    "storm_calls": MOUNTING,
+    "storm_sshfs": ("sshfs", "fusermount3"),
+}
+# What the engine writes into an image by itself: the date of the build, and folders' names.
+ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
+# These take minutes; beside their long test they are started with --help.
+LONG = {"build", "emulation", "squash", "storm", "storm_sshfs"}
+# These have a test of their own.
+APART = {*LONG, "import_figures", "startup"}
 
 
-def run(name: str, *argv: object) -> str:
-    for program in NEEDS.get(name, ()):
+def require(*programs: str) -> None:
+    for program in programs:
         if find_program(program, os.environ) is None:
             missing(program)
-    if "fusermount3" in NEEDS.get(name, ()) and not os.access(DEVICE, os.R_OK | os.W_OK):
+    if "fusermount3" in programs and not os.access(DEVICE, os.R_OK | os.W_OK):
         missing(f"{DEVICE} that you may open")
-    environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def run(name: str, *argv: object, world: World | None = None) -> str:
+    given = world.environ if world else os.environ
+    environ = {**given, "PATH": f"{Path(sys.executable).parent}:{given['PATH']}"}
     words = [sys.executable, str(BENCHMARKS / f"{name}.py"), *map(str, argv)]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -46,12 +75,70 @@ def run(name: str, *argv: object) -> str:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_it_runs_at_its_smallest(name: str) -> None:
+    require(*NEEDS.get(name, ()))
     assert json.loads(run(name, *SMALL[name]))
 
 
-@pytest.mark.parametrize("name", sorted(LARGE))
+@pytest.mark.parametrize("name", sorted(LONG))
 def test_it_starts(name: str) -> None:
     assert "usage:" in run(name, "--help")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("squash", marks=pytest.mark.long), *sorted({*ON_AN_IMAGE} - LONG)]
+)
+def test_it_runs_on_the_tiny_image(name: str, world: World, tiny_image: Built) -> None:
+    require(*NEEDS.get(name, ()))
+    body = json.loads(run(name, tiny_image.image, *ON_AN_IMAGE[name], world=world))
+    assert body["rounds"] == 1
+
+
+def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_path: Path) -> None:
+    """The matrix that stands beside the script, of one round, one rank and a small module."""
+    require("squashfuse_ll", "fusermount3")
+    matrix = yaml.safe_load((BENCHMARKS / "import-calls.yaml").read_text())
+    matrix |= {"rounds": 1, "module": "json", "factors": {**matrix["factors"], "ranks": [1]}}
+    written, output = write_yaml(tmp_path / "m.yaml", matrix), tmp_path / "m.jsonl"
+    native = environment_with(tmp_path / "native")
+    argv = ("bench", "scale", written, "--site", "local", "--image", tiny_image.image)
+    launching.run(*argv, "--recipe", tiny, "--native", native, "-o", output)
+    rows = json.loads(run("import_figures", output, "--json"))["rows"]
+    ways = {row["way"] for row in rows}
+    assert ways == {
+        *("native, files, none", "native, squashfuse_ll, node"),
+        *("image, engine, node", "image, engine, rank"),
+    }
+    # An image asks for fewer names than a tree has files.
+    assert all(row["metadata_to_tree"] <= 1 for row in rows)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["storm", "storm_sshfs"])
+def test_a_storm(name: str) -> None:
+    require(*NEEDS[name])
+    if name == "storm_sshfs" and not any(Path(path).exists() for path in SFTP_SERVERS):
+        missing("sftp-server (openssh-sftp-server)")
+    (point,) = json.loads(run(name, *STORM))["points"]
+    assert point["measured"][0] > 0
+
+
+@pytest.mark.long
+def test_build(world: World, tiny: Path, wheels: Path, tmp_path: Path) -> None:
+    require(*NEEDS["build"])
+    user = world.having(PIP_FIND_LINKS=f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}")
+    body = json.loads(run("build", tiny, "-n", "1", "--folder", tmp_path, "--json", world=user))
+    assert body["sizes_mb"]["ours"] < body["sizes_mb"]["default"]
+
+
+@pytest.mark.long
+def test_emulated(world: World, tmp_path: Path) -> None:
+    arch = next(arch for arch in ARCHES if arch != os.uname().machine)
+    if emulation.obstacle(arch):
+        missing(f"emulation of {arch} (`make setup-tests` as root)")
+    recipe, site = write_recipe(tmp_path / "small", SMALL_RECIPE, VERIFY), tmp_path / f"{arch}.yaml"
+    site.write_text(SITE.format(arch=arch, sources=json.dumps(sources() or "auto")))
+    argv = (recipe, site, "--tmpdir", tmp_path, "--json")
+    assert {*json.loads(run("emulation", *argv, world=world))["differing"]} <= ENGINES_OWN
 
 
 def test_no_script_is_forgotten() -> None:
@@ -60,4 +147,4 @@ def test_no_script_is_forgotten() -> None:
         for path in BENCHMARKS.glob("*.py")
         if 'if __name__ == "__main__"' in path.read_text()
     }
-    assert scripts == {*SMALL, *LARGE}
+    assert scripts == {*SMALL, *ON_AN_IMAGE, *APART}

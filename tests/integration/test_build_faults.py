@@ -53,7 +53,10 @@ def require_whole(world: World, output: Path) -> None:
 
 # What is written when the disk is full: the base's tree, or what a step writes.
 @pytest.mark.parametrize(
-    ("small", "step"), [(60, "unpack"), (350, "second")], indirect=["small"], ids=str
+    ("small", "step"),
+    [(60, "unpack"), pytest.param(350, "second", marks=pytest.mark.long)],
+    indirect=["small"],
+    ids=str,
 )
 def test_the_tree_s_disk_is_full(
     small: Path, step: str, alone: World, stepped: Path, tmp_path: Path

@@ -171,8 +171,18 @@ def mounts(mark: str) -> list[str]:
     return [line for line in Path("/proc/self/mounts").read_text().splitlines() if mark in line]
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("phase", PHASES)
+# Each phase once and each signal once; the other pairs are among the long tests.
+SHORT = {("base", "SIGKILL"), ("post", "SIGTERM"), ("pack", "SIGINT")}
+
+
+@pytest.mark.parametrize(
+    ("phase", "name"),
+    [
+        pytest.param(phase, name, marks=() if (phase, name) in SHORT else pytest.mark.long)
+        for phase in PHASES
+        for name in ("SIGINT", "SIGTERM", "SIGKILL")
+    ],
+)
 def test_build_ended_from_outside(site: Site, phase: str, name: str) -> None:
     number = signal.Signals[name]
     # In packing there must be something to pack: it is to last longer than a look round.

@@ -48,9 +48,11 @@ def asks(server: FakeRegistry, reply: Reply) -> str:
     ("reply", "says"),
     [
         (Reply(status=404), "the mirror no longer has a package that its index lists"),
-        (Reply(status=500), "a server is at fault (HTTP 5xx)"),
+        pytest.param(Reply(status=500), "a server is at fault (HTTP 5xx)", marks=pytest.mark.long),
         (Reply(body=DEB[:-8] + b"changed!"), "what came is not what was expected: its checksum"),
-        (Reply(body=DEB, cut=4000), "a file did not come whole"),
+        pytest.param(
+            Reply(body=DEB, cut=4000), "a file did not come whole", marks=pytest.mark.long
+        ),
     ],
     ids=["out of date", "500", "checksum", "cut"],
 )

@@ -167,7 +167,7 @@ def test_a_moment_that_is_none(world: World, bare: Path, tmp_path: Path) -> None
     done = world.having(SOURCE_DATE_EPOCH="now").run(
         "build", bare, "--site", "local", "-o", tmp_path, code=3
     )
-    assert "SOURCE_DATE_EPOCH='now' is no time" in done.stderr
+    assert "SOURCE_DATE_EPOCH='now' is not a time" in done.stderr
 
 
 def test_two_builds_of_one_moment_are_the_same_bits(

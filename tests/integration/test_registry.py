@@ -169,7 +169,7 @@ def test_for_another_machine_only(
     [
         (Reply(status=500), "answers HTTP 500"),
         (Reply(body=b"x" * 1000, cut=400), "in the middle of its answer"),
-        (Reply(body=b"{}"), "gives something else than was asked for"),
+        (Reply(body=b"{}"), "returned content that does not match the requested digest"),
     ],
     ids=["500", "cut", "lies"],
 )

@@ -137,8 +137,18 @@ def user(tmp_path: Path) -> World:
     return isolated(tmp_path / "it's a user", tmp_path / "it's a user/cache")
 
 
-@pytest.mark.parametrize("where", ["/mount/", "/tree/", "/inside/"])
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+# Each signal once and each place once; the other pairs are among the long tests.
+SHORT = {("SIGTERM", "/mount/"), ("SIGINT", "/tree/"), ("SIGHUP", "/inside/")}
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        pytest.param(name, where, marks=() if (name, where) in SHORT else pytest.mark.long)
+        for name in ("SIGTERM", "SIGINT", "SIGHUP")
+        for where in ("/mount/", "/tree/", "/inside/")
+    ],
+)
 def test_a_storm_ends_with_an_import_in_flight(
     user: World, prefix: Path, load: None, name: str, where: str
 ) -> None:

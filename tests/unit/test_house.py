@@ -6,8 +6,8 @@ from tests.values import ROOT
 from tools import measure_house
 
 # These only go down: a change that removes one lowers the number.
-TUPLES = 51
-WIDE = 14
+TUPLES = 1
+WIDE = 3
 
 
 def test_rooms() -> None:
@@ -31,7 +31,7 @@ def test_imports_and_signatures() -> None:
     parsed = measure_house.trees(ROOT)
     graph = measure_house.imports(parsed)
     assert measure_house.cycles(graph) == []
-    assert measure_house.longest_chain(graph) <= 24
+    assert measure_house.longest_chain(graph) <= 23
     assert len(measure_house.tuples(parsed)) <= TUPLES
     assert len(measure_house.wide(parsed)) <= WIDE
 

@@ -12,13 +12,13 @@ from dlcontainer.bench.analysis.interim import ByRole
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
 from dlcontainer.bench.analysis.verdict import Rules, Verdict
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.bench.stats import paired
 
-MEANINGS: dict[tuple[ArmName, ArmName], str] = {
-    ("native", "container"): "the whole",
-    ("native", "unpacked"): "the build",
-    ("unpacked", "container"): "the runtime",
+MEANINGS: dict[ArmPair, str] = {
+    ArmPair(reference="native", candidate="container"): "the whole",
+    ArmPair(reference="native", candidate="unpacked"): "the build",
+    ArmPair(reference="unpacked", candidate="container"): "the runtime",
 }
 
 
@@ -26,7 +26,7 @@ MEANINGS: dict[tuple[ArmName, ArmName], str] = {
 class Contrast:
     """Two of three arms; `is_different` by Holm's correction over the contrasts."""
 
-    sides: tuple[ArmName, ArmName]
+    sides: ArmPair
     meaning: str
     pairs: Pairs
     figure: Figure
@@ -37,7 +37,7 @@ class Contrast:
     @property
     def name(self) -> str:
         """The arms, from reference to candidate."""
-        return " \u2192 ".join(self.sides)
+        return " \u2192 ".join(self.sides.names)
 
 
 def of(
@@ -51,7 +51,7 @@ def of(
     holds = interim.holds(series, rules, pairs, main_refusals)
     read = []
     for sides, meaning in MEANINGS.items():
-        own = triples.pairs(*sides)
+        own = triples.pairs(sides)
         figure = pairing.figure(declared.metric, "pair", own, rules.alpha)
         if figure is None:
             return ()

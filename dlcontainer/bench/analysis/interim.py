@@ -15,7 +15,7 @@ from dlcontainer.bench.samples import comparable, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired
 
 ByRole = Mapping[Role, Pairs]
@@ -77,7 +77,7 @@ def holds(
     return ()
 
 
-def gates(series: Series, sides: tuple[ArmName, ArmName] | None = None) -> Gates:
+def gates(series: Series, sides: ArmPair | None = None) -> Gates:
     """Give what may forbid a comparison of two arms, without `sides` those of the verdict."""
     sides = sides or series.session.declared.sides
     found, missing = _facts(series, sides)
@@ -93,17 +93,15 @@ def gates(series: Series, sides: tuple[ArmName, ArmName] | None = None) -> Gates
     )
 
 
-def _facts(
-    series: Series, sides: tuple[ArmName, ArmName]
-) -> tuple[list[FactDifference], list[ArmName]]:
+def _facts(series: Series, sides: ArmPair) -> tuple[list[FactDifference], list[ArmName]]:
     declared = series.session.declared
     stacks = nodes.by_arm(series.stacks)
     # A side that never ran could attest nothing: that is said in another way.
     ran = {kind.arm for kind in series.launches.kinds if kind.ok}
-    missing = [arm for arm in sides if arm not in stacks and arm in ran]
-    if not stacks.keys() >= set(sides):
+    missing = [arm for arm in sides.names if arm not in stacks and arm in ran]
+    if not stacks.keys() >= set(sides.names):
         return [], missing
-    reference, candidate = (stacks[arm] for arm in sides)
+    reference, candidate = (stacks[arm] for arm in sides.names)
     return nodes.differences(declared.question, reference, candidate), []
 
 
@@ -139,8 +137,8 @@ def judged(
     return judge(rules, evidence)
 
 
-def _mute_arms(series: Series, sides: tuple[ArmName, ArmName]) -> Iterable[str]:
-    for arm in sides:
+def _mute_arms(series: Series, sides: ArmPair) -> Iterable[str]:
+    for arm in sides.names:
         kinds = [kind for kind in series.launches.kinds if kind.arm == arm]
         if kinds and not any(kind.ok for kind in kinds):
             last = series.samples[series.launches.where(kinds.__contains__)[-1]]

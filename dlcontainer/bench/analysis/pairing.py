@@ -12,7 +12,7 @@ from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.launch_table import INDEX, Kind, Launch, Launches
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired, triple_model
 from dlcontainer.bench.stats.paired import Difference, Differences, Fit, Interval, Ran
 from dlcontainer.errors import BenchDataError
@@ -94,9 +94,10 @@ class Triples:
     numbers: "array[int]"
     arms: Mapping[ArmName, "array[int]"]
 
-    def pairs(self, reference: ArmName, candidate: ArmName) -> Pairs:
+    def pairs(self, sides: ArmPair) -> Pairs:
         """Give the pairs that they hold of two arms."""
-        return Pairs(self.launches, self.numbers, self.arms[reference], self.arms[candidate])
+        reference, candidate = (self.arms[name] for name in sides.names)
+        return Pairs(self.launches, self.numbers, reference, candidate)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +118,7 @@ def of(series: Series) -> dict[Role, Pairs]:
     """
     found = {role: _pairs(series, role) for role in ROLES}
     if series.session.declared.is_triple:
-        found["pair"] = triples(series).pairs(*series.session.declared.sides)
+        found["pair"] = triples(series).pairs(series.session.declared.sides)
     return found
 
 
@@ -191,7 +192,7 @@ def _pairs(series: Series, role: Role) -> Pairs:
 def _reference(series: Series, role: Role, number: int, group: Sequence[int]) -> int:
     """Tell which of two launches is the reference, 0 or 1; raises BenchDataError for no pair."""
     declared, launches = series.session.declared, series.launches
-    reference, candidate = declared.sides
+    reference, candidate = declared.sides.names
     inside = launches.at(group if launches[group[0]].position == 0 else group[::-1])
     first, second = inside[0], inside[1]
     alone = {"control": reference, "candidate_control": candidate}.get(role)

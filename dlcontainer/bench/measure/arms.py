@@ -1,14 +1,13 @@
 """The arms of a comparison: how each side's command line looks. Pure, but for the unpacking."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from dlcontainer.bench.measure import ranks
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Launch, inside, stamped
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
@@ -18,6 +17,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
 from dlcontainer.image import layout
+from dlcontainer.system import digests
 from dlcontainer.system.process import CommandFailedError
 
 Mount = Literal["none", "first", "joiner"]
@@ -51,21 +51,6 @@ class Workload:
         return (python, "-S", folder, *self.probe.words(self.cell))
 
 
-class Arm(Protocol):
-    """One side of a comparison."""
-
-    @property
-    def name(self) -> ArmName:
-        """Its name in the results."""
-
-    @property
-    def mount(self) -> Mount:
-        """Whether a launch mounts the image, joins a mount, or needs none."""
-
-    def launch(self, workload: Workload) -> Launch:
-        """Give the command that starts a workload on this side."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Native:
     """A Python on the host, started in an environment that holds nothing of the caller's."""
@@ -86,14 +71,14 @@ class Native:
             return _launch(stamped(inside(argv)), own, workload)
         handed = own | gathered.handed(gathered.folder)
         command = gathered.launched(ranks.rank(argv, handed, cleared=True))
-        return _launch(stamped(command), gathered.team.environment, workload)
+        return _launch(stamped(command), gathered.rank_group.environment, workload)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contained:
     """The image through its engine; `image` is a folder for the unpacked arm."""
 
-    lab: Lab
+    context: BenchContext
     image: Path
     python: str
     name: ArmName = "container"
@@ -112,56 +97,62 @@ class Contained:
         spec = RunSpec(
             image=self.image,
             argv=argv,
-            mode=_mode(self.lab, self.image),
+            mode=_mode(self.context, self.image),
             environment=workload.environment,
             binds=gathered.binds if gathered else (),
             together=gathered is not None,
-            accelerators=self.lab.accelerators,
+            accelerators=self.context.accelerators,
         )
-        engine, joined = self.lab.engine, self.instance
+        engine, joined = self.context.execution.engine, self.instance
         command = engine.join_argv(spec, joined.name) if joined else engine.run_argv(spec)
         state = joined.state if joined else None
         environment = apptainer.environment(
-            self.lab.host.environ, tmpdir=self.lab.work, state=state
+            self.context.execution.host.environ, tmpdir=self.context.work, state=state
         )
         if gathered is not None:
             command = gathered.launched(command)
-            environment = {**gathered.team.environment, **environment}
+            environment = {**gathered.rank_group.environment, **environment}
         return _launch(stamped(command), environment, workload)
+
+
+Arm = Native | Contained
 
 
 def _launch(argv: Sequence[str], environment: Mapping[str, str], workload: Workload) -> Launch:
     return Launch(argv=tuple(argv), environment=environment, probe=workload.probe)
 
 
-def _mode(lab: Lab, image: Path) -> str:
-    mode = lab.trial.run_mode or "plain"
+def _mode(context: BenchContext, image: Path) -> str:
+    mode = context.execution.run_mode
     # A folder is unpacked already.
     return "userns" if mode == "unpacked" and image.is_dir() else mode
 
 
-def probe_copy(files: tuple[Path, ...], lab: Lab) -> Path:
+def probe_copy(files: tuple[Path, ...], work: Path) -> Path:
     """Copy the probe for the native side: a folder without byte code, as in the image."""
-    folder = lab.work / "probe"
+    folder = work / "probe"
     folder.mkdir()
     for file in files:
         (folder / file.name).write_bytes(file.read_bytes())
     return folder
 
 
-def container(lab: Lab, subject: Subject, probe: Probe) -> Contained:
+def container(context: BenchContext, subject: BenchImage, probe: Probe) -> Contained:
     """Give the container arm: each launch mounts the image, as users' wrappers do.
 
     Raises ChecksFailedError where the image does not run, or does not carry the probe.
     """
+    execution = context.execution
     look = RunSpec(
         image=subject.image,
         argv=("/bin/sh", "-c", _LOOK, "sh", layout.PROBE),
-        mode=_mode(lab, subject.image),
+        mode=_mode(context, subject.image),
     )
     try:
-        answer = lab.runner(
-            lab.engine.run_argv(look), env=apptainer.environment(lab.host.environ), timeout=120
+        answer = execution.runner(
+            execution.engine.run_argv(look),
+            env=apptainer.environment(execution.host.environ),
+            timeout=120,
         )
     except CommandFailedError as error:
         raise ChecksFailedError(
@@ -183,7 +174,7 @@ def container(lab: Lab, subject: Subject, probe: Probe) -> Contained:
             why=f"there is no {layout.PROBE}/{probe.file} in it: it was built before",
             next_step=again,
         )
-    return Contained(lab=lab, image=subject.image, python=subject.python, probe_files=files)
+    return Contained(context=context, image=subject.image, python=subject.python, probe_files=files)
 
 
 def _listed(text: str) -> dict[str, str]:
@@ -200,7 +191,7 @@ def require_same_probe(candidate: Contained, files: Sequence[Path], recipe: str)
     Both would attest their probe, and the session would end NOT COMPARABLE after all its launches.
     """
     carried = candidate.probe_files
-    ours = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    ours = {file.name: digests.of_file(file) for file in files}
     if not carried or carried == ours:
         return
     raise ChecksFailedError(
@@ -211,18 +202,20 @@ def require_same_probe(candidate: Contained, files: Sequence[Path], recipe: str)
     )
 
 
-def unpacked(lab: Lab, subject: Subject, name: str = "unpacked") -> Contained:
+def unpacked(context: BenchContext, subject: BenchImage, name: str = "unpacked") -> Contained:
     """Give the unpacked arm: the image's tree in a folder of the session's, no image mount."""
-    folder = lab.work / name
-    lab.progress.step("unpack the image into a folder of this session's")
-    argv = lab.engine.unpack_argv(subject.image, folder, lab.trial.build_mode or "plain")
-    tmp = lab.work / f"{name}-tmp"
+    execution, folder = context.execution, context.work / name
+    execution.progress.step("unpack the image into a folder of this session's")
+    argv = execution.engine.unpack_argv(subject.image, folder, execution.build_mode)
+    tmp = context.work / f"{name}-tmp"
     tmp.mkdir()
-    env = apptainer.environment(lab.host.environ, tmpdir=tmp)
+    env = apptainer.environment(execution.host.environ, tmpdir=tmp)
     try:
-        lab.runner(argv, env=env, on_line=lab.progress.line)
+        execution.runner(argv, env=env, on_line=execution.progress.line)
     except CommandFailedError as error:
         raise BuildError(
             f"{subject.image} can't be unpacked", why=error.completed.stdout[-600:]
         ) from None
-    return Contained(lab=lab, image=folder, python=subject.python, name="unpacked", mount="none")
+    return Contained(
+        context=context, image=folder, python=subject.python, name="unpacked", mount="none"
+    )

@@ -10,7 +10,7 @@ from dlcontainer.image import record, sif
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class BenchImage:
     """An image, with what a launch needs to know."""
 
     image: Path
@@ -33,7 +33,7 @@ class Subject:
         return Contents(image=self.image.name, recipe=self.recipe, modules=self.modules)
 
 
-def read(image: Path, arch: str) -> Subject:
+def read(image: Path, arch: str) -> BenchImage:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
     found = sif.arch(image)
     if found != arch:
@@ -51,7 +51,7 @@ def read(image: Path, arch: str) -> Subject:
             next_step="measure an image that `dlcontainer build` made",
         )
     content, recipe = written.content, written.content.recipe
-    return Subject(
+    return BenchImage(
         image=image,
         recipe=recipe.name,
         sha256=written.image.sha256,

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import cast
 
 from dlcontainer import schedulers
-from dlcontainer.bench.measure.arms import Contained, Native, Workload
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Outcome
-from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.records import Arm, Arms, Declared, Json
+from dlcontainer.bench.samples.records import ArmDescription, Arms, Declared, Json
+from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
 from dlcontainer.errors import BenchDataError
@@ -28,24 +29,18 @@ ALPHA = 0.05
 _HEADROOM = 1.1
 _TRIAL_STEPS = 30
 
-Side = Native | Contained
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """A session as it was asked for; `values` are the settled parameters of its probe.
+class SessionSettings:
+    """A session as it is to be measured; `values` are the settled parameters of its probe.
 
-    `looks` are the numbers of pairs (triples) at which the session may end; the last one is its
-    longest. Without `arms` it is the native side, or what stands for it, and the container. `cut`
-    is the session that is to go on in `output`. With a `team` a launch is that of its ranks.
+    `cut` is the session that is to go on in `output`. With a `rank_group` a launch is that of its
+    ranks.
     """
 
     probe: Probe
     question: Question
-    looks: tuple[int, ...]
-    controls: int
-    joiners: int
-    seed: int
+    schedule: Schedule
     output: Path
     site: str
     values: Values
@@ -53,10 +48,8 @@ class Wanted:
     timeout_s: float
     native: Path | None
     probe_files: tuple[Path, ...]
-    arms: tuple[ArmName, ...] = ()
-    candidate_controls: int = 0
     gap_s: float = 0.2
-    team: Team | None = None
+    rank_group: RankGroup | None = None
     cut: Series | None = None
 
     @property
@@ -81,7 +74,7 @@ class Sides:
     `between` is the third arm, where there are three.
     """
 
-    reference: Side
+    reference: Arm
     candidate: Contained
     joiner: Contained | None
     why: str
@@ -89,7 +82,7 @@ class Sides:
     # What had to be done before the reference could be launched, and its seconds.
     made: Mapping[str, float] = field(default_factory=dict)
 
-    def arms(self) -> list[Side]:
+    def arms(self) -> list[Arm]:
         """Give the sides that are held against each other."""
         sides = [self.reference, self.between, self.candidate]
         return [side for side in sides if side is not None]
@@ -100,24 +93,24 @@ class Sides:
             return ("native", "unpacked", "container")
         return (self.reference.name, self.candidate.name)
 
-    def all(self) -> list[Side]:
+    def all(self) -> list[Arm]:
         """Give every side once."""
         return [*self.arms(), *([self.joiner] if self.joiner else [])]
 
-    def launches(self, group: Group) -> list[Side]:
+    def launches(self, group: Group) -> list[Arm]:
         """Give the launches of a pair or triple in their order; in a control all are one side's."""
-        first: Side = self.candidate if group.series == "candidate_control" else self.reference
-        others: dict[str, Side | None] = {"control": self.reference, "joiner": self.joiner}
+        first: Arm = self.candidate if group.series == "candidate_control" else self.reference
+        others: dict[str, Arm | None] = {"control": self.reference, "joiner": self.joiner}
         last = others.get(group.series) or self.candidate
-        named: dict[str, Side | None] = {"n": first, "u": self.between, "c": last}
+        named: dict[str, Arm | None] = {"n": first, "u": self.between, "c": last}
         return [side for letter in group.order if (side := named[letter]) is not None]
 
-    def described(self, work: Workload, image: Path) -> dict[ArmName, Arm]:
+    def described(self, work: Workload, image: Path) -> dict[ArmName, ArmDescription]:
         """Say what each side is, with the command that starts it."""
         native = "native twin" if self.why.startswith("same recipe") else "native side, given"
         what = {"native": native, "unpacked": "unpacked image", "container": f"image {image.name}"}
         return {
-            side.name: Arm(
+            side.name: ArmDescription(
                 what=what[side.name],
                 why=self.why if side is self.reference else "",
                 argv=side.launch(work).argv,
@@ -126,11 +119,11 @@ class Sides:
         }
 
 
-def workload(wanted: Wanted, subject: Subject, steps: int) -> Workload:
+def workload(settings: SessionSettings, subject: BenchImage, steps: int) -> Workload:
     """Give what every arm runs, and the environment that is declared for all of them."""
-    environment = common(subject.environment, wanted.threads)
-    environment |= wanted.probe.environment
-    return Workload(probe=wanted.probe, cell=wanted.cell(steps), environment=environment)
+    environment = common(subject.environment, settings.threads)
+    environment |= settings.probe.environment
+    return Workload(probe=settings.probe, cell=settings.cell(steps), environment=environment)
 
 
 def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
@@ -144,15 +137,15 @@ def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
     }
 
 
-def trial_steps(wanted: Wanted) -> int:
+def trial_steps(settings: SessionSettings) -> int:
     """Give the steps of a warm-up launch."""
-    return wanted.steps or (_TRIAL_STEPS if wanted.probe.repeats else 0)
+    return settings.steps or (_TRIAL_STEPS if settings.probe.repeats else 0)
 
 
-def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
+def steps_for(settings: SessionSettings, thrown: Sequence[Outcome]) -> int:
     """Settle the steps of a launch: as asked, or as many as fill STEADY_S on the quickest side."""
-    if wanted.steps or not wanted.probe.repeats:
-        return wanted.steps
+    if settings.steps or not settings.probe.repeats:
+        return settings.steps
     # The quickest step, not a typical one: others at work make steps longer, never shorter.
     quickest = min((step for outcome in thrown for step in outcome.steps_s), default=0.0)
     if quickest <= 0:
@@ -160,40 +153,40 @@ def steps_for(wanted: Wanted, thrown: Sequence[Outcome]) -> int:
     return math.ceil(_HEADROOM * STEADY_S / quickest)
 
 
-def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Declared:
+def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps: int) -> Declared:
     """Write the declaration: it is hashed into the file before the first sample."""
-    probe = wanted.probe
+    probe, schedule = settings.probe, settings.schedule
     work: dict[str, Json] = {
-        "threads": wanted.threads,
-        **probe.declared(wanted.cell(steps)),
+        "threads": settings.threads,
+        **probe.declared(settings.cell(steps)),
     }
-    if wanted.native_as != "tree":
-        work |= {NATIVE_AS.name: wanted.native_as}
+    if settings.native_as != "tree":
+        work |= {NATIVE_AS.name: settings.native_as}
     if probe.repeats:
-        work |= {"steady_s": 0.0 if wanted.steps else STEADY_S}
-    if wanted.team:
+        work |= {"steady_s": 0.0 if settings.steps else STEADY_S}
+    if settings.rank_group:
         # How ranks work together; empty where each works for itself.
-        together = wanted.values.get("distributed") or ""
-        work |= {"distributed": together, **wanted.team.declared()}
+        together = settings.values.get("distributed") or ""
+        work |= {"distributed": together, **settings.rank_group.declared()}
     return Declared(
         probe=probe.name,
-        question=wanted.question,
+        question=settings.question,
         metric=probe.metrics[0].name,
         margin=probe.metrics[0].margin or MARGIN,
         alpha=ALPHA,
-        pairs=wanted.looks[-1],
-        looks=wanted.looks,
+        pairs=schedule.longest,
+        looks=schedule.looks,
         secondary=probe.margins,
-        control_pairs=wanted.controls,
-        candidate_control_pairs=wanted.candidate_controls,
-        joiner_pairs=wanted.joiners if sides.joiner else 0,
-        seed=wanted.seed,
+        control_pairs=schedule.controls,
+        candidate_control_pairs=schedule.candidate_controls,
+        joiner_pairs=schedule.joiners if sides.joiner else 0,
+        seed=schedule.seed,
         warmups=len(sides.all()),
         arms=sides.names(),
         steps=steps,
         loss_tolerance=probe.loss_tolerance,
         workload=work,
-        site=wanted.site,
+        site=settings.site,
         recipe=subject.recipe,
         plan_digest=subject.digest,
         image=subject.image.name,
@@ -201,9 +194,11 @@ def declare(wanted: Wanted, subject: Subject, sides: Sides, steps: int) -> Decla
     )
 
 
-def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int | float | None]:
+def machine(
+    context: BenchContext, subject: BenchImage, sides: Sides
+) -> Mapping[str, str | int | float | None]:
     """Give this machine's facts, as they are at the start of the session."""
-    host, reference = lab.host, sides.reference
+    host, reference = context.execution.host, sides.reference
     place = reference.prefix if isinstance(reference, Native) else reference.image
     return {
         "node": platform.node(),
@@ -218,8 +213,8 @@ def machine(lab: Lab, subject: Subject, sides: Sides) -> Mapping[str, str | int 
         "cores": host.cores,
         "memory_mb": host.memory_mb,
         "load_1min": round(os.getloadavg()[0], 2),
-        "engine": lab.trial.version,
-        "engine_mode": lab.trial.run_mode,
+        "engine": context.execution.capabilities.version,
+        "engine_mode": context.execution.capabilities.run_mode,
         "image_on": mount_of(subject.image).kind,
         "reference_on": mount_of(place).kind,
         **sides.made,

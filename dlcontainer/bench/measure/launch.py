@@ -191,7 +191,7 @@ def taken(probe: Probe, said: Mapping[str, Any], start: int | None, elapsed: flo
         if not start:
             raise ValueError("no stamp of its start")
     if not 0 < values.get("wall_s", 0.0) < math.inf:
-        raise ValueError(f"a time of {values.get('wall_s')} s")
+        raise ValueError(f"implausible wall time: {values.get('wall_s')} s")
     if any(length < 0 for length in phases.values()):
         raise ValueError(f"stamps out of order: {stamps}")
     return Outcome(

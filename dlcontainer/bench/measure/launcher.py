@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from dlcontainer import schedulers
-from dlcontainer.bench.measure.ranks import HANDED, Team
+from dlcontainer.bench.measure.ranks import HANDED, RankGroup
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.engines.apptainer import KEPT_VARIABLES
 from dlcontainer.errors import UsageError
@@ -27,7 +27,7 @@ _ITS_OWN = ("LD_LIBRARY_PATH", "OPAL_PREFIX", "TMPDIR")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class RankOptions:
     """What was asked for on the command line: None is what the site or the counts settle.
 
     `words` is a launcher of the user's own, `form` the name of one of the site's. `settled`: the
@@ -43,36 +43,36 @@ class Asked:
     settled: bool = False
 
 
-def team(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> Team:
+def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str, str]) -> RankGroup:
     """Settle how the ranks of a session are started.
 
     Raises UsageError where counts contradict each other, or nothing is known that starts ranks.
     """
-    per_node = _per_node(asked)
-    if asked.nodes > 1 and schedulers.allocation(environ) is None:
+    per_node = _per_node(options)
+    if options.nodes > 1 and schedulers.allocation(environ) is None:
         raise UsageError(
-            f"--nodes {asked.nodes}: this is no batch job",
+            f"--nodes {options.nodes}: not in a batch job",
             why="other nodes are reached within an allocation only",
             next_step="submit a job that runs this command, or leave --nodes out",
         )
-    counts = {"nodes": asked.nodes, "ranks": asked.ranks, "ranks_per_node": per_node}
-    words = asked.words or _of_site(asked, scheduler, environ)
+    counts = {"nodes": options.nodes, "ranks": options.ranks, "ranks_per_node": per_node}
+    words = options.words or _of_site(options, scheduler, environ)
     if find_program(words[0], environ) is None:
         raise UsageError(
             f"no launcher {words[0]} here",
             next_step="load the site's module, install Open MPI (Debian: openmpi-bin), or name "
             'another launcher: --launcher "WORD ..."',
         )
-    if not asked.settled and not any(_COUNT.search(word) for word in words):
-        words = (*words, *_counting(words, asked))
+    if not options.settled and not any(_COUNT.search(word) for word in words):
+        words = (*words, *_counting(words, options))
     filled = tuple(_COUNT.sub(lambda m: str(counts[m[1]]), word) for word in words)
-    return Team(
+    return RankGroup(
         launcher=filled,
-        ranks=asked.ranks,
+        ranks=options.ranks,
         per_node=per_node,
-        nodes=asked.nodes,
-        start=asked.start,
-        host="127.0.0.1" if asked.nodes == 1 else _first_node(environ),
+        nodes=options.nodes,
+        start=options.start,
+        host="127.0.0.1" if options.nodes == 1 else _first_node(environ),
         environment=_environment(environ),
     )
 
@@ -90,33 +90,39 @@ def _first_node(environ: Mapping[str, str]) -> str:
     return name
 
 
-def _per_node(asked: Asked) -> int:
-    if asked.ranks < 1 or asked.nodes < 1 or (asked.per_node is not None and asked.per_node < 1):
+def _per_node(options: RankOptions) -> int:
+    if (
+        options.ranks < 1
+        or options.nodes < 1
+        or (options.per_node is not None and options.per_node < 1)
+    ):
         raise UsageError("--ranks, --ranks-per-node, --nodes: at least 1")
-    per_node = asked.per_node or -(-asked.ranks // asked.nodes)
-    if -(-asked.ranks // per_node) != asked.nodes:
+    per_node = options.per_node or -(-options.ranks // options.nodes)
+    if -(-options.ranks // per_node) != options.nodes:
         raise UsageError(
-            f"{asked.ranks} ranks at {per_node} a node are no {asked.nodes} nodes",
+            f"{options.ranks} ranks at {per_node} a node are no {options.nodes} nodes",
             next_step="--ranks R --nodes N, and --ranks-per-node where the last node has fewer",
         )
     return per_node
 
 
-def _of_site(asked: Asked, scheduler: Scheduler, environ: Mapping[str, str]) -> tuple[str, ...]:
-    form = _form(asked, scheduler)
+def _of_site(
+    options: RankOptions, scheduler: Scheduler, environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    form = _form(options, scheduler)
     words = form.launcher if form else scheduler.launcher
     return tuple(_filled(word, environ) for word in words) or ("mpirun",)
 
 
-def _form(asked: Asked, scheduler: Scheduler) -> LaunchForm | None:
+def _form(options: RankOptions, scheduler: Scheduler) -> LaunchForm | None:
     forms = scheduler.forms
-    if asked.form is not None and asked.form not in forms:
+    if options.form is not None and options.form not in forms:
         raise UsageError(
-            f"--form {asked.form}: the site has no such form",
+            f"--form {options.form}: the site has no such form",
             next_step=f"one of: {', '.join(forms)}" if forms else "leave it out: it has none",
         )
-    if asked.form is not None:
-        return forms[asked.form]
+    if options.form is not None:
+        return forms[options.form]
     return next(iter(forms.values()), None)
 
 
@@ -133,11 +139,11 @@ def _filled(word: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, word)
 
 
-def _counting(words: tuple[str, ...], asked: Asked) -> tuple[str, ...]:
+def _counting(words: tuple[str, ...], options: RankOptions) -> tuple[str, ...]:
     known = schedulers.launcher(Path(words[0]).name)
     if known is None:
         return ()
-    return known.counts if asked.nodes == 1 else (*known.counts, *known.across_nodes)
+    return known.counts if options.nodes == 1 else (*known.counts, *known.across_nodes)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

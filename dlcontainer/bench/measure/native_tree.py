@@ -6,18 +6,19 @@ session's samples, and the report says after how many launches they are paid bac
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.samples.vocabulary import NativeAs
 from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BenchDataError, ChecksFailedError
 from dlcontainer.system.machine import find_program
-from dlcontainer.system.process import CommandFailedError, CommandNotFoundError
+from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, Runner
 
 _MOUNT_S = 60.0
 _END_S = 30.0
@@ -25,7 +26,7 @@ _PACKAGES = {"mksquashfs": "squashfs-tools", "squashfuse": "squashfuse"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class PreparedTree:
     """A tree that is ready for launches; `seconds` went by until it was, None where it lay there.
 
     `what` was done in that time.
@@ -37,39 +38,40 @@ class Shown:
 
 
 @contextmanager
-def shown(form: NativeAs, prefix: Path, lab: Lab) -> Iterator[Shown]:
+def shown(form: NativeAs, prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
     """Show a Python prefix in one of the forms; what was made is gone at the end.
 
     Raises ChecksFailedError without the programs or FUSE, BenchDataError where it fails.
     """
     if form == "tree":
-        yield Shown(prefix=prefix)
+        yield PreparedTree(prefix=prefix)
     elif form == "staged":
-        yield _staged(prefix, lab)
+        yield _staged(prefix, context)
     else:
-        with _mounted(prefix, lab) as found:
+        with _mounted(prefix, context) as found:
             yield found
 
 
-def _staged(prefix: Path, lab: Lab) -> Shown:
-    lab.progress.step("stage the native tree: copy it to this node")
-    folder, began = lab.work / "staged", time.monotonic()
-    run(["cp", "-a", str(prefix.resolve()), str(folder)], lab, "the native tree can't be copied")
-    return Shown(prefix=folder, seconds=time.monotonic() - began, what="staging")
+def _staged(prefix: Path, context: BenchContext) -> PreparedTree:
+    context.execution.progress.step("stage the native tree: copy it to this node")
+    folder, began = context.work / "staged", time.monotonic()
+    argv = ["cp", "-a", str(prefix.resolve()), str(folder)]
+    run(argv, context.execution.runner, "the native tree can't be copied")
+    return PreparedTree(prefix=folder, seconds=time.monotonic() - began, what="staging")
 
 
 @dataclass(slots=True)
 class _Holder:
     """The process that serves the mount, in a thread of its own: it lives as long as that."""
 
-    lab: Lab
+    runner: Runner
     argv: list[str]
     ended: threading.Event = field(default_factory=threading.Event)
     why: str = ""
 
     def run(self) -> None:
         try:
-            self.lab.runner(self.argv)
+            self.runner(self.argv)
         except (CommandFailedError, CommandNotFoundError, OSError) as error:
             self.why = str(error)
         finally:
@@ -77,32 +79,34 @@ class _Holder:
 
 
 @contextmanager
-def _mounted(prefix: Path, lab: Lab) -> Iterator[Shown]:
-    packer, server = (_program(name, lab) for name in _PACKAGES)
-    image, point = lab.work / "native.squashfs", lab.work / "native"
+def _mounted(prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
+    packer, server = (_program(name, context.execution.host.environ) for name in _PACKAGES)
+    image, point = context.work / "native.squashfs", context.work / "native"
     point.mkdir()
-    lab.progress.step("pack the native tree into one SquashFS, and mount it")
+    context.execution.progress.step("pack the native tree into one SquashFS, and mount it")
     began = time.monotonic()
     # As images are packed, so that what differs is not the compression.
     argv = [packer, str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
-    run(argv, lab, "the native tree can't be packed")
+    run(argv, context.execution.runner, "the native tree can't be packed")
     options = ["-f", "-o", "auto_unmount"]
-    with held([server, *options, str(image), str(point)], point, lab):
-        yield Shown(prefix=point, seconds=time.monotonic() - began, what="packing and mounting")
+    with held([server, *options, str(image), str(point)], point, context.execution):
+        yield PreparedTree(
+            prefix=point, seconds=time.monotonic() - began, what="packing and mounting"
+        )
 
 
 @contextmanager
-def held(argv: list[str], point: Path, lab: Lab) -> Iterator[None]:
+def held(argv: list[str], point: Path, execution: Execution) -> Iterator[None]:
     """Let a FUSE server in the foreground serve a folder; raises BenchDataError where it fails."""
-    unmount = helper(lab.host.environ)
-    holder = _Holder(lab, argv)
+    unmount = helper(execution.host.environ)
+    holder = _Holder(execution.runner, argv)
     thread = threading.Thread(target=holder.run, name="dlcontainer-squashfuse")
     thread.start()
     try:
         _await(point, holder)
         yield
     finally:
-        lab.runner([str(unmount), "-u", "-z", str(point)], check=False)
+        execution.runner([str(unmount), "-u", "-z", str(point)], check=False)
         thread.join(_END_S)
 
 
@@ -117,8 +121,8 @@ def _await(point: Path, holder: _Holder) -> None:
             )
 
 
-def _program(name: str, lab: Lab) -> str:
-    found = find_program(name, lab.host.environ)
+def _program(name: str, environ: Mapping[str, str]) -> str:
+    found = find_program(name, environ)
     if found is None:
         raise ChecksFailedError(
             f"no {name} on PATH",
@@ -128,10 +132,10 @@ def _program(name: str, lab: Lab) -> str:
     return str(found)
 
 
-def run(argv: list[str], lab: Lab, failed: str) -> None:
+def run(argv: list[str], runner: Runner, failed: str) -> None:
     """Run a command that copies or packs; raises BenchDataError with what it said."""
     try:
-        lab.runner(argv)
+        runner(argv)
     except CommandFailedError as error:
         said = " ".join(error.completed.stderr.split())[-400:]
         raise BenchDataError(

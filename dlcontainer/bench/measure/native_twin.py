@@ -6,12 +6,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, texts
 from dlcontainer.packages import routing
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import file_locks, foreign_files, guarded_files
+from dlcontainer.system import atomic_files, file_locks, foreign_files, guarded_files
 from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.progress import Steps
 
@@ -20,26 +20,28 @@ _KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
 _LAST_LINES = 12
 
 
-def prepare(plan: Plan, lab: Lab) -> Path:
+def prepare(plan: Plan, context: BenchContext) -> Path:
     """Give the prefix of a plan's native twin: the kept one, or a new one.
 
     Raises BuildError with the script's last lines.
     """
-    text = texts.text(plan, "native", list(lab.templates))
+    text = texts.text(plan, "native", list(context.templates))
     digest = _digest(text, plan)
-    folder = lab.cache / "twins" / f"{plan.recipe.name}-{plan.recipe.version}-{digest[:12]}"
+    execution, recipe = context.execution, plan.recipe
+    folder = execution.cache / "twins" / f"{recipe.name}-{recipe.version}-{digest[:12]}"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     tree, note = folder / "tree", folder / "ready.json"
     waiting = "another session is making this twin: waiting for it"
-    with file_locks.in_turn(folder, lab.progress.note, waiting):
+    with file_locks.in_turn(folder, execution.progress.note, waiting):
         if _is_ready(note, digest) and (tree / "bin/python").exists():
-            lab.progress.note(f"native twin {digest[:12]}… taken from the cache")
+            execution.progress.note(f"native twin {digest[:12]}… taken from the cache")
             return tree
         # A virtual environment can't be moved: it is made in its place, and the note comes last.
         note.unlink(missing_ok=True)
         shutil.rmtree(tree, ignore_errors=True)
-        _make(plan, lab, text, (folder, tree))
-        guarded_files.write(note, json.dumps({"digest": digest, "plan": plan.digest}) + "\n")
+        _make(plan, context, text, tree)
+        made = {"digest": digest, "plan": plan.digest}
+        atomic_files.write(note, json.dumps(made) + "\n", mode=0o600)
     return tree
 
 
@@ -57,22 +59,22 @@ def _is_ready(note: Path, digest: str) -> bool:
         return False
 
 
-def _make(plan: Plan, lab: Lab, text: str, places: tuple[Path, Path]) -> None:
-    folder, tree = places
-    lab.progress.step("make the native twin (once; kept in the cache)")
-    work = Path(tempfile.mkdtemp(prefix="twin-", dir=lab.work))
+def _make(plan: Plan, context: BenchContext, text: str, tree: Path) -> None:
+    execution = context.execution
+    execution.progress.step("make the native twin (once; kept in the cache)")
+    work = Path(tempfile.mkdtemp(prefix="twin-", dir=context.work))
     routed = work / "routing"
     routed.mkdir(mode=0o700)
-    variables, notes = routing.for_host(plan, lab.host, routed)
+    variables, notes = routing.for_host(plan, execution.host, routed)
     for note in notes:
-        lab.progress.note(note)
+        execution.progress.note(note)
     script = build_context.write(plan, "native", text, f"{work / 'script'}/")
-    kept = {name: lab.host.environ[name] for name in _KEPT if name in lab.host.environ}
-    log = folder / "twin.log"
+    kept = {name: execution.host.environ[name] for name in _KEPT if name in execution.host.environ}
+    log = tree.with_name("twin.log")
     log.unlink(missing_ok=True)
-    steps = Steps(lab.progress)
+    steps = Steps(execution.progress)
     try:
-        lab.runner(
+        execution.runner(
             ["/bin/sh", str(script), str(tree)],
             env=kept | variables,
             on_line=steps.line,

@@ -71,7 +71,7 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
         told = read(gathering.folder)
     finally:
         shutil.rmtree(gathering.folder, ignore_errors=True)
-    problem = _problem(told, gathering.team.ranks, done)
+    problem = _problem(told, gathering.rank_group.ranks, done)
     if status == "timeout":
         late = f"no end within {timeout:g} s: ended"
         return _lost(status, f"{late}; {problem}" if problem else late, told, done)
@@ -167,7 +167,7 @@ def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) ->
         counts[name] = work / slowest.values["wall_s"]
     curves = {len(one.losses) for one in each}
     if len(curves) > 1:
-        raise ValueError("loss curves of several lengths")
+        raise ValueError("ranks report loss curves of different lengths")
     losses = tuple(sum(step) / len(each) for step in zip(*(o.losses for o in each), strict=True))
     nodes = _attested(bodies)
     ranks = [_raw(body, outcome) for body, outcome in zip(bodies, each, strict=True)]
@@ -202,7 +202,7 @@ def _attested(bodies: list[Mapping[str, Any]]) -> dict[str, dict[str, Json]]:
             binding[f"local rank {body['place']['local_rank']}"] = body.get("affinity")
     mute = [node for node, facts in found.items() if "python" not in facts]
     if mute:
-        raise ValueError(f"nobody says what {', '.join(mute)} is made of")
+        raise ValueError(f"no attestation from {', '.join(mute)}")
     return found
 
 

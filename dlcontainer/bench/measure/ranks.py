@@ -107,7 +107,7 @@ OUTER = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Team:
+class RankGroup:
     """How many ranks, how they lie on the nodes, and the words that start them."""
 
     launcher: tuple[str, ...]
@@ -133,9 +133,9 @@ class Team:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathering:
-    """One launch of a team: its folder on the host, and how its ranks find each other."""
+    """One launch of a rank group: its folder on the host, and how its ranks find each other."""
 
-    team: Team
+    rank_group: RankGroup
     folder: Path
     patience_s: float
     meet: int
@@ -144,29 +144,29 @@ class Gathering:
 
     def handed(self, seen: Path) -> dict[str, str]:
         """Give what the launch hands each rank; `seen` is the folder as the probe sees it."""
-        team = self.team
+        rank_group = self.rank_group
         transports = {
             name: value
-            for name, value in team.environment.items()
+            for name, value in rank_group.environment.items()
             if any(fnmatchcase(name, pattern) for pattern in _TRANSPORTS)
         }
         return {
             **transports,
-            "DLC_RANKS": str(team.ranks),
-            "DLC_RANKS_PER_NODE": str(team.per_node),
+            "DLC_RANKS": str(rank_group.ranks),
+            "DLC_RANKS_PER_NODE": str(rank_group.per_node),
             "DLC_RANKS_RESULTS": str(seen),
-            "DLC_RANKS_MEET": f"{team.host}:{self.meet}",
+            "DLC_RANKS_MEET": f"{rank_group.host}:{self.meet}",
             "DLC_RANKS_TOKEN": self.token,
-            "DLC_RANKS_START": team.start,
+            "DLC_RANKS_START": rank_group.start,
             "DLC_RANKS_PATIENCE": str(math.ceil(self.patience_s)),
-            "MASTER_ADDR": team.host,
+            "MASTER_ADDR": rank_group.host,
             "MASTER_PORT": str(self.master),
         }
 
     @property
     def binds(self) -> Binds:
         """The folder of all launches, and where a container sees it; other nodes' names too."""
-        return binds(self.folder.parent) + (_NAMES if self.team.nodes > 1 else ())
+        return binds(self.folder.parent) + (_NAMES if self.rank_group.nodes > 1 else ())
 
     @property
     def inside(self) -> Path:
@@ -175,7 +175,7 @@ class Gathering:
 
     def launched(self, command: Sequence[str]) -> list[str]:
         """Lay the launcher before the command of each rank, which holds what `rank` gives."""
-        return [*self.team.launcher, "/bin/sh", "-c", OUTER, "sh", str(self.folder), *command]
+        return [*self.rank_group.launcher, "/bin/sh", "-c", OUTER, "sh", str(self.folder), *command]
 
 
 def rank(argv: Sequence[str], environment: Mapping[str, str], *, cleared: bool) -> list[str]:
@@ -194,7 +194,7 @@ def binds(parent: Path) -> Binds:
     return ((parent, INSIDE),)
 
 
-def gather(team: Team, parent: Path, patience_s: float) -> Gathering:
+def gather(rank_group: RankGroup, parent: Path, patience_s: float) -> Gathering:
     """Make a folder for a launch in `parent`, and find two free ports for it."""
     folder = Path(tempfile.mkdtemp(prefix="launch-", dir=parent))
     with socket.socket() as one, socket.socket() as other:
@@ -204,7 +204,7 @@ def gather(team: Team, parent: Path, patience_s: float) -> Gathering:
             found.bind(("", 0))
             ports.append(int(found.getsockname()[1]))
     return Gathering(
-        team=team,
+        rank_group=rank_group,
         folder=folder,
         patience_s=patience_s,
         meet=ports[0],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from dlcontainer.bench.measure.declaration import Side
+from dlcontainer.bench.measure.arms import Arm
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Sample, Stack
@@ -35,40 +35,46 @@ _CONSTANT = (
 Nodes = Mapping[str, Mapping[str, Json]]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmLaunch:
+    """A launch that has ended: of which arm, since when, with which outcome."""
+
+    arm: Arm
+    started: str
+    outcome: Outcome
+
+
 @dataclass(slots=True)
 class Recorder:
     """Writes each launch as it comes."""
 
     writer: Writer
-    timeout_s: float
     index: int = 0
     # What each arm attested before an interruption: it must be the same arm that goes on.
     attested: Mapping[ArmName, Nodes] = field(default_factory=dict)
     stacks: dict[tuple[ArmName, str], Nodes] = field(default_factory=dict)
 
-    def thrown(self, side: Side, started: str, outcome: Outcome) -> None:
+    def thrown(self, launch: ArmLaunch) -> None:
         """Write a warm-up launch, and once for each arm and node what it is made of."""
-        changed = ""
+        side, outcome, changed = launch.arm, launch.outcome, ""
         if side.name in self.attested and side.mount != "joiner":
             self.stacks[(side.name, side.mount)] = self.attested[side.name]
-            changed = self._changed(side, outcome)
+            changed = self._changed(launch)
         elif outcome.stack and side.mount != "joiner":
             # The workload is attested too: both sides must have run the same.
             work: dict[str, Json] = {"workload": dict(outcome.workload)}
             for node, facts in _nodes(outcome).items():
                 self.writer.stack(Stack(arm=side.name, facts={**facts, **work}, node=node))
         self.stacks[(side.name, side.mount)] = _nodes(outcome)
-        self._write(_sample(self.index, side, started, outcome, changed), side, outcome)
+        self._write(_sample(self.index, launch, changed), launch)
 
-    def paired(
-        self, group: Group, position: int, side: Side, started: str, outcome: Outcome
-    ) -> None:
+    def paired(self, group: Group, position: int, launch: ArmLaunch) -> None:
         """Write one launch of a pair or a triple."""
-        changed = self._changed(side, outcome)
-        sample = _sample(self.index, side, started, outcome, changed, (group, position))
-        self._write(sample, side, outcome)
+        sample = _sample(self.index, launch, self._changed(launch))
+        self._write(_placed(sample, group, position), launch)
 
-    def _changed(self, side: Side, outcome: Outcome) -> str:
+    def _changed(self, launch: ArmLaunch) -> str:
+        side, outcome = launch.arm, launch.outcome
         before = self.stacks.get((side.name, side.mount), {})
         if outcome.status != "ok":
             return ""
@@ -82,12 +88,13 @@ class Recorder:
         ]
         return f"changed within the session: {', '.join(names)}" if names else ""
 
-    def _write(self, sample: Sample, side: Side, outcome: Outcome) -> None:
+    def _write(self, sample: Sample, launch: ArmLaunch) -> None:
+        outcome = launch.outcome
         self.writer.sample(sample)
         self.index += 1
         if sample.error is None:
             return
-        reason = f"{side.name}, launch {sample.index}: {sample.error.splitlines()[0]}"
+        reason = f"{sample.arm}, launch {sample.index}: {sample.error.splitlines()[0]}"
         self.writer.end(complete=False, reason=reason)
         last = "".join(f"\n    {line}" for line in outcome.stderr)
         raise BenchDataError(
@@ -107,14 +114,8 @@ def _nodes(outcome: Outcome) -> Nodes:
     return outcome.nodes or {"": outcome.stack}
 
 
-def _sample(
-    index: int,
-    side: Side,
-    started: str,
-    outcome: Outcome,
-    changed: str = "",
-    place: tuple[Group, int] | None = None,
-) -> Sample:
+def _sample(index: int, launch: ArmLaunch, changed: str) -> Sample:
+    side, outcome = launch.arm, launch.outcome
     wall = outcome.values.get("wall_s", outcome.elapsed_s)
     values: dict[str, Json] = {k: v for k, v in outcome.values.items() if k != "wall_s"}
     values["elapsed_s"] = outcome.elapsed_s
@@ -126,11 +127,11 @@ def _sample(
         values["steps_s"] = list(outcome.steps_s)
     if outcome.stderr and outcome.status != "ok":
         values["stderr"] = list(outcome.stderr)
-    shown = Sample(
+    return Sample(
         index=index,
         role="warmup",
         arm=side.name,
-        started=started,
+        started=launch.started,
         returncode=outcome.returncode,
         wall_s=wall,
         phases=outcome.phases,
@@ -139,7 +140,6 @@ def _sample(
         ranks=outcome.ranks,
         error=outcome.reason or changed or None,
     )
-    return shown if place is None else _placed(shown, *place)
 
 
 def _placed(sample: Sample, group: Group, position: int) -> Sample:

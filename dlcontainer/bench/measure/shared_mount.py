@@ -14,10 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import Binds, RunSpec
-from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, CommandTimeoutError
+from dlcontainer.engines.execution import Execution
+from dlcontainer.system.process import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Runner,
+)
 
 _READY = "dlc-instance-ready"
 # "$@" starts the instance, which stays below this shell; the pipe's end ends the waiting.
@@ -42,7 +48,7 @@ class CannotShareError(Exception):
 class _Holder:
     """The command that holds the instance, in a thread of its own."""
 
-    lab: Lab
+    runner: Runner
     argv: list[str]
     environment: dict[str, str]
     ready: threading.Event = field(default_factory=threading.Event)
@@ -57,7 +63,7 @@ class _Holder:
 
     def run(self) -> None:
         try:
-            self.lab.runner(self.argv, env=self.environment, on_line=self.line)
+            self.runner(self.argv, env=self.environment, on_line=self.line)
         except (CommandFailedError, CommandNotFoundError, OSError) as error:
             self.said.append(str(error))
         finally:
@@ -65,28 +71,32 @@ class _Holder:
 
 
 @contextmanager
-def shared(lab: Lab, image: Path, binds: Binds = ()) -> Iterator[Instance]:
+def shared(context: BenchContext, image: Path, binds: Binds = ()) -> Iterator[Instance]:
     """Mount an image once for the ranks that join; raises CannotShareError where that fails.
 
     With `binds` the joiners are the ranks of one launch, who share the host's /tmp and memory.
     """
-    instance = Instance(name=f"dlc-{os.getpid()}-{uuid.uuid4().hex[:8]}", state=lab.work / "state")
+    execution, name = context.execution, f"dlc-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    instance = Instance(name=name, state=context.work / "state")
     instance.state.mkdir()
-    pipe = lab.work / "hold"
+    pipe = context.work / "hold"
     os.mkfifo(pipe, 0o600)
-    mode = lab.trial.run_mode or "plain"
     spec = RunSpec(
         image=image,
         argv=(),
-        mode=mode,
+        mode=execution.run_mode,
         binds=binds,
         together=bool(binds),
-        accelerators=lab.accelerators,
+        accelerators=context.accelerators,
     )
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
-    environment = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=instance.state)
-    start = lab.engine.start_argv(spec, instance.name)
-    holder = _Holder(lab, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], environment)
+    environment = apptainer.environment(
+        execution.host.environ, tmpdir=context.work, state=instance.state
+    )
+    start = execution.engine.start_argv(spec, instance.name)
+    holder = _Holder(
+        execution.runner, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], environment
+    )
     # Read and write: a pipe without a reader would keep us waiting here.
     held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
     # The supervisor dies with the thread that started it (prctl(2), PR_SET_PDEATHSIG): this one
@@ -99,14 +109,16 @@ def shared(lab: Lab, image: Path, binds: Binds = ()) -> Iterator[Instance]:
             raise CannotShareError(_last(holder.said) or "the engine said nothing")
         yield instance
     finally:
-        _stop(lab, instance, environment)
+        _stop(execution, instance, environment)
         os.close(held)
         thread.join(_STOP_S)
 
 
-def _stop(lab: Lab, instance: Instance, environment: dict[str, str]) -> None:
+def _stop(execution: Execution, instance: Instance, environment: dict[str, str]) -> None:
     try:
-        lab.runner(lab.engine.stop_argv(instance.name), env=environment, timeout=_STOP_S)
+        execution.runner(
+            execution.engine.stop_argv(instance.name), env=environment, timeout=_STOP_S
+        )
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError):
         return  # it never started, or ended by itself; the supervisor ends what is left
 

@@ -12,7 +12,7 @@ from dlcontainer.bench.report.inputs import Found
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
-from dlcontainer.system import atomic_files
+from dlcontainer.system import report_files
 
 Format = Literal["html", "md", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -84,9 +84,9 @@ def write(
     """Write each whole; raises BenchDataError where one can't be."""
     for target in wanted:
         if target.format == "csv":
-            with atomic_files.replacing(target.path) as file:
+            with report_files.replacing(target.path) as file:
                 csv_report.write(sessions, file, found)
         elif target.format == "md":
-            atomic_files.write(markdown_report.page(settled), target.path)
+            report_files.write(markdown_report.page(settled), target.path)
         else:
-            atomic_files.write(html_report.render(settled, templates), target.path)
+            report_files.write(html_report.render(settled, templates), target.path)

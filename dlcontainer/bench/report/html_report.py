@@ -18,8 +18,8 @@ from dlcontainer.bench.report.sections import session_figures
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
 from dlcontainer.bench.report.sections.session_figures import Plate
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import raw, session_tables
-from dlcontainer.bench.report.tables.session_tables import Table
 from dlcontainer.bench.report.text import summary, verdict_text
 from dlcontainer.config.templating import render_page
 

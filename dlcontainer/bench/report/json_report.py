@@ -94,8 +94,8 @@ def session(analysis: Analysis) -> dict[str, object]:
 def _contrast(item: Contrast) -> dict[str, object]:
     verdict = item.verdict
     return {
-        "reference": item.sides[0],
-        "candidate": item.sides[1],
+        "reference": item.sides.reference,
+        "candidate": item.sides.candidate,
         "meaning": item.meaning,
         "verdict": verdict.word,
         "reasons": list(verdict.reasons),

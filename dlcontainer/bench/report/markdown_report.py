@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.report.html_report import Page, Section
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 
 # The first line of a file of ours: what has it may be written again.
 MARK = "<!-- dlcontainer report -->"

@@ -12,7 +12,7 @@ from dlcontainer import config
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.report.inputs import Counting, Found, Storm, Tally
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.vocabulary import Question
 from dlcontainer.config.field_types import Line, Strict

@@ -4,7 +4,7 @@ All text is escaped by Markup.format; coordinates are user units of the drawing'
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +26,8 @@ class Scale:
     start: float
     end: float
     log: bool = False
+    # Values with their labels, where round ones would not do.
+    labels: tuple[tuple[float, str], ...] = ()
 
     def at(self, value: float) -> float:
         """Give the coordinate of a value; what lies outside is drawn at the edge."""
@@ -39,7 +41,9 @@ class Scale:
         return math.log(value) if self.log else value
 
     def ticks(self, about: int = 6) -> list[tuple[float, str]]:
-        """Give round values inside the scale, each with its label."""
+        """Give round values inside the scale, or those that are set, each with its label."""
+        if self.labels:
+            return list(self.labels)
         if self.log and self.high > _DECADES * self.low:
             return self._decades()
         rough = (self.high - self.low) / about
@@ -73,6 +77,59 @@ def spanning(
     return Scale(low=bottom, high=high + room, start=start, end=end)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """How a mark is drawn: its shape, and the class that colours it."""
+
+    shape: Shape
+    style: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tip:
+    """A hint that shows when a mark is pointed at, and the place that the mark leads to."""
+
+    hint: str = ""
+    link: str = ""
+
+    def around(self, drawn: Markup) -> Markup:
+        """Make a mark lead to its place."""
+        # Not in the order of tabs, hundreds would be: the line below a figure leads there as well.
+        form = Markup('<a href="#{}" tabindex="-1">{}</a>')
+        return form.format(self.link, drawn) if self.link else drawn
+
+    def title(self) -> Markup:
+        """Give the hint as an element."""
+        return Markup("<title>{}</title>").format(self.hint) if self.hint else Markup("")
+
+
+_SILENT = Tip()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Box:
+    """A rectangle: its upper left corner and its size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A line of a legend; without a shape its mark is a filled square."""
+
+    name: str
+    style: str
+    shape: Shape | None = None
+
+    @classmethod
+    def of(cls, name: str, look: Look) -> "Entry":
+        """Explain a mark."""
+        return cls(name=name, style=look.style, shape=look.shape)
+
+
 @dataclass(slots=True)
 class Drawing:
     """One figure; `title` names it for those who do not see it."""
@@ -86,22 +143,13 @@ class Drawing:
         form = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
         self.parts.append(form.format(style, x1, y1, x2, y2))
 
-    def box(
-        self,
-        x: float,
-        y: float,
-        width: float,
-        height: float,
-        style: str,
-        hint: str = "",
-        link: str = "",
-    ) -> None:
-        """Draw a filled rectangle; its hint shows when it is pointed at."""
+    def box(self, box: Box, style: str, tip: Tip = _SILENT) -> None:
+        """Draw a filled rectangle."""
         form = Markup(
             '<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">{}</rect>'
         )
-        drawn = form.format(style, x, y, max(width, 0), max(height, 0), _title(hint))
-        self.parts.append(_leading(link, drawn))
+        size = max(box.width, 0), max(box.height, 0)
+        self.parts.append(tip.around(form.format(style, box.x, box.y, *size, tip.title())))
 
     def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
         """Write a line of text."""
@@ -116,14 +164,12 @@ class Drawing:
         )
         self.parts.append(form.format(x, y, text))
 
-    def mark(
-        self, x: float, y: float, shape: Shape, style: str, hint: str = "", link: str = ""
-    ) -> None:
-        """Draw a point; its hint shows when it is pointed at, its link leads to its raw line."""
-        d = _PATHS[shape]
+    def mark(self, x: float, y: float, look: Look, tip: Tip = _SILENT) -> None:
+        """Draw a point."""
+        d = _PATHS[look.shape]
         form = Markup('<path class="{} {}" transform="translate({:.1f} {:.1f})" d="{}">{}</path>')
-        drawn = form.format(style, shape, x, y, d, _title(hint))
-        self.parts.append(_leading(link, drawn))
+        drawn = form.format(look.style, look.shape, x, y, d, tip.title())
+        self.parts.append(tip.around(drawn))
 
     def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
         """Join points by straight lines."""
@@ -132,30 +178,19 @@ class Drawing:
 
     def whisker(self, scale: Scale, low: float, high: float, y: float, style: str) -> None:
         """Draw an interval, with arrows where it leaves the figure."""
-        self._interval(scale, low, high, y, style, is_upright=False)
+
+        def stroke(x1: float, y1: float, x2: float, y2: float) -> None:
+            self.line(x1, y1, x2, y2, f"whisker {style}")
+
+        _whisker(scale, low, high, y, stroke)
 
     def upright_whisker(self, scale: Scale, low: float, high: float, x: float, style: str) -> None:
         """Draw an interval on a vertical axis, with arrows where it leaves the figure."""
-        self._interval(scale, low, high, x, style, is_upright=True)
 
-    def _interval(
-        self, scale: Scale, low: float, high: float, at: float, style: str, *, is_upright: bool
-    ) -> None:
-        def stroke(along1: float, across1: float, along2: float, across2: float) -> None:
-            ends = (along1, across1, along2, across2)
-            if is_upright:
-                ends = (across1, along1, across2, along2)
-            self.line(*ends, f"whisker {style}")
+        def stroke(y1: float, x1: float, y2: float, x2: float) -> None:
+            self.line(x1, y1, x2, y2, f"whisker {style}")
 
-        one, other = scale.at(low), scale.at(high)
-        inward = math.copysign(5, other - one)
-        stroke(one, at, other, at)
-        for end, value, tip in ((one, low, inward), (other, high, -inward)):
-            if value < scale.low or value > scale.high:
-                stroke(end, at, end + tip, at - 4)
-                stroke(end, at, end + tip, at + 4)
-            else:
-                stroke(end, at - 5, end, at + 5)
+        _whisker(scale, low, high, x, stroke)
 
     def svg(self) -> Markup:
         """Give the figure."""
@@ -166,14 +201,20 @@ class Drawing:
         return form.format(WIDTH, self.height, self.title, Markup("").join(self.parts))
 
 
-def _title(hint: str) -> Markup:
-    return Markup("<title>{}</title>").format(hint) if hint else Markup("")
+# Draws a line; each of its ends is a place along the scale and one across it.
+_Stroke = Callable[[float, float, float, float], None]
 
 
-def _leading(link: str, drawn: Markup) -> Markup:
-    # Not in the order of tabs, hundreds would be: the line below a figure leads there as well.
-    form = Markup('<a href="#{}" tabindex="-1">{}</a>')
-    return form.format(link, drawn) if link else drawn
+def _whisker(scale: Scale, low: float, high: float, at: float, stroke: _Stroke) -> None:
+    one, other = scale.at(low), scale.at(high)
+    inward = math.copysign(5, other - one)
+    stroke(one, at, other, at)
+    for end, value, tip in ((one, low, inward), (other, high, -inward)):
+        if value < scale.low or value > scale.high:
+            stroke(end, at, end + tip, at - 4)
+            stroke(end, at, end + tip, at + 4)
+        else:
+            stroke(end, at - 5, end, at + 5)
 
 
 _PATHS: dict[Shape, str] = {
@@ -187,19 +228,10 @@ _PATHS: dict[Shape, str] = {
 
 
 def horizontal_axis(
-    drawing: Drawing,
-    scale: Scale,
-    *,
-    top: float,
-    bottom: float,
-    name: str,
-    ticks: Sequence[tuple[float, str]] | None = None,
+    drawing: Drawing, scale: Scale, *, top: float, bottom: float, name: str
 ) -> None:
-    """Draw ticks with faint lines across the figure, and the axis' name.
-
-    `ticks` where round values would not do: a value and its label each.
-    """
-    for tick, label in scale.ticks() if ticks is None else ticks:
+    """Draw ticks with faint lines across the figure, and the axis' name."""
+    for tick, label in scale.ticks():
         x = scale.at(tick)
         drawing.line(x, top, x, bottom, "grid")
         drawing.text(x, bottom + 16, label, "tick", "middle")
@@ -219,14 +251,12 @@ def vertical_axis(
         drawing.upright(14, (scale.start + scale.end) / 2, name)
 
 
-def legend(
-    drawing: Drawing, x: float, y: float, entries: Sequence[tuple[Shape | None, str, str]]
-) -> None:
-    """Explain marks (shape, style, name) in one row; without a shape a filled square."""
-    for shape, style, name in entries:
-        if shape is None:
-            drawing.box(x - 5, y - 5, 10, 10, style)
+def legend(drawing: Drawing, x: float, y: float, entries: Sequence[Entry]) -> None:
+    """Explain marks in one row."""
+    for entry in entries:
+        if entry.shape is None:
+            drawing.box(Box(x=x - 5, y=y - 5, width=10, height=10), entry.style)
         else:
-            drawing.mark(x, y, shape, style)
-        drawing.text(x + 10, y + 4, name, "tick")
-        x += 28 + 6.4 * len(name)
+            drawing.mark(x, y, Look(shape=entry.shape, style=entry.style))
+        drawing.text(x + 10, y + 4, entry.name, "tick")
+        x += 28 + 6.4 * len(entry.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dlcontainer.bench.samples.records import Sample, Stack
-from dlcontainer.bench.samples.vocabulary import Question
+from dlcontainer.bench.samples.vocabulary import ArmPair, Question
 
 Weight = Literal["work", "bits", "shown"]
 
@@ -154,7 +154,7 @@ def _only(items: Sequence[object]) -> str:
 
 
 def refusals(
-    found: Sequence[FactDifference], arms: tuple[str, str], missing: Sequence[str]
+    found: Sequence[FactDifference], arms: ArmPair, missing: Sequence[str]
 ) -> tuple[str, ...]:
     """Word what forbids the comparison, both values named."""
     absent = [f"{arm} does not say what it is made of" for arm in missing]
@@ -164,8 +164,8 @@ def refusals(
     )
 
 
-def _refusal(item: FactDifference, arms: tuple[str, str]) -> str:
-    one, other = item.nodes or arms
+def _refusal(item: FactDifference, arms: ArmPair) -> str:
+    one, other = item.nodes or arms.names
     between = " between nodes" if item.nodes else ""
     return f"{item.name} differs{between}: {one} {item.values[0]}, {other} {item.values[1]}"
 

@@ -120,7 +120,7 @@ def parse(line: Line, where: str) -> dict[str, object]:
 
 def _no_record(where: str) -> BenchDataError:
     return BenchDataError(
-        "this line is no record of a benchmark",
+        "this line is not a benchmark record",
         where=where,
         why=f"a record is one line, a JSON object that ends with its '{KEY}'",
         next_step="give files that `dlcontainer bench` has written; " + _NEXT,

@@ -14,7 +14,7 @@ from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.launch_table import Launches
 from dlcontainer.bench.samples.records import VERSION, End, Record, Resume, Sample, Session, Stack
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError
 
 _REMEASURE = "restore the file from where it was measured, or measure again"
@@ -118,7 +118,7 @@ class _Found:
     stated: str
     version: int
     launches: Launches
-    losses: dict[tuple[ArmName, ArmName], LossCurves]
+    losses: dict[ArmPair, LossCurves]
     name: str
     stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
     resumes: list[Resume] = field(default_factory=list)
@@ -170,7 +170,7 @@ class _Found:
         self.launches.take(sample, self.size)
         if self.losses and sample.ok and sample.role != "warmup":
             for sides, curves in self.losses.items():
-                if sample.arm in sides:
+                if sample.arm in sides.names:
                     curves.take(sample)
 
     def series(self, length: int) -> Series:
@@ -229,7 +229,9 @@ def _begin(path: Path, line: Line) -> _Found:
     stated = str(fields.pop("declared_sha256", None))
     session = from_fields(kind, fields, where)
     if not isinstance(session, Session):
-        raise BenchDataError("the first line is no session", where=where, next_step=_REMEASURE)
+        raise BenchDataError(
+            "the first line is not a session header", where=where, next_step=_REMEASURE
+        )
     # As it stands in the file: an older version's declaration has fewer fields.
     if stated != hash_chain.digest(hash_chain.canonical(fields["declared"])):
         raise BenchDataError(
@@ -245,6 +247,9 @@ def _begin(path: Path, line: Line) -> _Found:
         stated=stated,
         version=int(version),
         launches=Launches((declared.metric, *declared.secondary)),
-        losses={sides: LossCurves(tolerance or 0.0) for sides in compared},
+        losses={
+            ArmPair(reference=one, candidate=other): LossCurves(tolerance or 0.0)
+            for one, other in compared
+        },
         name=str(path),
     )

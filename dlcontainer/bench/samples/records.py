@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
-from dlcontainer.bench.samples.vocabulary import ArmName, Question
+from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3
 
@@ -72,9 +72,9 @@ class Declared:
     image_sha256: str = ""
 
     @property
-    def sides(self) -> tuple[ArmName, ArmName]:
+    def sides(self) -> ArmPair:
         """The reference and the candidate of the verdict."""
-        return self.arms[0], self.arms[-1]
+        return ArmPair(reference=self.arms[0], candidate=self.arms[-1])
 
     @property
     def is_triple(self) -> bool:
@@ -83,7 +83,7 @@ class Declared:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Arm:
+class ArmDescription:
     """What one side is, e.g. "native twin" or "unpacked image", and why it was taken."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -100,7 +100,7 @@ class Session:
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     declared: Declared
-    arms: Mapping[ArmName, Arm]
+    arms: Mapping[ArmName, ArmDescription]
     machine: Mapping[str, JsonValue]
     started: str
     dlcontainer: str = __version__

@@ -7,7 +7,7 @@ from pathlib import Path
 from dlcontainer.bench.samples.comparable import LossCheck
 from dlcontainer.bench.samples.launch_table import Launches
 from dlcontainer.bench.samples.records import VERSION, End, Resume, Sample, Session, Stack
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmPair
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class Series:
     samples: Sequence[Sample]
     end: End | None
     seal: str
-    losses: Mapping[tuple[ArmName, ArmName], LossCheck] = field(default_factory=dict)
+    losses: Mapping[ArmPair, LossCheck] = field(default_factory=dict)
     resumes: tuple[Resume, ...] = ()
     version: int = VERSION
     size: int = 0

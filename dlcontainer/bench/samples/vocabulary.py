@@ -1,5 +1,6 @@
 """The closed sets of a benchmark's command line, and numbers of things; cheap to import."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 ArmName = Literal["native", "unpacked", "container"]
@@ -8,6 +9,19 @@ NativeAs = Literal["tree", "staged", "squashfs"]
 Question = Literal["overhead", "deployment"]
 # Ranks import when all are there, or each as soon as it can.
 Start = Literal["storm", "natural"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmPair:
+    """Two arms, the second held against the first."""
+
+    reference: ArmName
+    candidate: ArmName
+
+    @property
+    def names(self) -> tuple[ArmName, ArmName]:
+        """Both, the reference first."""
+        return self.reference, self.candidate
 
 
 def counted(count: int, one: str, more: str = "") -> str:

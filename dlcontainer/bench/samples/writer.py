@@ -14,6 +14,7 @@ from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.records import End, Resume, Sample, Session, Stack
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
+from dlcontainer.system import guarded_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +136,7 @@ class ChainedFile(ABC):
         line, following = hash_chain.encode(fields, self._chain)
         data = line.encode()
         try:
-            _write_all(self._file, data)
+            guarded_files.append(self._file, data)
             os.fsync(self._file)
         except OSError as error:
             self._closed = True
@@ -193,8 +194,3 @@ def _reason(error: BaseException | None) -> str:
     if isinstance(error, KeyboardInterrupt | InterruptedByUserError):
         return "interrupted by the user"
     return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dlcontainer.bench.scale.cells import PACKED, Cell
 from dlcontainer.bench.scale.commands import mounting
-from dlcontainer.bench.scale.context import Ground
+from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.scale.staging import MEMORY
 from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.errors import ChecksFailedError
@@ -23,22 +23,22 @@ _SPARE_MB = 500
 class Here:
     """Asks once for each thing that cells need; `no_native` says why there is no native tree.
 
-    `no_team` is why there are no ranks of some numbers.
+    `no_rank_group` is why there are no ranks of some numbers.
     """
 
-    ground: Ground
+    context: ScaleContext
     no_native: str = ""
-    no_team: dict[tuple[int, int, str], str] = field(default_factory=dict)
+    no_rank_group: dict[tuple[int, int, str], str] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)
 
     def lacks(self, cell: Cell) -> str:
         """Say why a cell can't be measured here; empty where it can."""
-        found = self.no_team.get((cell.nodes, cell.ranks, cell.start), "")
-        if cell.subject not in self.ground.sources:
+        found = self.no_rank_group.get((cell.nodes, cell.ranks, cell.start), "")
+        if cell.subject not in self.context.sources:
             return self.no_native
         if cell.where == "tmpfs":
             found = found or self._once("tmpfs", self._memory)
-        if cell.where == "shared" and self.ground.wanted.matrix.stand_in is not None:
+        if cell.where == "shared" and self.context.settings.matrix.stand_in is not None:
             found = found or self._once("fuse", self._fuse)
         if cell.open in PACKED:
             found = found or self._packed(cell)
@@ -52,26 +52,26 @@ class Here:
     def _memory(self) -> str:
         there = mount_of(MEMORY)
         if there.kind != "tmpfs":
-            return f"{MEMORY} is no tmpfs"
+            return f"{MEMORY} is not a tmpfs"
         if "noexec" in there.options:
             return f"{MEMORY} is mounted noexec: no library can be loaded from it"
         if not os.access(MEMORY, os.W_OK):
             return f"{MEMORY} can't be written"
-        biggest = max(_mb(source.original) for source in self.ground.sources.values())
+        biggest = max(_mb(source.original) for source in self.context.sources.values())
         if free_mb(MEMORY) < biggest + _SPARE_MB:
             return f"{MEMORY} has {free_mb(MEMORY)} MB left, and {biggest + _SPARE_MB} are needed"
         return ""
 
     def _fuse(self) -> str:
         try:
-            helper(self.ground.lab.host.environ)
+            helper(self.context.execution.host.environ)
         except ChecksFailedError as error:
             return error.what
         return ""
 
     def _packed(self, cell: Cell) -> str:
-        environ = self.ground.lab.host.environ
-        if self.ground.source(cell).image is None and find_program("mksquashfs", environ) is None:
+        environ = self.context.execution.host.environ
+        if self.context.source(cell).image is None and find_program("mksquashfs", environ) is None:
             return "no mksquashfs here (package squashfs-tools): a tree can't be packed"
         if cell.open == "kernel":
             return self._once("kernel", lambda: self._tried(cell))
@@ -81,16 +81,16 @@ class Here:
 
     def _tried(self, cell: Cell) -> str:
         """Mount an image for a moment: that alone tells whether this user may."""
-        images = [source for source in self.ground.sources.values() if source.image]
+        images = [source for source in self.context.sources.values() if source.image]
         if cell.open == "kernel" and os.geteuid() != 0:
             return "the kernel mounts a SquashFS for root alone"
         if not images:
             return ""
-        point = Path(tempfile.mkdtemp(prefix="try-", dir=self.ground.lab.work))
+        point = Path(tempfile.mkdtemp(prefix="try-", dir=self.context.bench.work))
         own = replace(cell, subject=images[0].name)
-        begin, end = mounting(own, images[0].original, point, self.ground)
+        begin, end = mounting(own, images[0].original, point, self.context)
         try:
-            self.ground.runner(begin, timeout=_TRY_S)
+            self.context.runner(begin, timeout=_TRY_S)
         except CommandFailedError as error:
             said = " ".join(error.completed.stderr.split())[-200:]
             return f"tried, and {cell.open} does not mount here: {said or error}"
@@ -98,7 +98,7 @@ class Here:
             return f"tried, and {cell.open} does not mount here: {error}"
         finally:
             # A FUSE mount ends with the process that serves it; the kernel's must be told.
-            self.ground.runner(end, check=False)
+            self.context.runner(end, check=False)
             point.rmdir()
         return ""
 

@@ -15,7 +15,7 @@ from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.probes import import_
 from dlcontainer.bench.scale.cells import PACKED, Cell
-from dlcontainer.bench.scale.context import Ground
+from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
@@ -36,81 +36,83 @@ class Ready:
 
 
 def ready(
-    cell: Cell, path: Path, gathering: Gathering, ground: Ground, kept: Path | None = None
+    cell: Cell, path: Path, gathering: Gathering, context: ScaleContext, kept: Path | None = None
 ) -> Ready:
     """Give the command of a launch on a subject's bytes at `path`, or on a mount that is kept."""
-    work = workload(cell, gathering, ground)
+    work = workload(cell, gathering, context)
     if kept is not None:
-        return Ready(launch=_arm(cell, kept, ground).launch(work))
+        return Ready(launch=_arm(cell, kept, context).launch(work))
     if cell.open in PACKED:
         point = gathering.folder.parent / f"mount-{gathering.folder.name}"
         point.mkdir()
-        command = _arm(cell, point, ground).launch(work)
-        return Ready(launch=_around(command, *mounting(cell, path, point, ground)), point=point)
-    arm = _arm(cell, path, ground)
+        command = _arm(cell, point, context).launch(work)
+        return Ready(launch=_around(command, *mounting(cell, path, point, context)), point=point)
+    arm = _arm(cell, path, context)
     if cell.open == "engine" and cell.mount == "node":
         assert isinstance(arm, Contained)  # noqa: S101 - trees have no engine, see cells.senseless
-        return Ready(launch=_instance(arm, work, gathering, ground))
+        return Ready(launch=_instance(arm, work, gathering, context))
     return Ready(launch=arm.launch(work))
 
 
-def workload(cell: Cell, gathering: Gathering, ground: Ground) -> Workload:
+def workload(cell: Cell, gathering: Gathering, context: ScaleContext) -> Workload:
     """Give what every rank runs, the cores of a node shared among its ranks."""
-    threads = max(1, ground.lab.host.cores // cell.ranks)
+    threads = max(1, context.execution.host.cores // cell.ranks)
     return Workload(
         probe=import_.IMPORT,
-        cell=import_.cell(ground.wanted.module, threads),
-        environment=common(ground.source(cell).environment, threads),
+        cell=import_.cell(context.settings.module, threads),
+        environment=common(context.source(cell).environment, threads),
         gathering=gathering,
     )
 
 
-def _arm(cell: Cell, path: Path, ground: Ground) -> Native | Contained:
-    source = ground.source(cell)
+def _arm(cell: Cell, path: Path, context: ScaleContext) -> Native | Contained:
+    source = context.source(cell)
     if source.image is None:
-        return Native(prefix=path, probe=ground.probe, home=ground.lab.host.home)
-    return Contained(lab=ground.lab, image=path, python=source.image.python)
+        return Native(prefix=path, probe=context.probe, home=context.execution.host.home)
+    return Contained(context=context.bench, image=path, python=source.image.python)
 
 
-def mounting(cell: Cell, path: Path, point: Path, ground: Ground) -> tuple[list[str], list[str]]:
+def mounting(
+    cell: Cell, path: Path, point: Path, context: ScaleContext
+) -> tuple[list[str], list[str]]:
     """Give the commands that mount a file's SquashFS at a folder, and unmount it."""
-    image = ground.source(cell).image
+    image = context.source(cell).image
     # Of the original: to read what a launch is to read would warm it.
     offset = sif.tree(image.image).offset if image else 0
-    environ = ground.lab.host.environ
+    environ = context.execution.host.environ
     if cell.open == "kernel":
         options = f"ro,nosuid,nodev,loop,offset={offset}"
-        mount = [_found("mount", ground), "-t", "squashfs", "-o", options]
-        return [*mount, "--", str(path), str(point)], [_found("umount", ground), "--", str(point)]
-    argv = [_found(cell.open, ground), "-o", f"auto_unmount,offset={offset}"]
+        mount = [_found("mount", context), "-t", "squashfs", "-o", options]
+        return [*mount, "--", str(path), str(point)], [_found("umount", context), "--", str(point)]
+    argv = [_found(cell.open, context), "-o", f"auto_unmount,offset={offset}"]
     return [*argv, str(path), str(point)], [str(helper(environ)), "-u", "-z", "--", str(point)]
 
 
 @contextmanager
-def kept(cell: Cell, path: Path, ground: Ground) -> Iterator[Path | None]:
+def kept(cell: Cell, path: Path, context: ScaleContext) -> Iterator[Path | None]:
     """Mount for a launch and the one that warms it, where a cell keeps its mount."""
     if cell.mount != "kept":
         yield None
         return
-    point = Path(tempfile.mkdtemp(prefix="kept-", dir=ground.lab.work))
-    begin, end = mounting(cell, path, point, ground)
+    point = Path(tempfile.mkdtemp(prefix="kept-", dir=context.bench.work))
+    begin, end = mounting(cell, path, point, context)
     try:
         if cell.open != "kernel":
-            with native_tree.held([begin[0], "-f", *begin[1:]], point, ground.lab):
+            with native_tree.held([begin[0], "-f", *begin[1:]], point, context.execution):
                 yield point
             return
-        native_tree.run(begin, ground.lab, "a SquashFS can't be mounted")
+        native_tree.run(begin, context.runner, "a SquashFS can't be mounted")
         try:
             yield point
         finally:
-            ground.runner(end, check=False)
+            context.runner(end, check=False)
     finally:
         with suppress(OSError):
             point.rmdir()
 
 
-def _found(name: str, ground: Ground) -> str:
-    return str(find_program(name, ground.lab.host.environ) or name)
+def _found(name: str, context: ScaleContext) -> str:
+    return str(find_program(name, context.execution.host.environ) or name)
 
 
 def _around(launch: Launch, begin: list[str], end: list[str]) -> Launch:
@@ -120,37 +122,38 @@ def _around(launch: Launch, begin: list[str], end: list[str]) -> Launch:
     return replace(launch, argv=tuple(argv))
 
 
-def _instance(arm: Contained, work: Workload, gathering: Gathering, ground: Ground) -> Launch:
+def _instance(
+    arm: Contained, work: Workload, gathering: Gathering, context: ScaleContext
+) -> Launch:
     """Start an instance, let the ranks join it, stop it."""
     name = f"dlc-{uuid.uuid4().hex[:12]}"
     state = gathering.folder / "state"
     state.mkdir()
-    lab = ground.lab
-    mode = lab.trial.run_mode or "plain"
-    binds = ranks.binds(ground.ranks_folder)
+    bench, execution = context.bench, context.execution
+    binds = ranks.binds(context.ranks_folder)
     spec = RunSpec(
         image=arm.image,
         argv=(),
-        mode=mode,
+        mode=execution.run_mode,
         binds=binds,
         together=True,
-        accelerators=lab.accelerators,
+        accelerators=bench.accelerators,
     )
     launch = replace(arm, instance=Instance(name=name, state=state), mount="joiner").launch(work)
-    own = apptainer.environment(lab.host.environ, tmpdir=lab.work, state=state)
-    begin, end = lab.engine.start_argv(spec, name), lab.engine.stop_argv(name)
+    own = apptainer.environment(execution.host.environ, tmpdir=bench.work, state=state)
+    begin, end = execution.engine.start_argv(spec, name), execution.engine.stop_argv(name)
     return _around(replace(launch, environment={**launch.environment, **own}), begin, end)
 
 
-def leave(point: Path | None, cell: Cell, ground: Ground) -> None:
+def leave(point: Path | None, cell: Cell, context: ScaleContext) -> None:
     """Unmount what a launch that was ended has left."""
     if point is None:
         return
     if mount_of(point).point == point.resolve():
         own = ["umount", "-l", "--", str(point)]
         if cell.open != "kernel":
-            own = [str(helper(ground.lab.host.environ)), "-u", "-z", "--", str(point)]
+            own = [str(helper(context.execution.host.environ)), "-u", "-z", "--", str(point)]
         with suppress(CommandFailedError, CommandNotFoundError):
-            ground.runner(own)
+            context.runner(own)
     with suppress(OSError):
         point.rmdir()

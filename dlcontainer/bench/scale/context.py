@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.bench.measure.bench_image import Subject
-from dlcontainer.bench.measure.context import Lab
-from dlcontainer.bench.measure.ranks import Team
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
+from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.bench.scale.matrix import Matrix
 from dlcontainer.bench.scale.records import Scale
+from dlcontainer.engines.execution import Execution
 from dlcontainer.system.process import ProcessRunner
 
 # How the one rank starts that warms a cell.
@@ -19,7 +20,7 @@ WARMING: Start = "natural"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class ScaleSettings:
     """A matrix as it was asked for; `shared` is a folder on the file system of that name."""
 
     matrix: Matrix
@@ -39,7 +40,7 @@ class Source:
 
     name: str
     prefix: Path | None = None
-    image: Subject | None = None
+    image: BenchImage | None = None
     environment: Mapping[str, str]
     why: str = ""
 
@@ -63,19 +64,24 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
-    """With what it is measured; `teams` are by nodes, ranks a node and start."""
+class ScaleContext:
+    """With what it is measured; `rank_groups` are by nodes, ranks a node and start."""
 
-    wanted: Wanted
+    settings: ScaleSettings
     sources: Mapping[str, Source]
-    lab: Lab
+    bench: BenchContext
     runner: ProcessRunner
     probe: Path
-    teams: Mapping[tuple[int, int, str], Team]
+    rank_groups: Mapping[tuple[int, int, str], RankGroup]
 
-    def team(self, cell: Cell) -> Team:
+    @property
+    def execution(self) -> Execution:
+        """The engine on this host."""
+        return self.bench.execution
+
+    def rank_group(self, cell: Cell) -> RankGroup:
         """Give what starts a cell's ranks."""
-        return self.teams[cell.nodes, cell.ranks, cell.start]
+        return self.rank_groups[cell.nodes, cell.ranks, cell.start]
 
     def source(self, cell: Cell) -> Source:
         """Give a cell's subject."""
@@ -84,4 +90,4 @@ class Ground:
     @property
     def ranks_folder(self) -> Path:
         """Where ranks write."""
-        return self.lab.work / "ranks"
+        return self.bench.work / "ranks"

@@ -118,7 +118,7 @@ class Matrix(Strict):
         for name in self.factors.subject:
             if name not in known:
                 raise ValueError(
-                    f"factors.subject: nothing is called '{name}'{config.suggest(name, known)}"
+                    f"factors.subject: unknown subject '{name}'{config.suggest(name, known)}"
                 )
         for name in FACTORS:
             value = getattr(self.reference, name)

@@ -26,7 +26,7 @@ class Declared:
     seed: int
     module: str
     site: str
-    # Subject -> what it is: an image's digest, a folder.
+    # BenchImage -> what it is: an image's digest, a folder.
     subjects: Mapping[str, Mapping[str, Json]]
     # Ranks and nodes -> the words of the launcher.
     launchers: Mapping[str, Json]

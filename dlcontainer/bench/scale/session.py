@@ -5,7 +5,7 @@ import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import __version__, schedulers
@@ -16,7 +16,7 @@ from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
-from dlcontainer.bench.scale.context import WARMING, Ground
+from dlcontainer.bench.scale.context import WARMING, ScaleContext
 from dlcontainer.bench.scale.file import ScaleWriter
 from dlcontainer.bench.scale.mount_watch import Watch
 from dlcontainer.bench.scale.records import (
@@ -29,6 +29,7 @@ from dlcontainer.bench.scale.records import (
     Scale,
 )
 from dlcontainer.bench.scale.staging import Places, Shown
+from dlcontainer.bench.slowfs.counters import Seen
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import mount_of
 
@@ -37,75 +38,92 @@ _GAP_S = 0.2
 _PASSING = frozenset({"load_1min"})
 
 
-def run(ground: Ground, expansion: Expansion) -> Path:
+def run(context: ScaleContext, expansion: Expansion) -> Path:
     """Measure all rounds of all cells; give the file.
 
     A launch that fails is recorded, its cell is given up, and the others go on. Raises
     BenchDataError at the end where that happened, and before where nothing can be measured.
     """
-    cells, wanted = expansion.cells, ground.wanted
+    cells, settings = expansion.cells, context.settings
     if not cells:
         raise _nothing(expansion)
-    header = _header(ground, expansion)
-    done, failed = _begun(wanted.cut, header)
-    ground.ranks_folder.mkdir(mode=0o700)
-    orders = schedule.rounds(range(len(cells)), wanted.rounds, wanted.seed)
-    with _places(ground) as places, ScaleWriter(wanted.output, header, after=wanted.cut) as writer:
-        if wanted.cut is not None:
-            writer.write(Resumed(started=declaration.now(), dropped_bytes=wanted.cut.dropped))
+    header = _header(context, expansion)
+    done, failed = _begun(settings.cut, header)
+    context.ranks_folder.mkdir(mode=0o700)
+    orders = schedule.rounds(range(len(cells)), settings.rounds, settings.seed)
+    with (
+        _places(context) as places,
+        ScaleWriter(settings.output, header, after=settings.cut) as writer,
+    ):
+        if settings.cut is not None:
+            writer.write(Resumed(started=declaration.now(), dropped_bytes=settings.cut.dropped))
         for number, order in enumerate(orders):
             for place, index in enumerate(order, start=1):
                 if index in failed or (index, number) in done:
                     continue
                 # Progress, never a value: who sees a trend could stop when it pleases.
-                ground.lab.progress.step(
+                context.execution.progress.step(
                     f"round {number + 1} of {len(orders)}, cell {place} of {len(order)}: "
                     f"{cells[index].name}"
                 )
                 time.sleep(_GAP_S)
-                launched = _measured(cells[index], index, number, ground, places)
+                launched = _measured(cells[index], index, number, context, places)
                 writer.write(launched)
                 if launched.error is not None:
                     failed[index] = launched.error
-                    ground.lab.progress.note(f"given up: {cells[index].name}: {launched.error}")
+                    context.execution.progress.note(
+                        f"given up: {cells[index].name}: {launched.error}"
+                    )
         said = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
         writer.end(complete=not failed, reason=said)
     if failed:
-        raise _failed(wanted.output, cells, failed)
-    return wanted.output
+        raise _failed(settings.output, cells, failed)
+    return settings.output
 
 
 @contextmanager
-def _places(ground: Ground) -> Iterator[Places]:
+def _places(context: ScaleContext) -> Iterator[Places]:
     with ExitStack() as stack:
-        yield Places(ground=ground, stack=stack)
+        yield Places(context=context, stack=stack)
 
 
-def _measured(cell: Cell, index: int, number: int, ground: Ground, places: Places) -> Launched:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Turn:
+    """A cell's launch in a round, and the machine's load when it began."""
+
+    cell: int
+    round: int
+    started: str
+    load: float
+
+
+def _measured(
+    cell: Cell, index: int, number: int, context: ScaleContext, places: Places
+) -> Launched:
     """Launch a cell once; what goes wrong is in the record, not raised."""
-    load, started = os.getloadavg()[0], declaration.now()
+    turn = _Turn(cell=index, round=number, started=declaration.now(), load=os.getloadavg()[0])
     try:
-        with places.shown(cell) as found, commands.kept(cell, found.path, ground) as kept:
+        with places.shown(cell) as found, commands.kept(cell, found.path, context) as kept:
             shown = found
             if cell.state == "warm":
-                warming = _performed(_warming(cell), found, ground, kept)
+                warming = _performed(_warming(cell), found, context, kept)
                 if warming.status != "ok":
-                    return _record(warming, found, (index, number, started, load))
+                    return _record(warming, found, turn)
                 shown = replace(found, before=_warm(found))
-            before, counted = page_cache.read_bytes(), _counted(shown)
-            with Watch(ground.lab.work) as watch:
-                outcome = _performed(cell, shown, ground, kept)
+            before, seen = page_cache.read_bytes(), _seen(shown)
+            with Watch(context.bench.work) as watch:
+                outcome = _performed(cell, shown, context, kept)
             return replace(
-                _record(outcome, shown, (index, number, started, load)),
+                _record(outcome, shown, turn),
                 read_bytes=page_cache.read_bytes() - before,
                 mounted=watch.seen(),
-                stand_in=_reached(shown, counted),
+                stand_in=_reached(seen, _seen(shown)),
             )
     except BenchDataError as error:
         return Launched(
-            cell=index, round=number, started=started, t_last_s=None, ready_s=0.0,
+            cell=index, round=number, started=turn.started, t_last_s=None, ready_s=0.0,
             before=Coldness(method="none", resident=None, data=None, names=None),
-            read_bytes=None, mounted={}, load_1min=round(load, 2), error=str(error),
+            read_bytes=None, mounted={}, load_1min=round(turn.load, 2), error=str(error),
         )  # fmt: skip
 
 
@@ -114,14 +132,14 @@ def _warming(cell: Cell) -> Cell:
     return cell if cell.nodes > 1 else replace(cell, ranks=1, start=WARMING)
 
 
-def _performed(cell: Cell, shown: Shown, ground: Ground, kept: Path | None) -> Outcome:
-    timeout = ground.wanted.timeout_s
-    gathering = ranks.gather(ground.team(cell), ground.ranks_folder, timeout)
-    made = commands.ready(cell, shown.path, gathering, ground, kept)
+def _performed(cell: Cell, shown: Shown, context: ScaleContext, kept: Path | None) -> Outcome:
+    timeout = context.settings.timeout_s
+    gathering = ranks.gather(context.rank_group(cell), context.ranks_folder, timeout)
+    made = commands.ready(cell, shown.path, gathering, context, kept)
     try:
-        return ranked_launch.perform(made.launch, gathering, ground.runner, timeout)
+        return ranked_launch.perform(made.launch, gathering, context.runner, timeout)
     finally:
-        commands.leave(made.point, cell, ground)
+        commands.leave(made.point, cell, context)
 
 
 def _warm(shown: Shown) -> Coldness:
@@ -130,33 +148,32 @@ def _warm(shown: Shown) -> Coldness:
     return page_cache.warmed(shown.body.path, shown.before.method)
 
 
-def _counted(shown: Shown) -> tuple[int, int, int]:
-    if shown.counters is None:
-        return (0, 0, 0)
-    seen = shown.counters.counted()
-    return (seen.metadata, seen.reads, seen.bytes)
+def _seen(shown: Shown) -> Seen | None:
+    return shown.counters.counted() if shown.counters else None
 
 
-def _reached(shown: Shown, before: tuple[int, int, int]) -> dict[str, Json] | None:
-    if shown.counters is None:
+def _reached(before: Seen | None, after: Seen | None) -> dict[str, Json] | None:
+    if before is None or after is None:
         return None
-    names, now = ("metadata", "reads", "bytes"), _counted(shown)
-    return {name: b - a for name, a, b in zip(names, before, now, strict=True)}
+    return {
+        "metadata": after.metadata - before.metadata,
+        "reads": after.reads - before.reads,
+        "bytes": after.bytes - before.bytes,
+    }
 
 
-def _record(outcome: Outcome, shown: Shown, place: tuple[int, int, str, float]) -> Launched:
-    index, number, started, load = place
+def _record(outcome: Outcome, shown: Shown, turn: _Turn) -> Launched:
     return Launched(
-        cell=index,
-        round=number,
-        started=started,
+        cell=turn.cell,
+        round=turn.round,
+        started=turn.started,
         t_last_s=outcome.values.get("wall_s") if outcome.status == "ok" else None,
         ready_s=round(shown.body.seconds, 3),
         before=shown.before,
         read_bytes=None,
         mounted={},
         ranks=tuple(_rank(rank) for rank in outcome.ranks),
-        load_1min=round(load, 2),
+        load_1min=round(turn.load, 2),
         error=None if outcome.status == "ok" else outcome.reason or outcome.status,
         stderr=outcome.stderr if outcome.status != "ok" else (),
     )
@@ -167,34 +184,34 @@ def _rank(rank: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in rank.items() if value not in (None, [])}
 
 
-def _header(ground: Ground, expansion: Expansion) -> Header:
-    wanted = ground.wanted
-    matrix = hash_chain.plain_json(wanted.matrix.model_dump(mode="json", by_alias=True))
+def _header(context: ScaleContext, expansion: Expansion) -> Header:
+    settings = context.settings
+    matrix = hash_chain.plain_json(settings.matrix.model_dump(mode="json", by_alias=True))
     declared = Declared(
         matrix=matrix,  # type: ignore[arg-type]  # JSON, from JSON
         cells=expansion.cells,
-        rounds=wanted.rounds,
-        seed=wanted.seed,
-        module=wanted.module,
-        site=wanted.site,
-        subjects={name: source.described() for name, source in ground.sources.items()},
+        rounds=settings.rounds,
+        seed=settings.seed,
+        module=settings.module,
+        site=settings.site,
+        subjects={name: source.described() for name, source in context.sources.items()},
         launchers={
             f"{own.ranks} ranks on {nodes} nodes": list(own.launcher)
-            for (nodes, _, _), own in ground.teams.items()
+            for (nodes, _, _), own in context.rank_groups.items()
         },
     )
     return Header(
         declared=declared,
         declared_sha256=file.digest(declared),
         left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
-        machine=_machine(ground),
+        machine=_machine(context),
         started=declaration.now(),
         dlcontainer=__version__,
     )
 
 
-def _machine(ground: Ground) -> dict[str, Json]:
-    host, lab = ground.lab.host, ground.lab
+def _machine(context: ScaleContext) -> dict[str, Json]:
+    host, bench = context.execution.host, context.bench
     found: dict[str, Json] = {
         "node": platform.node(),
         "allocation": schedulers.allocation(host.environ),
@@ -204,15 +221,15 @@ def _machine(ground: Ground) -> dict[str, Json]:
         "cpu_model": host.cpu_model,
         "cores": host.cores,
         "memory_mb": host.memory_mb,
-        "engine": lab.trial.version,
-        "engine_mode": lab.trial.run_mode,
+        "engine": bench.execution.capabilities.version,
+        "engine_mode": bench.execution.capabilities.run_mode,
         "drop_caches": page_cache.can_drop_caches(),
-        "local_on": mount_of(lab.work).kind,
+        "local_on": mount_of(bench.work).kind,
         "load_1min": round(os.getloadavg()[0], 2),
     }
-    if ground.wanted.shared is not None:
-        found["shared_on"] = mount_of(ground.wanted.shared).kind
-    for name, source in ground.sources.items():
+    if context.settings.shared is not None:
+        found["shared_on"] = mount_of(context.settings.shared).kind
+    for name, source in context.sources.items():
         found[f"{name}_on"] = mount_of(source.original).kind
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from dlcontainer.bench.measure import arms, native_tree
 from dlcontainer.bench.scale import page_cache
 from dlcontainer.bench.scale.cells import PACKED, Cell
-from dlcontainer.bench.scale.context import Ground
+from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.scale.records import Coldness
 from dlcontainer.bench.slowfs.cache_profiles import PROFILES
 from dlcontainer.bench.slowfs.counters import Counters
@@ -48,7 +48,7 @@ class Shown:
 class Places:
     """Keeps what was brought somewhere once; left, it removes it."""
 
-    ground: Ground
+    context: ScaleContext
     stack: ExitStack
     _bodies: dict[tuple[str, str, str], Body] = field(default_factory=dict)
     _folders: dict[Path, Path] = field(default_factory=dict)
@@ -67,10 +67,10 @@ class Places:
         key = (cell.subject, form, "")
         if key in self._bodies:
             return self._bodies[key]
-        source, lab, began = self.ground.source(cell), self.ground.lab, time.monotonic()
+        source, bench, began = self.context.source(cell), self.context.bench, time.monotonic()
         made = Body(path=source.original)
         if source.image is not None and form == "tree":
-            folder = arms.unpacked(lab, source.image, f"unpacked-{len(self._bodies)}").image
+            folder = arms.unpacked(bench, source.image, f"unpacked-{len(self._bodies)}").image
             made = Body(path=folder, seconds=time.monotonic() - began)
         elif source.image is None and form == "file":
             made = Body(path=self._pack(source.original), seconds=time.monotonic() - began)
@@ -78,27 +78,27 @@ class Places:
         return made
 
     def _pack(self, prefix: Path) -> Path:
-        lab = self.ground.lab
-        image = self._fresh(lab.work) / "tree.squashfs"
-        packer = find_program("mksquashfs", lab.host.environ)
-        lab.progress.step("pack a tree into one SquashFS")
+        bench = self.context.bench
+        image = self._fresh(bench.work) / "tree.squashfs"
+        packer = find_program("mksquashfs", bench.execution.host.environ)
+        bench.execution.progress.step("pack a tree into one SquashFS")
         argv = [str(packer), str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
-        native_tree.run(argv, lab, "a tree can't be packed")
+        native_tree.run(argv, bench.execution.runner, "a tree can't be packed")
         return image
 
     def _brought(self, cell: Cell, made: Body) -> Body:
-        ground = self.ground
-        parent = ground.lab.work
+        context = self.context
+        parent = context.bench.work
         if cell.where == "tmpfs":
             parent = self._private(MEMORY)
-        elif cell.where == "shared" and ground.wanted.shared is not None:
-            parent = self._private(ground.wanted.shared)
+        elif cell.where == "shared" and context.settings.shared is not None:
+            parent = self._private(context.settings.shared)
         elif cell.where == "local" and made.path.is_relative_to(parent):
             return made  # it was made here
-        elif cell.where == "shared" and (ground.wanted.matrix.stand_in is None or
+        elif cell.where == "shared" and (context.settings.matrix.stand_in is None or
                                          made.path.is_dir()):  # fmt: skip
             return made
-        ground.lab.progress.step(f"bring {cell.subject} to: {cell.where}")
+        context.execution.progress.step(f"bring {cell.subject} to: {cell.where}")
         began = time.monotonic()
         copy = self._copy(made.path, parent)
         return Body(path=copy, seconds=made.seconds + time.monotonic() - began)
@@ -106,7 +106,7 @@ class Places:
     def _private(self, parent: Path) -> Path:
         if parent not in self._folders:
             folder = Path(tempfile.mkdtemp(prefix="dlcontainer-scale-", dir=parent))
-            self.stack.callback(remove, folder, self.ground.runner)
+            self.stack.callback(remove, folder, self.context.runner)
             self._folders[parent] = folder
         return self._folders[parent]
 
@@ -119,14 +119,14 @@ class Places:
     def _copy(self, path: Path, parent: Path) -> Path:
         target = self._fresh(parent) / path.name
         argv = ["cp", "-a", "--", str(path.resolve()), str(target)]
-        native_tree.run(argv, self.ground.lab, f"{path.name} can't be copied")
+        native_tree.run(argv, self.context.runner, f"{path.name} can't be copied")
         return target
 
     @contextmanager
     def shown(self, cell: Cell) -> Iterator[Shown]:
         """Show a cell's bytes to one launch, cold where they are to be; gone at the end."""
         body = self.body(cell)
-        layered = cell.where == "shared" and self.ground.wanted.matrix.stand_in is not None
+        layered = cell.where == "shared" and self.context.settings.matrix.stand_in is not None
         if layered:
             with self._through(body, cell) as shown:
                 yield shown
@@ -141,18 +141,18 @@ class Places:
             try:
                 yield Shown(path=copy, body=body, before=page_cache.emptied(copy))
             finally:
-                remove(copy.parent, self.ground.runner)
+                remove(copy.parent, self.context.runner)
 
     def _beside(self, cell: Cell) -> Path:
         """Give a folder of ours on the file system that the cell's bytes are on."""
-        shared = self.ground.wanted.shared
+        shared = self.context.settings.shared
         if cell.where == "shared" and shared is not None:
             return self._private(shared)
-        return self.ground.lab.work
+        return self.context.bench.work
 
     @contextmanager
     def _through(self, body: Body, cell: Cell) -> Iterator[Shown]:
-        layer = self.ground.wanted.matrix.stand_in
+        layer = self.context.settings.matrix.stand_in
         assert layer is not None  # noqa: S101 - asked by who calls
         whole = body.path.is_dir()
         shown = StandIn(
@@ -161,7 +161,7 @@ class Places:
             delay=Delay(operation_s=layer.latency_ms / 1000, read_s=layer.read_latency_ms / 1000),
             speed=Speed(rate=layer.rate, bandwidth=layer.bandwidth_mb_s * 1e6),
         )
-        point = self._fresh(self.ground.lab.work)
+        point = self._fresh(self.context.bench.work)
         # To look at what is in memory through the mount would be to fetch its names: a mount that
         # nobody has used has nothing there.
         is_cold = cell.state == "cold"
@@ -171,7 +171,7 @@ class Places:
             data=True if is_cold else None,
             names=True if is_cold else None,
         )
-        with shown.mounted(point, self.ground.runner):
+        with shown.mounted(point, self.context.runner):
             path = point if whole else point / body.path.name
             yield Shown(path=path, body=body, before=before, counters=shown.counters)
         os.rmdir(point)  # noqa: PTH106 - it must be empty: nothing of ours is removed blindly

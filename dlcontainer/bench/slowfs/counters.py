@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from dlcontainer.system import atomic_files
+
 SCHEMA = "dlcontainer/slowfs/1"
 
 Operation = Literal[
@@ -97,7 +99,5 @@ class Counters:
 
 def write(path: Path, counts: Mapping[str, object], setting: Mapping[str, object]) -> None:
     """Write counts beside what they were counted with; the file appears whole."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     body = {"schema": SCHEMA, "setting": dict(setting), **counts}
-    aside.write_text(json.dumps(body, indent=1) + "\n")
-    aside.replace(path)
+    atomic_files.write(path, json.dumps(body, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Hodges and Lehmann's estimate and its interval: what one far launch cannot move. Pure.
+"""Hodges and Lehmann's estimate and its interval: robust to outliers. Pure.
 
 Source: Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3.2-3.3.
 """

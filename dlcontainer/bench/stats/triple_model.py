@@ -21,7 +21,7 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     The order effect is that of running second, `third` that of running third, both against first.
     """
     found = Differences.of(differences)
-    rows = [_row(places or (0, 1)) for _, places in found.ran]
+    rows = [_row(*(places or (0, 1))) for _, places in found.ran]
     d = found.d
     inverse = _inverse([[_dot(rows, i, j) for j in range(3)] for i in range(3)])
     df = len(d) - 3
@@ -47,8 +47,7 @@ def fit(differences: Sequence[Difference]) -> Fit | None:
     )
 
 
-def _row(places: tuple[int, int]) -> _Row:
-    reference, candidate = places
+def _row(reference: int, candidate: int) -> _Row:
     second, third = (float(candidate == k) - float(reference == k) for k in (1, 2))
     return (1.0, second, third)
 
@@ -77,7 +76,7 @@ def _inverse(m: list[list[float]]) -> list[list[float]] | None:
 
 
 def _robust(found: Differences) -> tuple[float, float] | None:
-    """Estimate the places' effects so that one far launch can't move them; None without data.
+    """Estimate the places' effects robustly; None without data.
 
     Each is the median of all that two triples say of it alone, the arms' effect taken out.
     """

@@ -21,7 +21,7 @@ from dlcontainer.bench.storm.alternatives import Way
 from dlcontainer.bench.storm.model import MB, Load
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
-from dlcontainer.system import foreign_files
+from dlcontainer.system import foreign_files, report_files
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
 
@@ -196,9 +196,9 @@ def of_image(seen: Count, read_waits: float, tree_s: float, image_s: float) -> d
 
 
 def write(measured: Measured, path: Path) -> None:
-    """Keep what was measured: it is predicted from again without measuring."""
+    """Keep what was measured, to predict from it again; raises BenchDataError where it can't."""
     body = {"schema": SCHEMA, **asdict(measured)}
-    path.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    report_files.write(json.dumps(body, indent=1) + "\n", path, "--keep")
 
 
 def read(path: Path) -> Measured:

@@ -1,13 +1,13 @@
-"""Apptainer's workbench: an unpacked tree that each step changes, packed in the end."""
+"""Apptainer's backend: an unpacked tree that each step changes, packed in the end."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import build_steps
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import DamagedError, SaveTask
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
@@ -16,6 +16,7 @@ from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import sif
 from dlcontainer.image.contents import Tree, Unpacked
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system import digests
 from dlcontainer.system.background import Beside
 from dlcontainer.system.process import CommandFailedError, Runner
 from dlcontainer.system.workspace import remove
@@ -54,7 +55,7 @@ From: nothing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tools:
-    """Who works at the bench, with what: the engine in its modes, and what it says."""
+    """What the backend works with: the engine in its modes, and where its words go."""
 
     engine: Apptainer
     mode: str
@@ -70,8 +71,8 @@ class Tools:
 
 
 @dataclass(kw_only=True, slots=True)
-class Sandbox:
-    """One image in the making, in a private folder `work`; see `workbench.Workbench`.
+class ApptainerBackend:
+    """One image in the making, in a private folder `work`; see `backend.BuildBackend`.
 
     `origin` is the definition's head of what the first step starts from; `routing` is bound at
     the routing folder while steps run.
@@ -100,11 +101,11 @@ class Sandbox:
         """The unpacked tree."""
         return self.work / "tree"
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         """Give the kept result of a step, if it may be used."""
         return self.cache.recall(key)
 
-    def begin(self, parent: Kept | None) -> None:
+    def begin(self, parent: CachedStep | None) -> None:
         """Unpack a kept result, or the base; raises DamagedError for a damaged result."""
         (self.work / "nothing").mkdir(exist_ok=True)
         if parent is None:
@@ -115,7 +116,7 @@ class Sandbox:
                 self._unpack(parent, packed, is_whole)
         self._binds = [*self.routing, *_private_tmp(self.work)]
 
-    def _unpack(self, parent: Kept, packed: Path, is_whole: Callable[[], bool]) -> None:
+    def _unpack(self, parent: CachedStep, packed: Path, is_whole: Callable[[], bool]) -> None:
         # Checked while it is unpacked: nothing of the tree is used before both are done.
         whole = self.tools.beside.start(lambda _: is_whole())
         try:
@@ -128,13 +129,13 @@ class Sandbox:
         if not whole.result():
             raise DamagedError(parent.key)
 
-    def run(self, step: StepWork) -> None:
+    def run(self, step: BuildStep) -> None:
         """Put the step's files in and run its script as the tree's root."""
         folder = self.routing[0][0]
         with build_steps.laid_out(step, folder) as script:
             self._run(self._inside("dumb", "/bin/sh", script), {})
 
-    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+    def keep(self, step: BuildStep, packages: Packages) -> SaveTask:
         """Pack the tree quickly, and give what keeps that."""
         return self.cache.keep(
             step, packages, self.work, lambda out: self._pack(out, KEEP_SQUASH, {})
@@ -233,8 +234,7 @@ class Sandbox:
 
 
 def _sha256(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    return bytes.fromhex(digests.of_file(path))
 
 
 def _private_tmp(work: Path) -> list[tuple[Path, str]]:

@@ -1,4 +1,4 @@
-"""The workbench of Docker and Podman: each step runs in a container, and becomes a layer.
+"""The backend of Docker and Podman: each step runs in a container, and becomes a layer.
 
 No engine's build cache and no BuildKit is needed: folders are bound while a step runs, so nothing
 of the routing is ever in a layer. What a step leaves in /tmp and /var/tmp is discarded.
@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import build_steps
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
-from dlcontainer.build.backends.oci_export import Delivered, Deliverer
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import DamagedError, SaveTask
+from dlcontainer.build.backends.oci_export import Delivered, OciExporter
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import oci_layers
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines.base import Binds
@@ -54,30 +55,30 @@ class OciWork:
 
 
 @contextmanager
-def opened(client: OciClient, work: OciWork, deliverer: Deliverer) -> Iterator["OciBench"]:
-    """Hand out a workbench; at the end no container of it is left.
+def opened(client: OciClient, work: OciWork, exporter: OciExporter) -> Iterator["OciBackend"]:
+    """Hand out a backend; at the end no container of it is left.
 
     First, containers of builds that are no more go: those killed before they had started.
     """
     reap(client)
-    bench = OciBench(client=client, work=work, deliverer=deliverer)
+    backend = OciBackend(client=client, work=work, exporter=exporter)
     try:
-        yield bench
+        yield backend
     except BaseException:
         # What happened first is what is told: an engine that is gone removes nothing.
         with suppress(EngineError):
-            bench.drop_container()
+            backend.drop_container()
         raise
-    bench.drop_container()
+    backend.drop_container()
 
 
 @dataclass(kw_only=True, slots=True)
-class OciBench:
+class OciBackend:
     """One image in the making, in the store of Docker or Podman."""
 
     client: OciClient
     work: OciWork
-    deliverer: Deliverer
+    exporter: OciExporter
     delivered: Delivered | None = None
     _parent: OciImage | None = None
     _container: str | None = None
@@ -86,11 +87,11 @@ class OciBench:
     def __post_init__(self) -> None:
         self.store = OciStore(client=self.client, arch=self.work.plan.site.arch)
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         """Give the kept result of a step; whoever may write to the store is trusted (OciStore)."""
         return self.store.recall(key)
 
-    def begin(self, parent: Kept | None) -> None:
+    def begin(self, parent: CachedStep | None) -> None:
         """Start from a kept result, or from the base; raises DamagedError for one that is gone."""
         self.drop_container()
         if parent is None:
@@ -100,13 +101,13 @@ class OciBench:
         if self._parent is None:
             raise DamagedError(parent.key)
 
-    def run(self, step: StepWork) -> None:
+    def run(self, step: BuildStep) -> None:
         """Put the step's files in and run its script; raises CommandFailedError."""
         with build_steps.laid_out(step, self.work.binds[0][0]) as script:
             self._execute(("/bin/sh", script), f"step {step.name}")
         self._execute(("/bin/sh", "-c", _EMPTY_TMP), f"clean after step {step.name}")
 
-    def keep(self, step: StepWork, packages: Packages) -> Keeping:
+    def keep(self, step: BuildStep, packages: Packages) -> SaveTask:
         """Keep the tree as it is now as this step's result; nothing is left to do then."""
         name, comment = self.store.name(step.key), oci_layers.comment(step, packages)
         config = ImageConfig(entrypoint=self._from().entrypoint)
@@ -139,9 +140,7 @@ class OciBench:
         except BuildError:
             self.client.untag(name)
             raise
-        self.delivered = self.deliverer.deliver(
-            self.client, name, (target, sbom), (self.work.folder, self.work.log)
-        )
+        self.delivered = self.exporter.deliver(self.client, name, target, sbom)
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
         """Give command, environment and folder of a shell in the tree as it is now."""
@@ -166,7 +165,7 @@ class OciBench:
 
     def _execute(self, argv: tuple[str, ...], what: str) -> None:
         container = self._running()
-        # Neither the engine's variables nor the base's: the same as at Apptainer's workbench.
+        # Neither the engine's variables nor the base's: the same as at Apptainer's backend.
         clean = ("/usr/bin/env", "-i", f"PATH={SYSTEM_PATH}", "TERM=dumb")
         with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
             lines = Lines(self.work.on_line, log)

@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.apptainer import SQUASH, Apptainer
+from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import BuildSpec, Outcome
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.execution import Execution
 from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.image import sif
-from dlcontainer.system.machine import Host
-from dlcontainer.system.process import CommandFailedError, Runner
+from dlcontainer.system.process import CommandFailedError
 
 _ARCHIVE = "image.tar"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Route:
+class ExportTarget:
     """What is made, and the registry in between: HOST[:PORT]/NAMESPACE."""
 
     outcome: Outcome = "sif"
@@ -48,45 +47,44 @@ class Delivered:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Packer:
+class SifPacker:
     """Apptainer, which makes a SIF of an OCI image."""
 
-    engine: Apptainer
-    trial: Trial
-    host: Host
-    runner: Runner
+    execution: Execution
     squash: tuple[str, ...] = SQUASH
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Deliverer:
-    """Who brings a finished image to its place; `packer` is needed for a SIF alone."""
+class OciExporter:
+    """Brings a finished image to its place; `packer` is needed for a SIF alone.
 
-    route: Route
-    packer: Packer | None
+    `folder` is private.
+    """
+
+    target: ExportTarget
+    packer: SifPacker | None
+    folder: Path
+    log: Path
     on_line: Callable[[str], None]
 
-    def deliver(
-        self, client: OciClient, name: str, made: tuple[Path, Path], places: tuple[Path, Path]
-    ) -> Delivered:
-        """Make what the route says of an image; `places` are a private folder and the log.
+    def deliver(self, client: OciClient, name: str, file: Path, sbom: Path) -> Delivered:
+        """Make what the target says of an image: write `file`, unless the outcome is `image`.
 
-        `made` are the file to write and the bill of materials, which a SIF lists as a part. The
-        outcome `image` writes no file. Raises BuildError, EngineError.
+        `sbom` is the bill of materials, which a SIF lists as a part. Raises BuildError,
+        EngineError.
         """
-        target, sbom = made
         image = client.image(name)
         if image is None:
             raise BuildError(f"{name} is gone from the engine's store", next_step="build again")
         try:
             delivered = self._pushed(client, image, name)
-            if self.route.outcome == "docker-archive":
-                client.save(name, target)
-            elif self.route.outcome == "sif":
-                self._pack(client, target, places, delivered)
-                self._add_bill(target, sbom, places)
+            if self.target.outcome == "docker-archive":
+                client.save(name, file)
+            elif self.target.outcome == "sif":
+                self._pack(client, file, delivered)
+                self._add_bill(file, sbom)
         finally:
-            if self.route.outcome != "image":
+            if self.target.outcome != "image":
                 # The steps' images stay: they are the cache, and hold all but its last words.
                 with contextlib.suppress(EngineError):
                     client.untag(name)
@@ -95,11 +93,11 @@ class Deliverer:
     def _pushed(self, client: OciClient, image: OciImage, name: str) -> Delivered:
         """Push an image, if a registry is to have it."""
         pushed, digest = None, None
-        if self.route.registry:
-            pushed = f"{self.route.registry}/{name.rpartition('/')[2]}"
+        if self.target.registry:
+            pushed = f"{self.target.registry}/{name.rpartition('/')[2]}"
             client.tag(name, pushed)
             try:
-                digest = client.push(pushed, self.on_line, plain_http=self.route.plain_http)
+                digest = client.push(pushed, self.on_line, plain_http=self.target.plain_http)
             finally:
                 with contextlib.suppress(EngineError):
                     client.untag(pushed)
@@ -112,12 +110,10 @@ class Deliverer:
             digest=digest,
         )
 
-    def _pack(
-        self, client: OciClient, target: Path, places: tuple[Path, Path], delivered: Delivered
-    ) -> None:
-        folder, log = places
+    def _pack(self, client: OciClient, file: Path, delivered: Delivered) -> None:
         packer = self._packer()
-        archive = folder / _ARCHIVE
+        execution = packer.execution
+        archive = self.folder / _ARCHIVE
         if delivered.reference is None:
             client.save(delivered.name, archive)
             source = f"docker-archive:{_ARCHIVE}"
@@ -125,39 +121,38 @@ class Deliverer:
             source = f"docker://{delivered.reference}"
         spec = BuildSpec(
             definition=source,
-            image=target,
-            mode=packer.trial.build_mode or "plain",
-            squash=packer.squash if packer.trial.takes_squash else (),
-            plain_http=self.route.plain_http and delivered.reference is not None,
+            image=file,
+            mode=execution.build_mode,
+            squash=packer.squash if execution.capabilities.takes_squash else (),
+            plain_http=self.target.plain_http and delivered.reference is not None,
         )
-        tmp = folder / "pack"
+        tmp = self.folder / "pack"
         tmp.mkdir(exist_ok=True)
-        env = apptainer.environment(packer.host.environ, tmpdir=tmp)
         try:
-            packer.runner(
-                packer.engine.build_argv(spec), env=env, cwd=folder, on_line=self.on_line, log=log
-            )
+            self._run(execution, execution.engine.build_argv(spec), tmp)
         except CommandFailedError as error:
             last = "\n".join(error.completed.stdout.splitlines()[-8:])
             raise BuildError(
-                "the OCI image could not be made a SIF", why=last, next_step=f"read {log}"
+                "the OCI image could not be made a SIF", why=last, next_step=f"read {self.log}"
             ) from None
         finally:
             archive.unlink(missing_ok=True)
 
-    def _add_bill(self, target: Path, sbom: Path, places: tuple[Path, Path]) -> None:
+    def _add_bill(self, file: Path, sbom: Path) -> None:
         """Add the bill of materials to the SIF's parts, as Apptainer's own images have it."""
-        folder, log = places
-        packer = self._packer()
-        options = sif.part_options(sif.arch(target))["sbom"]
-        argv = packer.engine.sif_add_argv(target, sbom, sif.BILL, options)
-        env = apptainer.environment(packer.host.environ, tmpdir=folder)
+        execution = self._packer().execution
+        options = sif.part_options(sif.arch(file))["sbom"]
+        argv = execution.engine.sif_add_argv(file, sbom, sif.BILL, options)
         try:
-            packer.runner(argv, env=env, cwd=folder, on_line=self.on_line, log=log)
+            self._run(execution, argv, self.folder)
         except CommandFailedError:
             self.on_line(sif.NO_BILLS)
 
-    def _packer(self) -> Packer:
+    def _run(self, execution: Execution, argv: list[str], tmpdir: Path) -> None:
+        env = apptainer.environment(execution.host.environ, tmpdir=tmpdir)
+        execution.runner(argv, env=env, cwd=self.folder, on_line=self.on_line, log=self.log)
+
+    def _packer(self) -> SifPacker:
         if self.packer is None:
             raise RuntimeError("a SIF needs a packer")
         return self.packer

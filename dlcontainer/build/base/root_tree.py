@@ -18,7 +18,7 @@ from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import file_locks, foreign_files, guarded_files
+from dlcontainer.system import atomic_files, digests, file_locks, foreign_files, guarded_files
 from dlcontainer.system.machine import Host
 from dlcontainer.system.workspace import settle
 
@@ -45,7 +45,7 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
 
     `work` is a private folder. Raises BuildError with the last lines of what failed.
     """
-    return _prepare(root_tree(plan, routed.bundle), routed, maker, (work, log))
+    return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log)
 
 
 def prepare_companion(
@@ -55,7 +55,7 @@ def prepare_companion(
 
     As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
     """
-    return _prepare(companion_tree(plan, maker.host), routed, maker, (work, log))
+    return _prepare(companion_tree(plan, maker.host), routed, maker, work, log)
 
 
 def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
@@ -75,9 +75,7 @@ def companion_tree(plan: Plan, host: Host) -> RootTree:
     return replace(root_tree(plan), arch=arch, packages=("openssl", "python3-minimal"))
 
 
-def _prepare(
-    wanted: RootTree, routed: Routed, maker: BaseMaker, places: tuple[Path, Path]
-) -> BaseTree:
+def _prepare(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
     folder = _folder(wanted, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     waiting = "another build is making this base: waiting for it"
@@ -85,8 +83,7 @@ def _prepare(
         kept = _recall(wanted, maker.cache)
         if kept is not None:
             return kept
-        work, log = places
-        return _make(wanted, routed, maker, (work, folder, log))
+        return _make(wanted, routed, maker, work, log)
 
 
 def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
@@ -98,10 +95,8 @@ def _folder(wanted: RootTree, cache: Path) -> Path:
     return cache / "bases" / wanted.name
 
 
-def _make(
-    wanted: RootTree, routed: Routed, maker: BaseMaker, places: tuple[Path, Path, Path]
-) -> BaseTree:
-    work, folder, log = places
+def _make(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
+    folder = _folder(wanted, maker.cache)
     for left in folder.glob(".*"):
         left.unlink()  # of a killed maker: this one holds the lock
     tar = work / "rootfs.tar"
@@ -145,7 +140,7 @@ def _keep(squash: Path, folder: Path, made: str) -> str:
         (folder / _NOTE).unlink(missing_ok=True)
         settle(aside, folder / BASE_FILE)
         note = {"maker": _MAKER, "sha256": sha256, "made": made}
-        guarded_files.write(folder / _NOTE, json.dumps(note) + "\n")
+        atomic_files.write(folder / _NOTE, json.dumps(note) + "\n", mode=0o600)
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise BuildError(
@@ -169,7 +164,7 @@ def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
             # A locked one holds the packages of its lock: it does not age.
             if not (wanted.locked or 0 <= age < MAX_AGE_S):
                 return None
-            if guarded_files.sha256(base) != record["sha256"]:
+            if digests.of_open(base) != record["sha256"]:
                 return None
         with contextlib.suppress(OSError):
             os.utime(folder / _NOTE)  # used: pruned last

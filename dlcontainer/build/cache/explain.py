@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.build.backends.backend import Kept
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.cache.cached_step import CachedStep
 
 # What a build notes of its steps, for the next one to compare with: name -> inputs.
 Inputs = Mapping[str, Mapping[str, str]]
@@ -14,19 +14,19 @@ Inputs = Mapping[str, Mapping[str, str]]
 class Reason:
     """One step: whether its result is taken from the cache, and why."""
 
-    step: StepWork
+    step: BuildStep
     cached: bool
     why: str
 
 
-def inputs_of(todo: Sequence[StepWork], root: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def inputs_of(todo: Sequence[BuildStep], root: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Note what the keys are made of: each step's inputs; without a name, what the first has."""
     return {"": dict(root), **{step.name: dict(step.inputs) for step in todo}}
 
 
 def explain(
-    todo: Sequence[StepWork],
-    kept: Sequence[Kept | None],
+    todo: Sequence[BuildStep],
+    kept: Sequence[CachedStep | None],
     root: Mapping[str, str],
     before: Inputs | None,
 ) -> list[Reason]:
@@ -52,7 +52,7 @@ def explain(
     return reasons
 
 
-def _kept(result: Kept) -> str:
+def _kept(result: CachedStep) -> str:
     return f"made {result.made} by {result.maker}, {result.size / 1e6:.0f} MB"
 
 
@@ -64,7 +64,7 @@ def _changed_root(root: Mapping[str, str], before: Inputs | None) -> str | None:
     return f"another {' and '.join(differing)} than in the build before" if differing else None
 
 
-def _changed(step: StepWork, before: Inputs | None) -> str | None:
+def _changed(step: BuildStep, before: Inputs | None) -> str | None:
     old = (before or {}).get(step.name)
     if old is None:
         return "new in the recipe"

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.build.backends.backend import Kept, Packages
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.system import foreign_files
@@ -35,17 +35,17 @@ class OciStore:
         """Name the image of a key."""
         return f"{self.prefix}{_REPOSITORY}:{key}"
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         """Give a kept result; None where there is none for this architecture."""
         image = self.client.image(self.name(key))
         if image is None or image.arch != OCI_ARCH[self.arch]:
             return None
         return self.kept(key, image)
 
-    def kept(self, key: str, image: OciImage) -> Kept:
+    def kept(self, key: str, image: OciImage) -> CachedStep:
         """Describe an image as a kept result."""
         name, packages = _read(image.comment)
-        return Kept(
+        return CachedStep(
             key=key,
             name=name,
             maker=self.client.daemon.owner,
@@ -69,7 +69,7 @@ class OciStore:
         self.client.untag(self.name(key))
 
 
-def comment(step: StepWork, packages: Packages) -> str:
+def comment(step: BuildStep, packages: Packages) -> str:
     """Say what a kept result is; the engines keep such a text with an image."""
     return json.dumps({"step": step.name, "packages": list(packages)})
 

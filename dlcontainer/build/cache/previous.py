@@ -1,6 +1,5 @@
 """What earlier builds left: an image that needs no building, and what its steps were made of."""
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,12 @@ from dlcontainer.build.backends import oci_backend
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.cache.explain import Inputs
 from dlcontainer.build.cache.oci_layers import OciStore
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.context import BuildContext
 from dlcontainer.engines.apptainer import squash
 from dlcontainer.image import record, sbom
 from dlcontainer.image.record import Record
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import foreign_files, guarded_files
+from dlcontainer.system import atomic_files, digests, foreign_files, guarded_files
 from dlcontainer.system.machine import source_date
 
 
@@ -34,9 +33,9 @@ class Places:
         return (self.record, self.log, self.sbom, *([self.image] if self.image else []))
 
 
-def places(plan: Plan, workshop: Workshop, output: Path) -> Places:
+def places(plan: Plan, context: BuildContext, output: Path) -> Places:
     """Name the files of a plan's image, of the outcome that is wanted."""
-    outcome = workshop.delivery.outcome
+    outcome = context.export.outcome
     name = write_record.file_name(plan, outcome)
     stem = output / (plan.name if outcome == "sif" else f"{plan.name}.{outcome}")
     return Places(
@@ -47,17 +46,17 @@ def places(plan: Plan, workshop: Workshop, output: Path) -> Places:
     )
 
 
-def found(plan: Plan, workshop: Workshop, there: Places) -> Record | None:
+def found(plan: Plan, context: BuildContext, there: Places) -> Record | None:
     """Give the record of the image that is there, if it is this plan's, on today's base, whole.
 
     None where a registry is to get it: only a build pushes.
     """
-    if workshop.delivery.registry or not all(path.is_file() for path in there.files):
+    if context.export.registry or not all(path.is_file() for path in there.files):
         return None
-    written = record.read(there.record)
-    lock = workshop.bundle.lock.digest if workshop.bundle else None
-    packing = (squash(workshop.level), workshop.order.digest if workshop.order else None)
-    wanted = (plan.digest, lock, workshop.kind, source_date(workshop.host.environ), packing)
+    execution, written = context.execution, record.read(there.record)
+    packing = (squash(context.level), context.order.digest if context.order else None)
+    moment = source_date(execution.host.environ)
+    wanted = (plan.digest, context.lock, context.kind, moment, packing)
     if written is None or wanted != (
         written.digest,
         written.lock,
@@ -67,41 +66,40 @@ def found(plan: Plan, workshop: Workshop, there: Places) -> Record | None:
     ):
         return None
     if not plan.recipe.base.image:
-        base = root_tree.recall(plan, workshop.cache, workshop.bundle)
+        base = root_tree.recall(plan, execution.cache, context.bundle)
         if base is None or written.base is None or base.sha256 != written.base.sha256:
             return None
-    if _sha256(plan, workshop, there) == written.image.sha256:
+    if _sha256(plan, context, there) == written.image.sha256:
         return written
-    workshop.progress.note(f"{there.image or 'the image'} is not what its record says: made again")
+    execution.progress.note(f"{there.image or 'the image'} is not what its record says: made again")
     return None
 
 
-def _sha256(plan: Plan, workshop: Workshop, there: Places) -> str | None:
+def _sha256(plan: Plan, context: BuildContext, there: Places) -> str | None:
     if there.image is not None:
-        with there.image.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    if workshop.oci is None:
+        return digests.of_file(there.image)
+    if context.oci is None:
         return None
-    store = OciStore(client=workshop.oci, arch=plan.site.arch)
-    image = workshop.oci.image(oci_backend.image_name(plan, store))
+    store = OciStore(client=context.oci, arch=plan.site.arch)
+    image = context.oci.image(oci_backend.image_name(plan, store))
     return image.id.removeprefix("sha256:") if image else None
 
 
-def inputs(plan: Plan, workshop: Workshop) -> Inputs | None:
+def inputs(plan: Plan, context: BuildContext) -> Inputs | None:
     """Give what the steps of the last build of a plan were made of; None where none is known."""
     try:
-        body = foreign_files.loads(guarded_files.read_own(_path(plan, workshop)))
+        body = foreign_files.loads(guarded_files.read_own(_path(plan, context)))
     except (OSError, ValueError):
         return None
     return body if isinstance(body, dict) else None
 
 
-def note_inputs(plan: Plan, workshop: Workshop, made_of: Inputs) -> None:
+def note_inputs(plan: Plan, context: BuildContext, made_of: Inputs) -> None:
     """Note what the steps of this build are made of, for the next to compare with."""
-    path = _path(plan, workshop)
+    path = _path(plan, context)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    guarded_files.write(path, json.dumps(made_of))
+    atomic_files.write(path, json.dumps(made_of), mode=0o600)
 
 
-def _path(plan: Plan, workshop: Workshop) -> Path:
-    return workshop.cache / "inputs" / f"{plan.name}.json"
+def _path(plan: Plan, context: BuildContext) -> Path:
+    return context.execution.cache / "inputs" / f"{plan.name}.json"

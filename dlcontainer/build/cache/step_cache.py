@@ -4,33 +4,19 @@ import contextlib
 import errno
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlcontainer.build.backends.backend import DamagedError, Keeping, Kept, Packages
-from dlcontainer.build.build_steps import StepWork
-from dlcontainer.build.cache import step_folders
+from dlcontainer.build.backends.backend import DamagedError, SaveTask
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.cache import step_folders, step_notes, unfinished
+from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_folders import NOTE, TREE, Entry, MakerFolder
+from dlcontainer.build.cache.unfinished import PACKED, Unfinished
 from dlcontainer.errors import BuildError
-from dlcontainer.system import file_locks, guarded_files
-
-# In the private folder where a result is packed.
-_PACKED = "tree.sqfs"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Aside:
-    """Where a result is made: a private folder in the maker's own, and the file to pack into.
-
-    That file lies in the folder, unless it is to be copied there.
-    """
-
-    name: str
-    packed: Path
-    is_copied: bool
+from dlcontainer.system import digests, file_locks, guarded_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +36,7 @@ class StepCache:
     # makers of whom was said that they are not trusted
     _strangers: set[int] = field(default_factory=set, repr=False)
 
-    def recall(self, key: str) -> Kept | None:
+    def recall(self, key: str) -> CachedStep | None:
         """Give what is noted of a key's result; None where there is none that may be used."""
         makers = step_folders.makers(self.folder)
         for maker in self._trusted(makers, key):
@@ -94,7 +80,7 @@ class StepCache:
         self.on_note(f"the cache's entry {key[:12]} of {name} {why}")
 
     @contextlib.contextmanager
-    def taken(self, kept: Kept, target: Path) -> Iterator[Callable[[], bool]]:
+    def taken(self, kept: CachedStep, target: Path) -> Iterator[Callable[[], bool]]:
         """Hand out a kept result as `target`, a new name in a private folder, for a while.
 
         Gives what tells whether it has its checksum, which may take long; nothing of it may be
@@ -112,7 +98,7 @@ class StepCache:
                 target.unlink(missing_ok=True)
 
     def _opened_again(
-        self, kept: Kept, stack: contextlib.ExitStack
+        self, kept: CachedStep, stack: contextlib.ExitStack
     ) -> tuple[MakerFolder, Entry] | None:
         for maker in self._trusted(step_folders.makers(self.folder), kept.key):
             with contextlib.suppress(OSError, ValueError):
@@ -126,7 +112,7 @@ class StepCache:
         shelf = step_folders.shelf_path(self.folder, maker, key)
         if self._is_ours_alone(maker, shelf, entry):
             target.symlink_to(shelf / (key + TREE))
-            return lambda: self._is_whole(maker, entry, guarded_files.sha256(entry.tree))
+            return lambda: self._is_whole(maker, entry, digests.of_open(entry.tree))
         try:
             with guarded_files.created(target) as copy:
                 sha256 = guarded_files.copy(entry.tree, copy)
@@ -160,43 +146,36 @@ class StepCache:
         return False
 
     def keep(
-        self, step: StepWork, packages: Packages, work: Path, make: Callable[[Path], None]
-    ) -> Keeping:
+        self, step: BuildStep, packages: Packages, work: Path, make: Callable[[Path], None]
+    ) -> SaveTask:
         """Let `make` write a packed tree, and give what keeps it: it appears whole or not at all.
 
         `work` is a private folder on a disk with room. Both raise BuildError where it can't be
         kept.
         """
         with self._kept_here():
-            aside = self._aside(work)
+            result = self._begin(work)
         try:
-            make(aside.packed)
+            make(result.packed)
         except BaseException:
-            self._remove(aside)
+            self._remove(result)
             raise
-        return lambda: self._settle(step, packages, aside)
+        return lambda: self._settle(step, packages, result)
 
-    def _aside(self, work: Path) -> _Aside:
+    def _begin(self, work: Path) -> Unfinished:
         self.folder.mkdir(parents=True, exist_ok=True)
         with step_folders.own(self.folder, self.on_note) as (maker, mine):
-            folder = step_folders.resolved(self.folder) / maker.name
-            name = step_folders.make_aside(mine)
-        # mksquashfs opens its file by name. Where others could exchange a folder on the way, it
-        # would write into whatever they put there: it packs elsewhere, and that is copied.
-        if guarded_files.is_private(folder):
-            return _Aside(name=name, packed=folder / name / _PACKED, is_copied=False)
-        elsewhere = Path(tempfile.mkdtemp(prefix="kept-", dir=work))
-        return _Aside(name=name, packed=elsewhere / _PACKED, is_copied=True)
+            return unfinished.begin(step_folders.resolved(self.folder) / maker.name, mine, work)
 
-    def _settle(self, step: StepWork, packages: Packages, aside: _Aside) -> None:
+    def _settle(self, step: BuildStep, packages: Packages, result: Unfinished) -> None:
         try:
             with (
                 self._kept_here(),
                 step_folders.own(self.folder, self.on_note) as (_, mine),
-                guarded_files.folder(aside.name, mine) as made,
+                guarded_files.folder(result.name, mine) as made,
             ):
-                size, sha256 = _complete(aside, made)
-                kept = Kept(
+                size, sha256 = unfinished.complete(result, made)
+                kept = CachedStep(
                     key=step.key,
                     name=step.name,
                     maker=guarded_files.name_of(os.getuid()),
@@ -205,25 +184,25 @@ class StepCache:
                     packages=packages,
                 )
                 with guarded_files.created("note", made, 0o644) as note:
-                    step_folders.write_note(note, kept, sha256)
+                    step_notes.write(note, kept, sha256)
                 with step_folders.own_shelf(mine, step.key) as shelf:
                     # The tree first: a note without one is no entry, and a wrong pair fails its
                     # checksum.
-                    for name, suffix in ((_PACKED, TREE), ("note", NOTE)):
+                    for name, suffix in ((PACKED, TREE), ("note", NOTE)):
                         os.rename(name, step.key + suffix, src_dir_fd=made, dst_dir_fd=shelf)
                     os.fsync(shelf)
             self._refused.discard((kept.maker, kept.key))
         finally:
-            self._remove(aside)
+            self._remove(result)
 
-    def _remove(self, aside: _Aside) -> None:
-        if aside.is_copied:
-            shutil.rmtree(aside.packed.parent, ignore_errors=True)
+    def _remove(self, result: Unfinished) -> None:
+        if result.is_copied:
+            shutil.rmtree(result.packed.parent, ignore_errors=True)
         with (
             contextlib.suppress(OSError),
             step_folders.own(self.folder, self.on_note) as (_, mine),
         ):
-            step_folders.remove_aside(mine, aside.name)
+            unfinished.remove(mine, result.name)
 
     @contextlib.contextmanager
     def _kept_here(self) -> Iterator[None]:
@@ -256,7 +235,7 @@ class StepCache:
                     gone = step_folders.unlink_own(shelf, name) and gone
         return gone
 
-    def entries(self) -> list[tuple[Kept, float]]:
+    def entries(self) -> list[tuple[CachedStep, float]]:
         """List all entries with their last use (s since 1970), the last first; those of others too.
 
         An entry's maker is its owner, whatever its note says.
@@ -269,7 +248,7 @@ class StepCache:
         ]
         return sorted(found, key=lambda one: one[1], reverse=True)
 
-    def prune(self, max_bytes: int) -> list[Kept]:
+    def prune(self, max_bytes: int) -> list[CachedStep]:
         """Take out what was used longest ago until the rest fits; give what was taken out.
 
         What belongs to others stays, and counts.
@@ -280,22 +259,6 @@ class StepCache:
             if total > max_bytes and kept.maker == me and self.drop(kept.key):
                 gone.append(kept)
         return gone
-
-
-def _complete(aside: _Aside, made: int) -> tuple[int, str]:
-    """Bring a packed tree into the open folder `made`; give its size and its SHA-256."""
-    if not aside.is_copied:
-        with guarded_files.file(_PACKED, made) as tree:
-            os.fchmod(tree, 0o644)  # where a group shares the folder, its other members read it
-            os.fsync(tree)
-            return os.fstat(tree).st_size, guarded_files.sha256(tree)
-    with (
-        guarded_files.file(aside.packed) as tree,
-        guarded_files.created(_PACKED, made, 0o644) as target,
-    ):
-        sha256 = guarded_files.copy(tree, target)
-        os.fsync(target)
-        return os.fstat(target).st_size, sha256
 
 
 def _why(error: OSError | ValueError) -> str:

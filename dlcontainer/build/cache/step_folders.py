@@ -9,29 +9,24 @@ and pruned by its owner, and never used.
 
 import contextlib
 import errno
-import json
 import os
 import re
 import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.build.backends.backend import Kept
+from dlcontainer.build.cache import step_notes
+from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.system import guarded_files
 
 TREE = ".sqfs"
 NOTE = ".json"
 
 _BY = "by-"
-_MAKING = ".new-"
 _KEY = re.compile(r"[0-9a-z]{2,64}")
 _SHELF = re.compile(r"[0-9a-z]{2}")
-# Of an entry that somebody else wrote nothing else reaches a terminal or a record.
-_PLAIN = re.compile(r"[\w.+:-]{0,100}", re.ASCII)
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +46,7 @@ class Entry:
 
     tree: int
     note: int
-    kept: Kept
+    kept: CachedStep
     sha256: str
 
 
@@ -112,7 +107,7 @@ def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[Entry]:
     ):
         for handle in (folder, shelf, tree, note):
             _require_maker(os.fstat(handle), maker)
-        kept, sha256 = _read(guarded_files.content(note), key)
+        kept, sha256 = step_notes.read(guarded_files.content(note), key)
         kept = replace(kept, maker=guarded_files.name_of(maker.uid), size=os.fstat(tree).st_size)
         yield Entry(tree=tree, note=note, kept=kept, sha256=sha256)
 
@@ -123,45 +118,6 @@ def _require_maker(info: os.stat_result, maker: MakerFolder) -> None:
         raise PermissionError(errno.EPERM, f"{owner} made what lies in {maker.name}")
     if guarded_files.is_open_to_others(info):
         raise PermissionError(errno.EPERM, f"others may write in {maker.name}")
-
-
-def _read(text: bytes, key: str) -> tuple[Kept, str]:
-    """Read a note; raises ValueError for one that is not the key's, or not as `note` writes it."""
-    try:
-        body = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if not isinstance(body, dict) or body.get("key") != key:
-        raise ValueError("not this step's")
-    name, made, sha256 = (str(body.get(field)) for field in ("name", "made", "sha256"))
-    if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(made) and _SHA256.fullmatch(sha256)):
-        raise ValueError("no name, time or checksum")
-    packages = body.get("packages")
-    if not isinstance(packages, list) or not all(map(_is_package, packages)):
-        raise ValueError("no packages")
-    kept = Kept(key=key, name=name, maker="", made=made, size=0, packages=tuple(packages))
-    return kept, sha256
-
-
-def _is_package(package: object) -> bool:
-    return isinstance(package, dict) and all(
-        isinstance(value, str) and value.isprintable() for value in package.values()
-    )
-
-
-def write_note(handle: int, kept: Kept, sha256: str) -> None:
-    """Write the note of an entry into an open file."""
-    body = {
-        "key": kept.key,
-        "name": kept.name,
-        "maker": kept.maker,
-        "made": kept.made,
-        "size": kept.size,
-        "packages": list(kept.packages),
-        "sha256": sha256,
-    }
-    guarded_files.append(handle, json.dumps(body).encode() + b"\n")
-    os.fsync(handle)
 
 
 @contextlib.contextmanager
@@ -226,28 +182,6 @@ def own_shelf(mine: int, key: str) -> Iterator[int]:
         yield shelf
 
 
-def make_aside(mine: int) -> str:
-    """Make a private folder in this user's own, for what is being made; give its name."""
-    _reap(mine)
-    name = f"{_MAKING}{os.uname().nodename}-{os.getpid()}-{secrets.token_hex(4)}"
-    os.mkdir(name, 0o700, dir_fd=mine)
-    return name
-
-
-def _reap(mine: int) -> None:
-    """Remove what this user's killed builds of this host left."""
-    ours = f"{_MAKING}{os.uname().nodename}-"
-    for name in guarded_files.names(mine):
-        number = name.removeprefix(ours).partition("-")[0]
-        if name.startswith(ours) and number.isdigit() and not Path("/proc", number).exists():
-            remove_aside(mine, name)
-
-
-def remove_aside(mine: int, name: str) -> None:
-    """Remove a private folder that `make_aside` made."""
-    shutil.rmtree(name, ignore_errors=True, dir_fd=mine)
-
-
 def shelves(cache: Path, prefix: str | None = None) -> Iterator[Shelf]:
     """Open, one after another, all folders that hold entries, or those of a key's prefix.
 
@@ -273,7 +207,7 @@ def keys(shelf: Shelf) -> list[str]:
     return [key for name in notes if _KEY.fullmatch(key := name.removesuffix(NOTE))]
 
 
-def listed(shelf: Shelf, key: str) -> tuple[Kept, float] | None:
+def listed(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
     """Describe an entry of a shelf and its last use, s since 1970; None for what is no entry."""
     with (
         contextlib.suppress(OSError, ValueError),
@@ -281,7 +215,7 @@ def listed(shelf: Shelf, key: str) -> tuple[Kept, float] | None:
         guarded_files.file(key + NOTE, shelf.handle) as note,
     ):
         info, used = os.fstat(tree), os.fstat(note)
-        kept, _ = _read(guarded_files.content(note), key)
+        kept, _ = step_notes.read(guarded_files.content(note), key)
         if (info.st_uid, used.st_uid) != (shelf.uid, shelf.uid):
             return None
         # Another user's file can claim any size: what it takes up on disk is what counts.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from dlcontainer.build.backends.backend import Kept
+from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.engines.oci import OciImage
@@ -208,7 +208,7 @@ def _age(entry: Entry) -> tuple[float, str]:
     return -entry.used, entry.key
 
 
-def _of_kept(kind: Kind, kept: Kept, used: float) -> Entry:
+def _of_kept(kind: Kind, kept: CachedStep, used: float) -> Entry:
     return Entry(
         kind=kind,
         key=kept.key,

@@ -1,4 +1,4 @@
-"""The lab of a benchmark's session: this host, its engine, a private folder, the cache held."""
+"""The context of a benchmark's session: this host, its engine, a private folder, the cache held."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dlcontainer.cli import output
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.measure.context import Lab
+    from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.cli.context import World
     from dlcontainer.planning.plan import Plan
 
@@ -16,35 +16,27 @@ if TYPE_CHECKING:
 @contextmanager
 def opened(
     world: "World", console: output.Console, plan: "Plan", beside: Path | None
-) -> Iterator["Lab"]:
-    """Make a lab ready and take it down; its folder lies in `beside`, else where TMPDIR says.
+) -> Iterator["BenchContext"]:
+    """Make a context ready and take it down; its folder lies in `beside`, else where TMPDIR says.
 
     Raises EngineError where images can't be run here.
     """
     import tempfile
 
     from dlcontainer.bench.measure import gpu_flags
-    from dlcontainer.bench.measure.context import Lab
-    from dlcontainer.engines import apptainer, capabilities
+    from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.system import file_locks
     from dlcontainer.system.workspace import workspace
 
-    runner = console.runner(world.environ)
-    engine = apptainer.find(world.environ)
-    tried = capabilities.require(world.cache, engine, world.host, runner)
+    execution = world.execution(console)
     parent = beside or Path(tempfile.gettempdir())
     with (
         file_locks.building(world.cache, console.note),
-        workspace(parent, runner, console.note) as work,
+        workspace(parent, execution.runner, console.note) as work,
     ):
-        yield Lab(
-            engine=engine,
-            trial=tried,
-            host=world.host,
-            runner=runner,
-            cache=world.cache,
+        yield BenchContext(
+            execution=execution,
             templates=tuple(world.resources.template_folders()),
-            progress=console,
             work=work,
             accelerators=gpu_flags.flags(plan.site),
         )

@@ -85,13 +85,13 @@ def count(
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
     from dlcontainer.image import open_trace
-    from dlcontainer.system import atomic_files
+    from dlcontainer.system import report_files
     from dlcontainer.system.workspace import workspace
 
     if under is not None and not under.is_dir():
         raise UsageError(f"--under {under}: no such folder")
     if target is not None:
-        atomic_files.require(target)
+        report_files.require(target)
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(here().environ)
     chosen = counting.choose(None if tool == "auto" else tool, under, runner)
@@ -105,7 +105,7 @@ def count(
     modules = {"imports": [asdict(one) for one in tree]} if import_tree else {}
     body = {"command": command, **counted.body(), **modules}
     if target is not None:
-        atomic_files.write(f"{output.document('count', body)}\n", target)
+        report_files.write(f"{output.document('count', body)}\n", target)
     if trace is not None:
         open_trace.write(counted.trace(under), trace)
     if as_json:
@@ -146,14 +146,14 @@ def probe_fs(
     """Probe a file system from this node: latency, metadata rate, reads; a few seconds."""
     from dlcontainer.bench.filesystem import microbenchmark
     from dlcontainer.bench.storm import parameters
+    from dlcontainer.system import report_files
     from dlcontainer.system.machine import mount_of
 
+    report_files.require(target)
     found = microbenchmark.probe(folder, file)
     kind = mount_of(folder).kind
     if target is not None:
-        target.write_text(
-            parameters.text(found.speed, f"probed from one node, {kind}"), encoding="utf-8"
-        )
+        report_files.write(parameters.text(found.speed, f"probed from one node, {kind}"), target)
     speed = found.speed.model_dump(exclude_none=True)
     if as_json:
         body = {"kind": kind, "speed": speed, "saturated": found.saturated}

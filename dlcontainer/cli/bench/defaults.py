@@ -1,48 +1,30 @@
-"""A session's schedule and ranks: as typed, as declared before, or the default."""
+"""What a session is measured with: as typed, as declared before, or the default."""
 
 import shlex
-from dataclasses import dataclass
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlcontainer.cli.bench import session_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.measure.launcher import Asked
+    from dlcontainer.bench.measure.bench_image import BenchImage
+    from dlcontainer.bench.measure.launcher import RankOptions
     from dlcontainer.bench.samples.records import Declared
-    from dlcontainer.bench.samples.vocabulary import ArmName
+    from dlcontainer.bench.samples.schedule import Schedule
     from dlcontainer.cli.bench.session_options import SessionOptions
-
-FEWEST = 8
-_BLOCK = 4
-_TRIPLES = 6  # three arms have six sequences: triples come in blocks of them
-FEWEST_TRIPLES = 12
-DEFAULT_LOOKS = (8, 16, 32)
-DEFAULT_TRIPLES = (12, 18, 36)
+    from dlcontainer.cli.context import World
+    from dlcontainer.planning.plan import Plan
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Schedule:
-    """The arms and how often they are launched: as typed, as declared before, or the default."""
+def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool) -> "Schedule":
+    """Read the schedule; a session that goes on gives what was not typed. Raises UsageError.
 
-    arms: "tuple[ArmName, ...]"
-    looks: tuple[int, ...]
-    controls: int
-    candidate_controls: int
+    `joins`: an image's mount may be shared, and is measured so too.
+    """
+    from dlcontainer.bench.samples.schedule import DEFAULT_LOOKS, DEFAULT_TRIPLES, Schedule
 
-    @property
-    def has_container(self) -> bool:
-        """Whether an image is mounted."""
-        return not self.arms or "container" in self.arms
-
-    @property
-    def fewest(self) -> int:
-        """The pairs (triples) that a verdict takes."""
-        return FEWEST_TRIPLES if len(self.arms) == 3 else FEWEST
-
-
-def schedule(options: "SessionOptions", begun: "Declared | None") -> Schedule:
-    """Read the schedule; a session that goes on gives what was not typed. Raises UsageError."""
     arms = session_options.arms(options.arms) or (begun.arms if begun else ())
     controls, candidate_controls = session_options.controls(options.controls)
     is_triple = len(arms) == 3
@@ -53,9 +35,35 @@ def schedule(options: "SessionOptions", begun: "Declared | None") -> Schedule:
         controls = begun.control_pairs if begun else chosen[-1]
     if begun and not candidate_controls:
         candidate_controls = begun.candidate_control_pairs
+    has_container = not arms or "container" in arms
     return Schedule(
-        arms=arms, looks=chosen, controls=controls, candidate_controls=candidate_controls
+        arms=arms,
+        looks=chosen,
+        controls=controls,
+        candidate_controls=candidate_controls,
+        joiners=chosen[-1] if joins and has_container else 0,
+        seed=seed(options, begun.seed if begun else None),
     )
+
+
+def seed(options: "SessionOptions", begun: int | None) -> int:
+    """Give the seed of the order: a new one where neither it nor an earlier one is given."""
+    import secrets
+
+    given = begun if options.seed is None else options.seed
+    return secrets.randbelow(2**31) if given is None else given
+
+
+def output(options: "SessionOptions", image: "BenchImage", kind: str) -> Path:
+    """Give the file of samples: that of the session that goes on, as typed, or a new name."""
+    named = Path(f"{image.image.stem}-{kind}-{time.strftime('%Y%m%dT%H%M%S')}.jsonl")
+    return (options.resume or options.target or named).absolute()
+
+
+def plan(options: "SessionOptions", image: "BenchImage", world: "World") -> "Plan":
+    """Plan the recipe that the image was built from, for this site."""
+    name = options.recipe or image.recipe
+    return world.plan(name, options.site, options.settings, variant=image.variant)
 
 
 def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:
@@ -66,7 +74,10 @@ def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:
 
 def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tuple[int, ...] | None:
     """Read the looks; None where neither they nor the pairs were given. Raises UsageError."""
-    block, fewest = (_TRIPLES, FEWEST_TRIPLES) if triples else (_BLOCK, FEWEST)
+    from dlcontainer.bench.samples import schedule
+    from dlcontainer.bench.samples.launch_order import BLOCK, TRIPLES
+
+    block, fewest = (TRIPLES, schedule.FEWEST_TRIPLES) if triples else (BLOCK, schedule.FEWEST)
     if triples and pairs is not None and pairs % block:
         raise UsageError(
             f"--pairs {pairs}: of three arms a multiple of {block}",
@@ -80,9 +91,12 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     if len(found) < len(words) or not found:
         raise UsageError(f"--looks {text}: numbers of pairs, e.g. 8,16,32")
     if found[0] < fewest or sorted(set(found)) != found or any(n % block for n in found):
-        unit, usual = ("triples", DEFAULT_TRIPLES) if triples else ("pairs", DEFAULT_LOOKS)
+        unit, usual = "pairs", schedule.DEFAULT_LOOKS
+        if triples:
+            unit, usual = "triples", schedule.DEFAULT_TRIPLES
         raise UsageError(
-            f"--looks {text}: growing multiples of {block}, the first at least {fewest}",
+            f"--looks {text}: must be strictly increasing multiples of {block}, "
+            f"the first at least {fewest}",
             next_step=f"orders are balanced in blocks of {block} {unit}, and a verdict takes "
             f"{fewest}: {','.join(map(str, usual))}",
         )
@@ -91,12 +105,12 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     return tuple(found)
 
 
-def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "Asked | None":
+def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "RankOptions | None":
     """Give the ranks asked for, or those that a session that goes on was declared with.
 
     None where launches are single processes. Raises UsageError.
     """
-    from dlcontainer.bench.measure.launcher import Asked
+    from dlcontainer.bench.measure.launcher import RankOptions
 
     work = begun.workload if begun else {}
     known = {name: work.get(name) for name in ("ranks", "ranks_per_node", "nodes")}
@@ -110,10 +124,10 @@ def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "Asked | No
             )
         return None
     started = work.get("launcher")
-    words = tuple(shlex.split(options.launcher)) if options.launcher else ()
+    words = launcher_words(options)
     if not words and isinstance(started, list):
         words = tuple(str(word) for word in started)
-    return Asked(
+    return RankOptions(
         ranks=ranks or 1,
         per_node=options.per_node or _whole(known["ranks_per_node"]),
         nodes=options.nodes or _whole(known["nodes"]) or 1,
@@ -122,6 +136,11 @@ def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "Asked | No
         form=options.form,
         settled=bool(started) and options.launcher is None,
     )
+
+
+def launcher_words(options: "SessionOptions") -> tuple[str, ...]:
+    """Give a launcher of the user's own in place of the site's; empty without one."""
+    return tuple(shlex.split(options.launcher)) if options.launcher else ()
 
 
 def _whole(value: object) -> int | None:

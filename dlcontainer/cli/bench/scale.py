@@ -1,6 +1,5 @@
 """`dlcontainer bench scale`: the factors of an import at scale as a matrix, measured in rounds."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.cli.bench import bench_context, rank_options
+from dlcontainer.cli.bench import bench_context, defaults, rank_options
 from dlcontainer.cli.bench import session_options as own
+from dlcontainer.cli.bench.session_options import SessionOptions
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.measure.bench_image import Subject
-    from dlcontainer.bench.scale.context import Wanted
+    from dlcontainer.bench.measure.bench_image import BenchImage
+    from dlcontainer.bench.scale.context import ScaleSettings
     from dlcontainer.bench.scale.matrix import Matrix
     from dlcontainer.bench.scale.prepare import Given
     from dlcontainer.bench.scale.records import Scale
@@ -37,23 +37,14 @@ Rounds = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
-    """What was typed."""
+class _Measured:
+    """A matrix: its file, its factors, and what was typed in place of them."""
 
-    site: str
-    image: Path
-    target: Path | None
-    resume: Path | None
-    native: Path | None
-    shared: Path | None
-    rounds: int | None
-    seed: int | None
+    file: Path
+    matrix: "Matrix"
     module: str | None
-    launcher: str | None
-    form: str | None
-    timeout: float
-    recipe: str | None
-    settings: list[str] | None
+    rounds: int | None
+    shared: Path | None
 
 
 def scale(
@@ -79,14 +70,16 @@ def scale(
     from dlcontainer.bench.scale import matrix as matrices
     from dlcontainer.cli.context import here
 
-    chosen = Chosen(
-        site=site, image=image, target=target, resume=resume, native=native, shared=shared,
-        rounds=rounds, seed=seed, module=module, launcher=launcher, form=form, timeout=timeout,
-        recipe=recipe, settings=settings,
+    chosen = SessionOptions(
+        site=site, image=image, target=target, resume=resume, native=native, seed=seed,
+        launcher=launcher, form=form, timeout=timeout, recipe=recipe, settings=settings,
+        as_json=as_json, verbose=verbose,
     )  # fmt: skip
     console = output.Console(verbose=verbose, quiet=as_json)
-    read = matrices.read(matrix)
-    path = _measure(chosen, matrix, read, (here(), console))
+    measured = _Measured(
+        file=matrix, matrix=matrices.read(matrix), module=module, rounds=rounds, shared=shared
+    )
+    path = _measure(chosen, measured, here(), console)
     if as_json:
         output.emit("scale", {"file": str(path)})
         return
@@ -95,58 +88,48 @@ def scale(
 
 
 def _measure(
-    chosen: Chosen, file: Path, matrix: "Matrix", around: "tuple[World, output.Console]"
+    options: SessionOptions, measured: _Measured, world: "World", console: output.Console
 ) -> Path:
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.scale import prepare, session
 
-    world, console = around
-    measured = bench_image.read(chosen.image.absolute(), world.host.arch)
-    wanted = _wanted(chosen, matrix, measured)
-    given = _given(chosen, file, measured, world)
+    image = bench_image.read(options.image.absolute(), world.host.arch)
+    settings = _settings(options, measured, image)
+    given = _given(options, measured, image, world)
     # Ranks of other nodes write beside the session's file: its file system is shared.
-    several = max(matrix.factors.nodes) > 1
-    beside = wanted.output.parent if several else None
-    with bench_context.opened(world, console, given.plan, beside) as lab:
-        settled = prepare.settle(wanted, given, lab, console.runner(world.environ))
+    several = max(measured.matrix.factors.nodes) > 1
+    beside = settings.output.parent if several else None
+    with bench_context.opened(world, console, given.plan, beside) as context:
+        settled = prepare.settle(settings, given, context, console.runner(world.environ))
         for gone in settled.expansion.left_out:
             console.note(f"left out: {gone.cell.name}: {gone.why}")
-        return session.run(settled.ground, settled.expansion)
+        return session.run(settled.context, settled.expansion)
 
 
-def _wanted(chosen: Chosen, matrix: "Matrix", measured: "Subject") -> "Wanted":
-    import secrets
-    import time
+def _settings(options: SessionOptions, measured: _Measured, image: "BenchImage") -> "ScaleSettings":
+    from dlcontainer.bench.scale.context import ScaleSettings
 
-    from dlcontainer.bench.scale.context import Wanted
-
-    cut = _cut(chosen)
+    matrix, cut = measured.matrix, _cut(options)
     before = cut.header.declared if cut else None
-    moment = time.strftime("%Y%m%dT%H%M%S")
-    named = Path(f"{measured.image.stem}-scale-{moment}.jsonl")
-    return Wanted(
+    return ScaleSettings(
         matrix=matrix,
-        output=(chosen.resume or chosen.target or named).absolute(),
-        site=chosen.site,
-        module=chosen.module or matrix.module or measured.modules[0],
-        rounds=chosen.rounds or (before.rounds if before else matrix.rounds),
-        seed=_first(chosen.seed, before.seed if before else None, secrets.randbelow(2**31)),
-        timeout_s=chosen.timeout,
-        shared=chosen.shared.absolute() if chosen.shared else None,
+        output=defaults.output(options, image, "scale"),
+        site=options.site,
+        module=measured.module or matrix.module or image.modules[0],
+        rounds=measured.rounds or (before.rounds if before else matrix.rounds),
+        seed=defaults.seed(options, before.seed if before else None),
+        timeout_s=options.timeout,
+        shared=measured.shared.absolute() if measured.shared else None,
         cut=cut,
     )
 
 
-def _first(*values: int | None) -> int:
-    return next(value for value in values if value is not None)
-
-
-def _cut(chosen: Chosen) -> "Scale | None":
+def _cut(options: SessionOptions) -> "Scale | None":
     from dlcontainer.bench.scale import file
     from dlcontainer.errors import BenchDataError, UsageError
 
-    if chosen.resume is None:
-        place = chosen.target
+    if options.resume is None:
+        place = options.target
         if place is not None and place.exists():
             raise BenchDataError(
                 "there is a file of this name",
@@ -154,30 +137,30 @@ def _cut(chosen: Chosen) -> "Scale | None":
                 next_step="give another name with -o, or let it go on with --resume",
             )
         return None
-    if chosen.target is not None:
+    if options.target is not None:
         raise UsageError("-o and --resume: a session goes on in its own file")
-    begun = file.read(chosen.resume)
+    begun = file.read(options.resume)
     if begun.end is not None and begun.end.complete:
         raise BenchDataError(
             "the matrix is measured whole",
-            where=str(chosen.resume),
+            where=str(options.resume),
             next_step="report it, or measure again into a new file",
         )
     return begun
 
 
-def _given(chosen: Chosen, file: Path, measured: "Subject", world: "World") -> "Given":
+def _given(
+    options: SessionOptions, measured: _Measured, image: "BenchImage", world: "World"
+) -> "Given":
+    from dlcontainer.bench.measure.launcher import RankOptions
     from dlcontainer.bench.scale.prepare import Given
     from dlcontainer.config.resources import probe_files
 
-    name = chosen.recipe or measured.recipe
-    plan = world.plan(name, chosen.site, chosen.settings, variant=measured.variant)
     return Given(
-        plan=plan,
-        image=measured,
-        native=chosen.native.absolute() if chosen.native else None,
-        words=tuple(shlex.split(chosen.launcher)) if chosen.launcher else (),
-        form=chosen.form,
-        folder=file.absolute().parent,
+        plan=defaults.plan(options, image, world),
+        image=image,
+        native=options.native.absolute() if options.native else None,
+        ranks=RankOptions(ranks=1, words=defaults.launcher_words(options), form=options.form),
+        folder=measured.file.absolute().parent,
         probe_files=probe_files(),
     )

@@ -1,15 +1,13 @@
 """`dlcontainer bench`: native against container, pair by pair; the file of raw samples."""
 
-import time
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Probe, Values
+from dlcontainer.bench.probes.base import Probe
 from dlcontainer.cli import output
 from dlcontainer.cli.bench import (
     bench_context,
@@ -23,124 +21,91 @@ from dlcontainer.cli.bench import (
 from dlcontainer.cli.bench.session_options import SessionOptions
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.measure.bench_image import Subject
-    from dlcontainer.bench.measure.declaration import Wanted
-    from dlcontainer.bench.measure.launcher import Asked
-    from dlcontainer.bench.samples.series import Series
-    from dlcontainer.cli.bench.defaults import Schedule
+    from dlcontainer.bench.measure.bench_image import BenchImage
+    from dlcontainer.bench.measure.declaration import SessionSettings
+    from dlcontainer.bench.measure.launcher import RankOptions
     from dlcontainer.cli.context import World
+    from dlcontainer.planning.plan import Plan
 
 
 def _run(probe: Probe, options: SessionOptions) -> None:
     """Measure a session with a probe; say where its file is."""
-    from dlcontainer.bench.measure import bench_image
-    from dlcontainer.bench.probes.base import Setting
-    from dlcontainer.bench.samples import continuation
+    from dlcontainer.bench.measure import session
     from dlcontainer.cli.context import here
 
     console = output.Console(verbose=options.verbose, quiet=options.as_json)
     options.check()
-    begun = continuation.read(options.resume.absolute()) if options.resume else None
-    before = begun.session.declared if begun else None
-    schedule = defaults.schedule(options, before)
     world = here()
-    measured = bench_image.read(options.image.absolute(), world.host.arch)
-    asked = defaults.ranks_of(options, before)
-    setting = Setting(contents=measured.contents, begun=before, is_ranked=asked is not None)
-    # Before a twin is made for nothing: what the image can't be measured with is refused here.
-    values = probe.values(options.values, setting)
-    threads = defaults.threads(options, before) or _cores(world, asked)
-    wanted = _wanted(probe, options, schedule, values, threads, measured, begun)
-    most = wanted.looks[-1]
-    if most < schedule.fewest:
-        unit = "triples" if len(schedule.arms) == 3 else "pairs"
-        console.note(f"{most} {unit}: a verdict takes {schedule.fewest}, this will have none")
-    path = _measure(wanted, options, measured, asked, world, console)
+    ready = _settled(probe, options, world, console)
+    settings, group = ready.settings, ready.settings.rank_group
+    # Every node must see what its ranks read and write: the file's own file system is shared.
+    beside = settings.output.parent if group and group.nodes > 1 else None
+    with bench_context.opened(world, console, ready.plan, beside) as context:
+        path = session.run(settings, ready.plan, ready.image, context)
     if options.as_json:
-        looks = list(wanted.looks)
-        output.emit(
-            "bench", {"file": str(path), "probe": probe.name, "pairs": most, "looks": looks}
-        )
+        schedule = settings.schedule
+        looks = {"pairs": schedule.longest, "looks": list(schedule.looks)}
+        output.emit("bench", {"file": str(path), "probe": probe.name, **looks})
         return
     console.step(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
 
 
-def _cores(world: "World", asked: "Asked | None") -> int:
-    if asked is None:
-        return world.host.cores
-    # The cores of a node are its ranks' together.
-    return max(1, world.host.cores // (asked.per_node or -(-asked.ranks // asked.nodes)))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ready:
+    """A session that is settled, with the image and the plan of its native twin."""
+
+    settings: "SessionSettings"
+    plan: "Plan"
+    image: "BenchImage"
 
 
-def _wanted(
-    probe: Probe,
-    options: SessionOptions,
-    schedule: "Schedule",
-    values: Values,
-    threads: int,
-    measured: "Subject",
-    begun: "Series | None",
-) -> "Wanted":
-    from dlcontainer.bench.measure.declaration import Wanted
+def _settled(
+    probe: Probe, options: SessionOptions, world: "World", console: output.Console
+) -> _Ready:
+    """Settle the options, once; nothing is made or started before they are all known."""
+    from dlcontainer.bench.measure import bench_image, launcher
+    from dlcontainer.bench.measure.declaration import SessionSettings
+    from dlcontainer.bench.probes.base import Setting
+    from dlcontainer.bench.samples import continuation
     from dlcontainer.config.resources import probe_files
 
-    seed = options.seed
-    if seed is None:
-        seed = begun.session.declared.seed if begun else _new_seed()
-    place = options.resume or options.target or _file_name(measured, probe)
-    return Wanted(
+    begun = continuation.read(options.resume.absolute()) if options.resume else None
+    before = begun.session.declared if begun else None
+    schedule = defaults.schedule(options, before, joins=probe.joins)
+    image = bench_image.read(options.image.absolute(), world.host.arch)
+    ranks = defaults.ranks_of(options, before)
+    setting = Setting(contents=image.contents, begun=before, is_ranked=ranks is not None)
+    # Before a twin is made for nothing: what the image can't be measured with is refused here.
+    values = probe.values(options.values, setting)
+    if schedule.longest < schedule.fewest:
+        most = f"{schedule.longest} {schedule.unit}"
+        console.note(f"{most}: a verdict takes {schedule.fewest}, this will have none")
+    # Site and recipe are read even where --native makes the twin needless: names must be right.
+    plan = defaults.plan(options, image, world)
+    scheduler = plan.site.scheduler
+    settings = SessionSettings(
         probe=probe,
         question=options.question,
-        arms=schedule.arms,
-        looks=schedule.looks,
-        controls=schedule.controls,
-        candidate_controls=schedule.candidate_controls,
-        joiners=schedule.looks[-1] if probe.joins and schedule.has_container else 0,
-        seed=seed,
-        output=place.absolute(),
+        schedule=schedule,
+        output=defaults.output(options, image, probe.name),
         site=options.site,
         values=values,
-        threads=threads,
+        threads=defaults.threads(options, before) or _cores(world, ranks),
         timeout_s=options.timeout,
         native=options.native.absolute() if options.native else None,
         probe_files=probe_files(),
+        rank_group=launcher.rank_group(ranks, scheduler, world.environ) if ranks else None,
         cut=begun,
     )
+    return _Ready(settings=settings, plan=plan, image=image)
 
 
-def _measure(
-    wanted: "Wanted",
-    options: SessionOptions,
-    measured: "Subject",
-    asked: "Asked | None",
-    world: "World",
-    console: output.Console,
-) -> Path:
-    from dlcontainer.bench.measure import launcher, session
-
-    # Site and recipe are read even where --native makes the twin needless: names must be right.
-    name = options.recipe or measured.recipe
-    plan = world.plan(name, wanted.site, options.settings, variant=measured.variant)
-    beside = None
-    if asked:
-        team = launcher.team(asked, plan.site.scheduler, world.environ)
-        wanted = replace(wanted, team=team)
-        # Every node must see what its ranks read and write: the file's own file system is shared.
-        beside = wanted.output.parent if team.nodes > 1 else None
-    with bench_context.opened(world, console, plan, beside) as lab:
-        return session.run(wanted, plan, measured, lab)
-
-
-def _file_name(measured: "Subject", probe: Probe) -> Path:
-    moment = time.strftime("%Y%m%dT%H%M%S")
-    return Path(f"{measured.image.stem}-{probe.name}-{moment}.jsonl")
-
-
-def _new_seed() -> int:
-    import secrets
-
-    return secrets.randbelow(2**31)
+def _cores(world: "World", ranks: "RankOptions | None") -> int:
+    if ranks is None:
+        return world.host.cores
+    # The cores of a node are its ranks' together.
+    return max(1, world.host.cores // (ranks.per_node or -(-ranks.ranks // ranks.nodes)))
 
 
 def commands(probes: Mapping[str, Probe]) -> typer.Typer:

@@ -1,5 +1,6 @@
 """`dlcontainer bench storm`: will this image, or this tree, storm the file system?"""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -61,6 +62,17 @@ ProfileName = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Prediction:
+    """The rows that were predicted for a job, and of what."""
+
+    case: "Case"
+    job: "Job"
+    rows: "list[Row]"
+    facts: "Facts"
+    measured: "Measured"
+
+
 def storm(
     site: options.Site,
     nodes: Nodes,
@@ -85,7 +97,7 @@ def storm(
     from dlcontainer.bench.storm.model import Job
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
-    from dlcontainer.system import atomic_files
+    from dlcontainer.system import report_files
 
     if (subject is None) == (loads is None):
         raise UsageError("give either an image or a folder to measure, or --loads FILE.json")
@@ -93,8 +105,8 @@ def storm(
         raise UsageError(f"{subject}: no such image or folder, or you may not read it")
     if subject is not None and subject.is_dir() and module is None:
         raise UsageError("--module: a folder does not say what ranks import")
-    if target is not None:
-        atomic_files.require(target)
+    report_files.require(target)
+    report_files.require(keep, "--keep")
     world = here()
     settled = world.site(site).value
     found = parameters.gather(facts_file, settled, path)
@@ -103,27 +115,29 @@ def storm(
         measured = measure.read(loads)
     else:
         assert subject is not None  # noqa: S101 - one of the two is there, see above
-        measured = _measured(subject, module, profile, (world, console))
+        measured = _measured(subject, module, profile, world, console)
     if keep is not None:
         measure.write(measured, keep)
     staging = None if measured.image_mb is None else found.staging(measured.image_mb)
     case = Case(loads=measured.loads, staging=staging, system=found.system())
     of_node = cores or (settled.cpu.cores if settled.cpu else None) or world.host.cores
     job = Job(nodes=nodes, ranks=ranks, cores=of_node)
-    predicted = rows(case, job)
-    body = _body(case, job, predicted, (found, measured))
+    prediction = _Prediction(
+        case=case, job=job, rows=rows(case, job), facts=found, measured=measured
+    )
+    body = _body(prediction)
     if target is not None:
-        atomic_files.write(f"{output.document('storm', body)}\n", target)
+        report_files.write(f"{output.document('storm', body)}\n", target)
     if as_json:
         output.emit("storm", body)
         return
-    _print(case, job, predicted, (found, measured))
+    _print(prediction)
     if target is not None:
         output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
 
 
 def _measured(
-    subject: Path, module: str | None, profile: str, around: "tuple[World, output.Console]"
+    subject: Path, module: str | None, profile: str, world: "World", console: output.Console
 ) -> "Measured":
     import tempfile
 
@@ -131,12 +145,11 @@ def _measured(
     from dlcontainer.bench.storm import measure
     from dlcontainer.system.workspace import workspace
 
-    world, console = around
     runner = console.runner(world.environ)
     with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
         bench = measure.Bench(work=work, runner=runner, profile=PROFILES[profile], say=console.step)
         if subject.is_file():
-            return _of_image(subject, module, bench, around)
+            return _of_image(subject, module, bench, world, console)
         assert module is not None  # noqa: S101 - asked for above
         tree = measure.of_prefix(subject, module, world.environ)
         image = measure.packed(tree, work, runner)
@@ -146,33 +159,22 @@ def _measured(
 
 
 def _of_image(
-    image: Path, module: str | None, bench: "Bench", around: "tuple[World, output.Console]"
+    image: Path, module: str | None, bench: "Bench", world: "World", console: output.Console
 ) -> "Measured":
     from dlcontainer.bench.measure import arms
     from dlcontainer.bench.measure import bench_image as subjects
-    from dlcontainer.bench.measure.context import Lab
+    from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.bench.probes import import_
     from dlcontainer.bench.storm import measure
-    from dlcontainer.engines import apptainer, capabilities
 
-    world, console = around
     subject = subjects.read(image.resolve(), world.host.arch)
-    engine = apptainer.find(world.environ)
-    lab = Lab(
-        engine=engine,
-        trial=capabilities.require(world.cache, engine, world.host, bench.runner),
-        host=world.host,
-        runner=bench.runner,
-        cache=world.cache,
-        templates=(),
-        progress=console,
-        work=bench.work,
-    )
+    execution = world.execution(console)
+    context = BenchContext(execution=execution, templates=(), work=bench.work)
     name = module or subject.modules[0]
     work = arms.Workload(
         probe=import_.IMPORT, cell=import_.cell(name, threads=1), environment=subject.environment
     )
-    folder, file = arms.unpacked(lab, subject), arms.container(lab, subject, import_.IMPORT)
+    folder, file = arms.unpacked(context, subject), arms.container(context, subject, import_.IMPORT)
     launches = folder.launch(work), file.launch(work)
     tree, run = (
         measure.Runnable(argv=launch.argv, environ=launch.environment, under=under)
@@ -182,21 +184,19 @@ def _of_image(
     return measure.measure(bench, tree, packed, f"{image.name}: import {name}")
 
 
-def _body(
-    case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
-) -> dict[str, object]:
+def _body(prediction: _Prediction) -> dict[str, object]:
     import math
     from dataclasses import asdict
 
     from dlcontainer.bench.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
 
-    found, measured = known
+    case, job, predicted = prediction.case, prediction.job, prediction.rows
     # JSON has no infinity: null is a server that never fills.
     full = [row.saturates_at if math.isfinite(row.saturates_at) else None for row in predicted]
     return {
         "job": asdict(job),
-        "measured": asdict(measured),
-        "facts": [asdict(fact) for fact in found.facts],
+        "measured": asdict(prediction.measured),
+        "facts": [asdict(fact) for fact in prediction.facts.facts],
         "rows": [
             {**asdict(row), "seconds": row.seconds, "saturates_at": nodes}
             for row, nodes in zip(predicted, full, strict=True)
@@ -207,12 +207,10 @@ def _body(
     }
 
 
-def _print(
-    case: "Case", job: "Job", predicted: "list[Row]", known: "tuple[Facts, Measured]"
-) -> None:
+def _print(prediction: _Prediction) -> None:
     from dlcontainer.bench.storm.alternatives import launches_to_pay, nodes_to_pay
 
-    found, measured = known
+    job, found, measured = prediction.job, prediction.facts, prediction.measured
     output.say(
         f"{measured.subject}; {job.nodes} nodes, {job.ranks} ranks each, clients like "
         f"{measured.profile}'s"
@@ -227,12 +225,12 @@ def _print(
         "server",
         "full at",
     )
-    output.say(output.table([_line(row) for row in predicted], head=head))
+    output.say(output.table([_line(row) for row in prediction.rows], head=head))
     for way in ("image per node", "staged"):
-        nodes = nodes_to_pay(case, job, way)
+        nodes = nodes_to_pay(prediction.case, job, way)
         if nodes is not None:
             output.say(f"{way}: quicker than the tree from {nodes} nodes on")
-    launches = launches_to_pay(predicted)
+    launches = launches_to_pay(prediction.rows)
     if launches is not None:
         output.say(f"staging has paid after {launches} launches of this size")
     output.say("the file system:")

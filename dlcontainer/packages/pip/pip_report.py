@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from dlcontainer.errors import BuildError
 from dlcontainer.packages.routing import PIP_REPORT, Routed
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests, foreign_files
 
 _MOST_BYTES = 64_000_000
 
@@ -54,6 +54,5 @@ def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
     for folder, target in routed.binds:
         wheel = folder / path.removeprefix(f"{target}/")
         if path.startswith(f"{target}/") and ".." not in wheel.parts and wheel.is_file():
-            with foreign_files.opened(wheel) as file:
-                return foreign_files.digest(file)
+            return digests.of_file(wheel)
     return ""

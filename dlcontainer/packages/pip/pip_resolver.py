@@ -3,7 +3,6 @@
 The host's pip works for the image's Python, which need not be here: no emulation.
 """
 
-import hashlib
 import os
 import re
 import sys
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from dlcontainer.config.field_types import Arch
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.lockfile import WheelPin
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import CommandFailedError, Completed, Runner
 
@@ -220,8 +219,7 @@ def _sha256_of(path: str, url: str) -> str:
             f"pip gives no SHA-256 for {path.rsplit('/', 1)[-1]}",
             next_step=f"a newer pip does: {sys.executable} -m pip install --upgrade pip",
         )
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digests.of_file(Path(path))
 
 
 def _not_fetched(completed: Completed, folder: Path) -> BuildError:

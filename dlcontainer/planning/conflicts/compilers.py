@@ -73,7 +73,7 @@ def _installed(recipe: Recipe) -> Iterator[Finding]:
 def _judge(name: str, text: str, last: Last, in_recipe: KeyPath) -> Iterator[Finding]:
     version = numbers(text)
     if version is None:
-        yield Doubt(text=f"{name} {text!r} is no version that can be compared: not checked")
+        yield Doubt(text=f"{name} {text!r} is not a comparable version: not checked")
     elif compare(version, last.release) == 1:
         from_base = in_recipe[0] == "base"
         yield Contradiction(

@@ -46,7 +46,7 @@ def newer_than_site(site: Site, recipe: Recipe) -> Iterator[Finding]:
             continue
         wanted = numbers(text)
         if wanted is None:
-            yield Doubt(text=f"{name} {text!r} is no version that can be compared: not checked")
+            yield Doubt(text=f"{name} {text!r} is not a comparable version: not checked")
         elif key == "cuda" and accelerator.driver is not None:
             yield from _against_driver(site, accelerator.driver, wanted)
         else:

@@ -10,7 +10,7 @@ from dlcontainer.validate.inspected import Inspected, Unanswered
 
 def architecture(image: Inspected) -> Iterator[Answer]:
     """Compare the image's architecture with the site's, or else this host's."""
-    wanted = image.site.arch if image.site else image.inspector.host.arch
+    wanted = image.site.arch if image.site else image.context.execution.host.arch
     same = image.arch == wanted
     hint = "" if image.site or same else "; for another site's image name it: --site"
     yield Answer(ok=same, detail=f"{image.arch}, wanted {wanted}{hint}")

@@ -11,7 +11,7 @@ def runs(image: Inspected) -> Iterator[Answer]:
     if isinstance(image.probed, Unanswered):
         yield Answer(ok=False, detail=image.probed.why)
         return
-    mode = image.inspector.trial.run_mode
+    mode = image.context.execution.capabilities.run_mode
     yield Answer(ok=True, detail=f"engine mode {mode}{image.remark}")
 
 

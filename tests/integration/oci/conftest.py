@@ -15,6 +15,12 @@ from tests.integration.test_leaks import WHEELS, plant
 from tests.integration.world import Built, World
 
 
+def one_engine(kind: str) -> pytest.MarkDecorator:
+    """Try with one engine what is much the same with both; the other is among the long tests."""
+    kinds = [pytest.param(own, marks=() if own == kind else pytest.mark.long) for own in OCI_KINDS]
+    return pytest.mark.parametrize("service", kinds, indirect=True, scope="session")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Builder:
     """A user who builds with an engine, on the command line."""

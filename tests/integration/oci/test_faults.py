@@ -17,7 +17,7 @@ from dlcontainer.errors import EngineError
 from tests import fakeregistry
 from tests.fakeregistry import Reply
 from tests.integration.oci import daemons
-from tests.integration.oci.conftest import Builder
+from tests.integration.oci.conftest import Builder, one_engine
 from tests.integration.oci.daemons import Service
 from tests.integration.test_bad_input import mounted
 from tests.integration.world import STEPPED, World, write_bare
@@ -132,6 +132,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     yield from mounted(tmp_path / "small", "size=20m")
 
 
+@one_engine("docker")
 def test_the_archive_s_disk_is_full(
     plain: Builder, client: SdkClient, small: Path, tmp_path: Path
 ) -> None:
@@ -148,6 +149,8 @@ def prefix(builder: Builder) -> str:
     return "localhost/" if builder.service.kind == "podman" else ""
 
 
+# Docker tries a push five times, each time later.
+@one_engine("podman")
 def test_a_registry_that_fails_takes_nothing(
     plain: Builder, client: SdkClient, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from dlcontainer.engines.capabilities import Trial
 from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import ContainerSpec
 from tests.integration.oci import daemons
-from tests.integration.oci.conftest import Builder
+from tests.integration.oci.conftest import Builder, one_engine
 from tests.integration.test_leaks import traces
 from tests.integration.world import Built, World
 
@@ -97,6 +97,7 @@ def test_the_second_time_what_took_a_while_is_there(
     assert again.body["found"] is True
 
 
+@one_engine("docker")
 def test_summits_documented_way(
     archive: Built,
     world: World,

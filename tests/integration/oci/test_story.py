@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.integration.oci.conftest import Builder
+from tests.integration.oci.conftest import Builder, one_engine
 from tests.integration.world import World
 
 
@@ -12,6 +12,7 @@ def as_user(plain: Builder, wheels: Path) -> World:
     return plain.world.having(PIP_FIND_LINKS=found)
 
 
+@one_engine("docker")
 def test_explain_looks_into_the_engines_store(
     plain: Builder, tiny: Path, wheels: Path, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.integration.publish.tools import Shelf
 from tests.integration.world import Built, World
 from tests.processes import poll
@@ -69,10 +71,17 @@ def test_an_image_that_fails(world: World, pytorch_image: Built, tmp_path: Path)
         assert not (root / "images").exists()
 
 
-def test_killed_while_it_copies(world: World, pytorch_image: Built, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGKILL], pytest.param([signal.SIGTERM, signal.SIGKILL], marks=pytest.mark.long)],
+    ids=["SIGKILL", "SIGTERM, then SIGKILL"],
+)
+def test_killed_while_it_copies(
+    world: World, pytorch_image: Built, tmp_path: Path, numbers: list[signal.Signals]
+) -> None:
     root = tmp_path / "root"
     argv = ["publish", str(pytorch_image.image), "-s", "local", "--root", str(root)]
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in numbers:
         with subprocess.Popen(
             [*world.program, *argv],
             env=dict(world.environ),

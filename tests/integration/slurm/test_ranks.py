@@ -33,7 +33,7 @@ def argv(site: Path, tiny_image: Built, tiny: Path, tmp_path: Path) -> list[str]
     return [*found, "--ranks", "4", "--ranks-per-node", "2", "--nodes", "2"]
 
 
-@pytest.mark.parametrize("start", ["storm", "natural"])
+@pytest.mark.parametrize("start", ["storm", pytest.param("natural", marks=pytest.mark.long)])
 def test_every_rank_of_every_node_is_kept(
     inside: World, cluster: Cluster, argv: list[str], tmp_path: Path, start: str
 ) -> None:
@@ -77,6 +77,7 @@ def test_a_rank_that_dies_is_named(
     assert (cluster.steps(), marked(mark)) == ([], {})
 
 
+@pytest.mark.long  # test_bench_ranks.py goes the same road with mpirun
 def test_a_hanging_rank_ends_the_launch(
     inside: World, cluster: Cluster, argv: list[str], tmp_path: Path
 ) -> None:

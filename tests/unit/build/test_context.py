@@ -6,29 +6,28 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.build import dry_run
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.context import BuildContext
 from dlcontainer.engines import base_modes
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.system import machine
-from tests.fakes import Quiet, RecordingRunner
-from tests.values import TRIAL, folder_of, host, plan_of
+from tests.fakes import RecordingRunner
+from tests.values import TRIAL, execution_of, folder_of, host, plan_of
 
 
-def workshop(folder: Path, mode: str, *programs: str, uid: int = 1000) -> Workshop:
-    """Give the workshop of a user on whose PATH these programs are, and no others."""
+def context_of(folder: Path, mode: str, *programs: str, uid: int = 1000) -> BuildContext:
+    """Give the context of a user on whose PATH these programs are, and no others."""
     bin_folder = folder / "it's bin"
     bin_folder.mkdir()
     for name in ("mmdebstrap", *programs):
         (bin_folder / name).write_text("#!/bin/sh\n")
         (bin_folder / name).chmod(0o755)
-    return Workshop(
-        engine=Apptainer(program=Path("/bin/apptainer")),
-        trial=replace(TRIAL, build_mode=mode),
-        host=host(uid=uid, environ={"PATH": str(bin_folder)}),
-        runner=RecordingRunner(strict=True),
-        cache=folder / "cache",
+    return BuildContext(
+        execution=execution_of(
+            folder,
+            RecordingRunner(strict=True),
+            capabilities=replace(TRIAL, build_mode=mode),
+            host=host(uid=uid, environ={"PATH": str(bin_folder)}),
+        ),
         templates=(),
-        progress=Quiet(),
     )
 
 
@@ -49,7 +48,7 @@ def subordinate_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_mode_of_steps(tmp_path: Path, uid: int, mode: str, step_mode: str) -> None:
-    assert workshop(tmp_path, mode, uid=uid).step_mode == step_mode
+    assert context_of(tmp_path, mode, uid=uid).step_mode == step_mode
 
 
 @pytest.mark.parametrize(
@@ -67,10 +66,10 @@ def test_the_mode_of_steps(tmp_path: Path, uid: int, mode: str, step_mode: str) 
 def test_steps_whose_owners_can_not_be_changed(
     tmp_path: Path, uid: int, programs: tuple[str, ...], filtered: bool
 ) -> None:
-    shop = workshop(tmp_path, "root-mapped", *programs, uid=uid)
-    assert shop.step_prefix == (base_modes.fake_ids() if filtered else ())
+    context = context_of(tmp_path, "root-mapped", *programs, uid=uid)
+    assert context.step_prefix == (base_modes.fake_ids() if filtered else ())
     plan = plan_of(folder_of(tmp_path / "r"))
-    commands = dry_run.planned_commands(plan, shop, tmp_path / "out", tmp_path / "scratch")
+    commands = dry_run.planned_commands(plan, context, tmp_path / "out", tmp_path / "scratch")
     step, *_ = [argv for argv in commands if "exec" in argv]
     assert (Path(step[3]).name == "fake_ids.py") is filtered
     assert "--ignore-subuid" in step
@@ -78,11 +77,11 @@ def test_steps_whose_owners_can_not_be_changed(
 
 @pytest.mark.parametrize("uid", [0, 1000])
 def test_steps_whose_owners_can_be_changed(tmp_path: Path, uid: int) -> None:
-    shop = workshop(tmp_path, "plain", "newuidmap", "newgidmap", uid=uid)
-    assert shop.step_prefix == ()
+    context = context_of(tmp_path, "plain", "newuidmap", "newgidmap", uid=uid)
+    assert context.step_prefix == ()
 
 
 def test_a_user_without_subordinate_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "without_subordinate_ids", lambda _: ["/etc/subuid"])
-    shop = workshop(tmp_path, "plain", "newuidmap", "newgidmap")
-    assert (shop.step_mode, shop.step_prefix) == ("fakeroot", base_modes.fake_ids())
+    context = context_of(tmp_path, "plain", "newuidmap", "newgidmap")
+    assert (context.step_mode, context.step_prefix) == ("fakeroot", base_modes.fake_ids())

@@ -139,7 +139,7 @@ def test_what_is_passed_over_is_noted() -> None:
     assert made(Tree()) == b"a 32767\n"  # type: ignore[arg-type]
     assert notes == [
         "1 files lie in the order of the trace",
-        "2 paths of the trace are not in the image: passed over",
+        "2 paths of the trace are not in the image: skipped",
     ]
 
 

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from dlcontainer.build import prefetch
-from dlcontainer.build.build_steps import StepWork
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.context import BuildContext, BuildRun, Folders
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.background import Beside
 from dlcontainer.system.process import CommandFailedError
+from dlcontainer.system.progress import Steps
 from tests.fakes import Quiet, RecordingRunner, completed
-from tests.values import folder_of, host, plan_of, site_of
+from tests.values import execution_of, folder_of, plan_of, site_of
 
 STEPS = [
     {"name": "system", "os_packages": ["python3", "python3-venv"]},
@@ -23,8 +24,8 @@ STEPS = [
 USUAL = "[global]\nindex-url = https://index.example/simple\n"
 
 
-def step(name: str) -> StepWork:
-    return StepWork(name=name, number=2, total=2, script="", files=(), inputs={}, key="k")
+def step(name: str) -> BuildStep:
+    return BuildStep(name=name, number=2, total=2, script="", files=(), inputs={}, key="k")
 
 
 def plan_with(tmp_path: Path, **changes: Any) -> Plan:
@@ -47,20 +48,11 @@ def runner() -> RecordingRunner:
 
 
 def begin(plan: Plan, routed: Routed, runner: RecordingRunner, tmp_path: Path) -> Any:
-    workshop = Workshop(
-        engine=None,  # type: ignore[arg-type]
-        trial=None,  # type: ignore[arg-type]
-        host=host(),
-        runner=runner,
-        cache=tmp_path / "cache",
-        templates=(),
-        progress=Quiet(),
-    )
-    work = Beside(runner=runner)
-    supplies = prefetch.begin(
-        plan, workshop, routed, (tmp_path / "staged", tmp_path / "log"), work, fresh=False
-    )
-    work.join()
+    context = BuildContext(execution=execution_of(tmp_path, runner), templates=())
+    folders = Folders(output=tmp_path, staging=tmp_path, work=tmp_path)
+    run = BuildRun(folders=folders, steps=Steps(Quiet()), background=Beside(runner=runner))
+    supplies = prefetch.begin(plan, context, routed, run, fresh=False)
+    run.background.join()
     return supplies
 
 
@@ -86,7 +78,7 @@ def test_a_step_finds_its_wheels_and_looks_nowhere_else(
         assert "find-links = /mnt/wheels/wheels\n" in config.read_text()
     assert config.read_text() == USUAL
     assert not folder.exists()
-    assert (tmp_path / "log").read_text() == "wheels of 'wheels', fetched before: \n"
+    assert (tmp_path / "build.log").read_text() == "wheels of 'wheels', fetched before: \n"
 
 
 def test_a_step_whose_wheels_did_not_come_fetches_them_itself(

@@ -125,7 +125,7 @@ def test_no_checkout(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["now", "-1", "1.5", "٣", str(2**32), " 7"])
 def test_a_moment_that_is_none(given: str) -> None:
-    with pytest.raises(ConfigError, match="is no time"):
+    with pytest.raises(ConfigError, match="is not a time"):
         machine.source_date({"SOURCE_DATE_EPOCH": given})
 
 

@@ -128,7 +128,7 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
         (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),
         (["plan", *SLURM, "--set", "a={b: 1}"], "VALUE is a scalar or a [list]"),
-        (["plan", *SLURM, "--set", "site=local"], "a site is no single value"),
+        (["plan", *SLURM, "--set", "site=local"], "a site is not a single value"),
     ],
 )
 def test_a_command_line_that_makes_no_sense(run: Run, argv: list[str], message: str) -> None:

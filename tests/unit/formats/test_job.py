@@ -74,8 +74,8 @@ def test_no_line_is_long_without_need(tmp_path: Path) -> None:
     ("site", "message"),
     [
         ({"jobs": {"environment": {"dlc_nodes": "1"}}}, "site demo: a job can't set dlc_nodes"),
-        ({**CE, "jobs": {"flags": ["--nv"]}}, "'--nv' is no annotation"),
-        ({**CE, "jobs": {"flags": ["com.hooks"]}}, "'com.hooks' is no annotation"),
+        ({**CE, "jobs": {"flags": ["--nv"]}}, "'--nv' is not an annotation"),
+        ({**CE, "jobs": {"flags": ["com.hooks"]}}, "'com.hooks' is not an annotation"),
         (
             {
                 "engine": {"runtime": "shifter"},

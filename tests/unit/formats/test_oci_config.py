@@ -1,4 +1,4 @@
-"""An OCI image says the same whether a Dockerfile made it or the workbench."""
+"""An OCI image says the same whether a Dockerfile made it or the backend."""
 
 import re
 from pathlib import Path

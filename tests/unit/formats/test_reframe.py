@@ -158,7 +158,7 @@ def export(folder: Path, *words: str) -> int:
         (["--reference", "import.ratio=x"], "not VALUE"),
         (["--reference", "import.ratio=nan"], "not VALUE"),
         (["--reference", "import.ratio=1,2,3,4"], "not VALUE"),
-        (["--reference", "import.ratio=1,0.1"], "do not hold"),
+        (["--reference", "import.ratio=1,0.1"], "bounds must include"),
     ],
 )
 def test_bad_input(

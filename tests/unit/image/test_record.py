@@ -9,8 +9,8 @@ import pytest
 
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.build_steps import StepWork
-from dlcontainer.build.run_steps import Done
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.run_steps import StepResult
 from dlcontainer.build.write_record import Facts
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import ChecksFailedError
@@ -36,7 +36,7 @@ def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
             text="text\n",
             provenance={"plan": {"digest": "twice"}, "source_date_epoch": 7},
             packages=({"name": "a", "version": "1", "sha256": "cd"},),
-            done=(Done(step=STEP, seconds=1.5, kept=None, packages=()),),
+            done=(StepResult(step=STEP, seconds=1.5, kept=None, packages=()),),
             steps=(("base", 1.25), ("pack", 2.0)),
             seconds=3.14159,
         ),
@@ -44,7 +44,7 @@ def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
     return path
 
 
-STEP = StepWork(name="s", number=1, total=1, script="", files=(), inputs={}, key="ef")
+STEP = BuildStep(name="s", number=1, total=1, script="", files=(), inputs={}, key="ef")
 
 
 @pytest.fixture

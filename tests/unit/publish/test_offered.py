@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.errors import ChecksFailedError, PublishError
 from dlcontainer.publish import offered
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests
 from tests.publishing import BOTH, image_of, put, seen
 
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----"
@@ -199,7 +199,7 @@ def test_what_the_record_says_is_what_is_checked(image: Path, root: Path) -> Non
 def test_files_are_closed(image: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with offered.opened(image) as given:
-        foreign_files.digest(given.image)
+        digests.of_open(given.image)
     image.with_suffix(".json").write_text("{")
     with pytest.raises(ChecksFailedError), offered.opened(image):
         pass

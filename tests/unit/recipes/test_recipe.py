@@ -96,7 +96,7 @@ def test_what_is_known_of_a_base() -> None:
             {"base": {"distribution": "rocky", "release": "9"}},
             r"no facts about rocky 9; known: debian",
         ),
-        (steps({"name": "a"}), r"steps\[0\]: does nothing: give os_packages"),
+        (steps({"name": "a"}), r"steps\[0\]: empty step: set one of os_packages"),
         (
             steps({"name": "a", "shell": "true", "os_packages": ["gcc"]}),
             r"os_packages and shell want",

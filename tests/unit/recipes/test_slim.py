@@ -30,11 +30,11 @@ def slimmed(tmp_path: Path, *names: str, **changes: Any) -> Plan:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["test-suite"], r"slim\[0\]: nothing is called 'test-suite'; did you mean 'test-suites'"),
+        (["test-suite"], r"slim\[0\]: unknown name 'test-suite'; did you mean 'test-suites'"),
         (["headers"], r"slim\[0\]: 'headers' stays: C\+\+ extensions are compiled with them"),
         (["headers-of-cuda"], "stays"),
         (["sources"], r"torch\.compile reads the source"),
-        (["test-suites", "test-suites"], "'test-suites' stands there twice"),
+        (["test-suites", "test-suites"], "'test-suites' is listed twice"),
         ("test-suites", "expected a list"),
     ],
 )

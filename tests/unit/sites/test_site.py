@@ -100,7 +100,10 @@ def test_overrides_come_last(tmp_path: Path) -> None:
             {"os": {"distribution": "d", "release": "1", "sources": ["x"]}},
             r"'x' is not in 'sources'",
         ),
-        ({"modules": {"remembered": ["rot"]}}, r"'remembered' names 'rot', which is no key here"),
+        (
+            {"modules": {"remembered": ["rot"]}},
+            r"'remembered' names 'rot', which is not a key here",
+        ),
         ({"routing": {"proxies": "x"}}, r"routing.proxies: unknown key; did you mean 'proxy'\?"),
         ({"routing": {"pip": "never"}}, r"routing.pip: .*'auto', 'default'"),
         ({"routing": {"wheels": ["wheels"]}}, r"routing.wheels\[0\]: must be an absolute path"),

@@ -32,6 +32,11 @@ def test_a_unit_test_starts_no_process(run: ProcessRunner) -> None:
         subprocess.Popen(["true"])
 
 
+def test_an_option_that_nobody_knows_is_refused(run: ProcessRunner) -> None:
+    with pytest.raises(TypeError, match="no option of a command: timeuot"):
+        run(["true"], timeuot=3)  # type: ignore[call-arg]
+
+
 @real
 def test_stdout_and_stderr_are_captured_apart_and_as_they_are(run: ProcessRunner) -> None:
     done = run(["sh", "-c", r"printf 'a\r\nb\377'; printf 'c\n' >&2"])

@@ -1,103 +1,27 @@
-"""Validation: every check holds, and fails in its own way."""
+"""Validation: the checks in their order, images of other architectures, what ends it."""
 
-import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dlcontainer.engines import emulation
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.system.process import CommandTimeoutError, Completed
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.checks import CHECKS, ENDING
 from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import PROBE, Check, Inspected, Inspector
-from tests.fakes import RecordingRunner, completed
-from tests.values import CONTENT, HOST, TRIAL, site_of
-
-IMAGE = b"\0" * 32 + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(80)
-DIGEST = "ab" * 32
-INSIDE: dict[str, Any] = {
-    "schema": "dlcontainer/inside/1",
-    "machine": "x86_64",
-    "python": "3.11.2",
-    "interpreter": "/opt/demo/bin/python",
-    "prefix": "/opt/demo",
-    "sys_prefix": "/opt/demo",
-    "packages": "/usr/lib/python3/dist-packages",
-    "digest": DIGEST,
-    "verify": "/opt/dlcontainer/verify.py",
-    "leaks": [],
-    "leftovers": [],
-    "imports": [
-        {
-            "module": "torch",
-            "wanted": "2.0",
-            "version": "2.0",
-            "file": "/opt/demo/lib/torch.py",
-            "error": "",
-        }
-    ],
-}
-LABELS = {
-    "org.dlcontainer.digest": f"sha256:{DIGEST}",
-    "org.opencontainers.image.title": "demo",
-    "org.opencontainers.image.version": "1.0",
-}
-VERIFY = {"ok": True, "what": "30 training steps", "loss_last": 0.5}
-
-
-def said(body: object) -> Completed:
-    return completed("x", stdout=json.dumps(body) + "\n")
-
-
-def inspected(labels: object) -> Completed:
-    return said({"data": {"attributes": {"labels": labels}}})
-
-
-def answers(**changes: Completed | Exception) -> list[Completed | Exception]:
-    given = {
-        "labels": inspected(LABELS),
-        "inside": said(INSIDE),
-        "verify": completed("x", stdout="warming up\n" + json.dumps(VERIFY) + "\n"),
-    }
-    return list({**given, **changes}.values())
-
-
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    path = tmp_path / "it's an image.sif"
-    path.write_bytes(IMAGE)
-    body = {
-        "schema": "dlcontainer/record/1",
-        "image": {"sha256": hashlib.sha256(IMAGE).hexdigest(), "size": len(IMAGE)},
-        "digest": DIGEST,
-        "content": CONTENT,
-    }
-    path.with_suffix(".json").write_text(json.dumps(body))
-    return path
-
-
-def check(image: Path, runner: RecordingRunner, **site: Any) -> dict[str, Check]:
-    seen: list[Check] = []
-    inspector = Inspector(
-        engine=Apptainer(program=Path("/opt/apptainer")),
-        trial=TRIAL,
-        host=HOST,
-        runner=runner,
-        on_check=seen.append,
-    )
-    wanted = site_of(**site).value if site else None
-    assert validating.validate(image, wanted, inspector) == seen
-    return {one.name: one for one in seen}
-
-
-def failed(checks: dict[str, Check]) -> dict[str, str]:
-    return {name: one.detail for name, one in checks.items() if not one.ok}
+from dlcontainer.validate.inspected import PROBE, Check, Inspected
+from tests.fakes import RecordingRunner
+from tests.unit.validate.inspecting import (
+    IMAGE,
+    INSIDE,
+    LABELS,
+    answers,
+    check,
+    failed,
+    inspected,
+    said,
+)
 
 
 def test_a_good_image(image: Path) -> None:
@@ -121,19 +45,6 @@ def test_a_good_image(image: Path) -> None:
 def test_another_architecture_ends_it(image: Path) -> None:
     checks = check(image, RecordingRunner(strict=True), arch="ppc64le")
     assert failed(checks) == {"architecture": "x86_64, wanted ppc64le"}
-
-
-FOREIGN = IMAGE.replace(b"02\0", b"06\0")
-
-
-@pytest.fixture
-def foreign(image: Path) -> Path:
-    """Make it an image for ppc64le."""
-    image.write_bytes(FOREIGN)
-    body = json.loads(image.with_suffix(".json").read_text())
-    body["image"] = {"sha256": hashlib.sha256(FOREIGN).hexdigest(), "size": len(FOREIGN)}
-    image.with_suffix(".json").write_text(json.dumps(body))
-    return image
 
 
 def test_an_image_that_is_emulated(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,137 +74,10 @@ def test_a_foreign_image_needs_its_site(foreign: Path) -> None:
     assert wrong["architecture"].endswith("wanted x86_64; for another site's image name it: --site")
 
 
-def test_packages_of_the_distribution(image: Path) -> None:
-    """A recipe may put them on its path; what lies beside that folder is not meant."""
-    for place, ok in (("dist-packages", True), ("dist-packages-2", False)):
-        entry = {**INSIDE["imports"][0], "file": f"/usr/lib/python3/{place}/torch/__init__.py"}
-        runner = RecordingRunner(answers(inside=said({**INSIDE, "imports": [entry]})), strict=True)
-        assert check(image, runner)["import torch"].ok is ok
-
-
 def test_no_image(tmp_path: Path) -> None:
     (tmp_path / "x.sif").write_text("#!/bin/sh\n")
     with pytest.raises(ChecksFailedError, match="is not a SIF image"):
         check(tmp_path / "x.sif", RecordingRunner(strict=True))
-
-
-def test_no_record(image: Path) -> None:
-    image.with_suffix(".json").unlink()
-    checks = check(image, RecordingRunner(answers(), strict=True))
-    assert failed(checks) == {"record": "no it's an image.json beside the image"}
-    assert "manifest" not in checks
-
-
-def test_an_image_that_is_not_the_records(image: Path) -> None:
-    with image.open("ab") as file:
-        file.write(b"one byte more")
-    wrong = failed(check(image, RecordingRunner(answers(), strict=True)))
-    assert list(wrong) == ["record"]
-    assert "is not the record's" in wrong["record"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "detail"),
-    [
-        (inspected({}), "no digest: not an image of dlcontainer"),
-        (inspected(None), "no digest: not an image of dlcontainer"),
-        (
-            inspected({**LABELS, "org.dlcontainer.digest": "sha256:" + "c" * 64}),
-            "is not the record's",
-        ),
-        (completed("x", code=255), "the engine could not read them: `x` ended with exit code 255"),
-        (completed("x", stdout="not JSON"), "the engine could not read them"),
-        (said({"data": {}}), "the engine could not read them"),
-    ],
-)
-def test_labels(image: Path, answer: Completed, detail: str) -> None:
-    wrong = failed(check(image, RecordingRunner(answers(labels=answer), strict=True)))
-    assert list(wrong) == ["labels"]
-    assert detail in wrong["labels"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "detail"),
-    [
-        (completed("x", code=255, stderr="INFO: a\nFATAL: no loop devices\n\n"), "FATAL: no loop"),
-        (completed("x", code=1), "`x` ended with exit code 1"),
-        (completed("x", stdout="sitecustomize says hello\n"), "Expecting value"),
-        (said([]), "did not answer as the probe does"),
-        (said(3), "did not answer as the probe does"),
-        (said({"machine": "x86_64"}), "did not answer as the probe does"),
-        (CommandTimeoutError(completed("x"), 600), "did not end within 600 s"),
-    ],
-)
-def test_an_image_that_does_not_run(
-    image: Path, answer: Completed | Exception, detail: str
-) -> None:
-    runner = RecordingRunner([inspected(LABELS), answer], strict=True)
-    wrong = failed(check(image, runner))
-    assert list(wrong) == ["runs"]
-    assert detail in wrong["runs"]
-
-
-ENTRY = INSIDE["imports"][0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "name", "detail"),
-    [
-        ({"machine": "aarch64"}, "machine", "aarch64 inside"),
-        ({"sys_prefix": "/usr"}, "python", "3.11.2 in /usr"),
-        ({"digest": "c" * 64}, "manifest", "plan cccccccccccc…"),
-        (
-            {"imports": [{**ENTRY, "version": "1.9"}]},
-            "import torch",
-            "1.9 from /opt/demo/lib/torch.py, wanted 2.0",
-        ),
-        (
-            {"imports": [{**ENTRY, "file": "/home/ada/.local/torch.py"}]},
-            "import torch",
-            "2.0 from /home/ada/.local/torch.py",
-        ),
-        (
-            {"imports": [{**ENTRY, "version": "", "error": "ImportError: x"}]},
-            "import torch",
-            "ImportError: x, wanted 2.0",
-        ),
-        (
-            {"leaks": ["variable LD_PRELOAD", "user site /x"]},
-            "host stays out",
-            "variable LD_PRELOAD, user site /x",
-        ),
-        ({"leftovers": ["/mnt/routing.sh"]}, "no leftovers", "/mnt/routing.sh"),
-    ],
-)
-def test_what_is_seen_inside(image: Path, changes: dict[str, Any], name: str, detail: str) -> None:
-    runner = RecordingRunner(answers(inside=said({**INSIDE, **changes})), strict=True)
-    assert failed(check(image, runner)) == {name: detail}
-
-
-NO_OBJECT = "the script printed no JSON object with 'ok' and 'what'"
-
-
-@pytest.mark.parametrize(
-    ("answer", "detail"),
-    [
-        (said({**VERIFY, "ok": False}), "30 training steps: loss_last 0.5"),
-        (said({**VERIFY, "ok": 1}), "30 training steps: loss_last 0.5"),
-        (completed("x"), NO_OBJECT),
-        (said([]), NO_OBJECT),
-        (said({"ok": True}), NO_OBJECT),
-        (completed("x", stdout="done\n"), NO_OBJECT),
-        (
-            completed("x", code=1, stderr="Traceback\nRuntimeError: it's broken\n"),
-            "RuntimeError: it's",
-        ),
-        (completed("x", code=-9), "was ended by signal 9"),
-        (CommandTimeoutError(completed("x"), 600), "did not end within 600 s"),
-    ],
-)
-def test_the_verify_script(image: Path, answer: Completed | Exception, detail: str) -> None:
-    wrong = failed(check(image, RecordingRunner(answers(verify=answer), strict=True)))
-    assert list(wrong) == ["verify"]
-    assert detail in wrong["verify"]
 
 
 def test_failed_checks_are_named() -> None:
@@ -321,75 +105,3 @@ def test_a_new_check_is_a_line_of_the_table(image: Path, monkeypatch: pytest.Mon
 
 def test_what_ends_a_validation_is_a_check() -> None:
     assert set(CHECKS) > ENDING
-
-
-GPU_SITE: dict[str, Any] = {
-    "arch": "x86_64",
-    "accelerator": {
-        "vendor": "nvidia",
-        "model": "NVIDIA A100",
-        "per_node": 2,
-        "sources": ["s"],
-        "remembered": ["vendor", "model", "per_node"],
-    },
-    "sources": {"s": "a page"},
-}
-
-
-def devices(state: str, detail: str) -> Completed:
-    return said({"schema": "dlcontainer/devices/1", "state": state, "detail": detail})
-
-
-def test_devices_that_train_as_the_cpu_does(image: Path) -> None:
-    runner = RecordingRunner(answers(devices=devices("ok", "2 of 2 devices")), strict=True)
-    found = check(image, runner, **GPU_SITE)
-    assert (found["devices"].state, found["devices"].detail) == ("ok", "2 of 2 devices")
-    assert runner.argvs[-1][-3:] == (
-        "/opt/demo/bin/python",
-        "/opt/dlcontainer/probe",
-        "devices",
-    )
-
-
-def test_no_device_here_is_not_tried_and_no_failure(image: Path) -> None:
-    runner = RecordingRunner(answers(devices=devices("not tried", "torch sees no device")))
-    found = check(image, runner, **GPU_SITE)
-    assert (found["devices"].ok, found["devices"].state) == (False, "not tried")
-    validating.require_ok(list(found.values()))
-
-
-@pytest.mark.parametrize(
-    ("printed", "detail"),
-    [
-        (devices("failed", "device 1 (A): losses 2.0e-01 from"), "device 1 (A): losses"),
-        (completed("x", stdout="no object\n"), "printed no JSON object with 'state'"),
-        (completed("x", code=1, stderr="Segmentation fault\n"), "Segmentation fault"),
-    ],
-)
-def test_devices_that_fail(image: Path, printed: Completed, detail: str) -> None:
-    found = check(image, RecordingRunner(answers(devices=printed)), **GPU_SITE)
-    assert found["devices"].state == "failed"
-    assert detail in found["devices"].detail
-    with pytest.raises(ChecksFailedError, match="devices"):
-        validating.require_ok(list(found.values()))
-
-
-def test_an_image_from_before_the_check_is_not_tried(image: Path) -> None:
-    older = completed("x", code=1, stderr="usage: probe NAME [OPTION...]; NAME is one of: import\n")
-    found = check(image, RecordingRunner(answers(devices=older)), **GPU_SITE)
-    assert found["devices"].state == "not tried"
-    assert "older than this check" in found["devices"].detail
-
-
-def test_accelerators_are_let_in_where_something_trains(image: Path) -> None:
-    runner = RecordingRunner(answers(devices=devices("ok", "2 of 2")), strict=True)
-    inspector = Inspector(
-        engine=Apptainer(program=Path("/opt/apptainer")),
-        trial=TRIAL,
-        host=HOST,
-        runner=runner,
-        on_check=lambda _: None,
-        accelerators=("--nv",),
-    )
-    validating.validate(image, site_of(**GPU_SITE).value, inspector)
-    assert ["--nv" in argv for argv in runner.argvs] == [False, False, True, True]

@@ -3,6 +3,7 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import exp, isnan
 from statistics import median
 
@@ -11,7 +12,7 @@ from markupsafe import Markup
 from dlcontainer.bench.analysis import pairing
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report.svg import WIDTH, Drawing, Scale, spanning, vertical_axis
+from dlcontainer.bench.report.svg import WIDTH, Drawing, Look, Scale, spanning, vertical_axis
 from dlcontainer.bench.samples.launch_table import Kind
 from dlcontainer.bench.samples.vocabulary import ArmName
 
@@ -45,7 +46,7 @@ def run_order(analysis: Analysis) -> Markup:
     """Draw the range and the median of each stretch of the session, each side in its colour."""
     series = analysis.series
     declared = series.session.declared
-    metric, (reference, candidate) = declared.metric, declared.sides
+    metric, (reference, candidate) = declared.metric, declared.sides.names
     launches, count = series.launches, len(series.launches)
     time, looks = launches.figures(metric), {reference: "reference", candidate: "pair"}
     strokes = {}
@@ -58,13 +59,13 @@ def run_order(analysis: Analysis) -> Markup:
     top, bottom, left, right = 20.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Times over the session, by stretches of launches", height=bottom + 44)
     every = [stroke for drawn in strokes.values() for stroke in drawn]
-    scale = spanning([value for _, *values in every for value in values], bottom, top)
+    scale = spanning([value for stroke in every for value in stroke.values], bottom, top)
     across = Scale(low=0, high=count, start=left + 10, end=right - 10)
     vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
     for style, drawn in strokes.items():
-        _strokes(drawing, drawn, (across, scale), style)
-    for index, *_ in failed:
-        drawing.mark(across.at(index), bottom, "cross", "failed")
+        _strokes(drawing, drawn, _Axes(across=across, up=scale), style)
+    for stroke in failed:
+        drawing.mark(across.at(stroke.place), bottom, Look(shape="cross", style="failed"))
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
     return drawing.svg()
 
@@ -81,7 +82,7 @@ def pair_ratios(analysis: Analysis) -> Markup:
     height = top + pitch * len(shown) + 24
     drawing = Drawing(title="Ratios of pairs, by stretches, A/A and A/B", height=height)
     strokes = [_of_pairs(analysis, figure) for figure in shown]
-    values = [value for group in strokes for _, *inside in group for value in inside]
+    values = [value for group in strokes for stroke in group for value in stroke.values]
     for i, (figure, group) in enumerate(zip(shown, strokes, strict=True)):
         begin = top + pitch * i
         scale = spanning(values, begin + pitch - 26, begin + 8, log=True)
@@ -90,12 +91,30 @@ def pair_ratios(analysis: Analysis) -> Markup:
         vertical_axis(drawing, scale, left=left, right=right, name="ratio")
         drawing.line(left, scale.at(1), right, scale.at(1), "one")
         drawing.text(left, begin, f"{_NAMES.get(figure.role, figure.role)}, {count:,} pairs", "row")
-        _strokes(drawing, group, (across, scale), figure.role)
+        _strokes(drawing, group, _Axes(across=across, up=scale), figure.role)
     drawing.text((left + right) / 2, height - 8, "pair, in its order", "axis", "middle")
     return drawing.svg()
 
 
-_Stroke = tuple[float, float, float, float]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Stroke:
+    """A stretch: its place, and the values of its points."""
+
+    place: float
+    least: float
+    middle: float
+    most: float
+
+    @property
+    def values(self) -> tuple[float, float, float]:
+        """What the axis must hold."""
+        return self.least, self.middle, self.most
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Axes:
+    across: Scale
+    up: Scale
 
 
 def _of_pairs(analysis: Analysis, figure: Figure) -> list[_Stroke]:
@@ -105,23 +124,26 @@ def _of_pairs(analysis: Analysis, figure: Figure) -> list[_Stroke]:
 
 
 def _stretches(points: Iterable[tuple[float, float]], count: int) -> list[_Stroke]:
-    """Give place, least, median and most of each stretch that has points."""
+    """Give each stretch that has points."""
     groups: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
     for place, value in points:
         groups[int(place * _STRETCHES // max(count, 1))].append(value)
     return [
-        ((number + 0.5) * count / _STRETCHES, min(values), median(values), max(values))
+        _Stroke(
+            place=(number + 0.5) * count / _STRETCHES,
+            least=min(values),
+            middle=median(values),
+            most=max(values),
+        )
         for number, values in sorted(groups.items())
     ]
 
 
-def _strokes(
-    drawing: Drawing, strokes: Sequence[_Stroke], scales: tuple[Scale, Scale], style: str
-) -> None:
-    across, scale = scales
+def _strokes(drawing: Drawing, strokes: Sequence[_Stroke], axes: _Axes, style: str) -> None:
     # Beside each other, not on top of each other.
     shift = 1.2 if style == "reference" else -1.2
-    for place, low, middle, high in strokes:
-        x = across.at(place) + shift
-        drawing.line(x, scale.at(low), x, scale.at(high), f"join {style}")
-        drawing.mark(x, scale.at(middle), "dot", style)
+    dot, up = Look(shape="dot", style=style), axes.up
+    for stroke in strokes:
+        x = axes.across.at(stroke.place) + shift
+        drawing.line(x, up.at(stroke.least), x, up.at(stroke.most), f"join {style}")
+        drawing.mark(x, up.at(stroke.middle), dot)

@@ -7,17 +7,23 @@ from markupsafe import Markup
 from dlcontainer.bench.report.inputs import Counting, Found, Imported
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    Box,
     Drawing,
+    Entry,
+    Look,
     Scale,
-    Shape,
+    Tip,
     horizontal_axis,
     legend,
     spanning,
 )
 
-_LOOKS: tuple[tuple[Shape, str], ...] = (
-    ("circle", "reference"), ("diamond", "pair"), ("triangle", "joiner"), ("ring", "control"),
-)  # fmt: skip
+_LOOKS = (
+    Look(shape="circle", style="reference"),
+    Look(shape="diamond", style="pair"),
+    Look(shape="triangle", style="joiner"),
+    Look(shape="ring", style="control"),
+)
 _FAMILIES = 8
 _DEEPEST = 14
 # Narrower than this a module is not drawn.
@@ -41,12 +47,11 @@ def operations(counted: Sequence[tuple[Found, Counting]]) -> Markup:
             value = run.per_node.operations.get(name, 0)
             hint = f"{found.path}: {value:,} {name}"
             if value:
-                drawing.mark(scale.at(value), y, *_look(i), hint, f"{found.anchor}-{name}")
+                tip = Tip(hint=hint, link=f"{found.anchor}-{name}")
+                drawing.mark(scale.at(value), y, _look(i), tip)
             else:
-                drawing.text(left - 6 - 12 * i, y + 4, "0", f"zero {_look(i)[1]}", "end")
-    named: list[tuple[Shape | None, str, str]] = [
-        (*_look(i), label(found)) for i, (found, _) in enumerate(counted)
-    ]
+                drawing.text(left - 6 - 12 * i, y + 4, "0", f"zero {_look(i).style}", "end")
+    named = [Entry.of(label(found), _look(i)) for i, (found, _) in enumerate(counted)]
     legend(drawing, left + 6, 12, named)
     return drawing.svg()
 
@@ -65,7 +70,7 @@ def _names(runs: Sequence[Counting]) -> list[str]:
     return sorted((name for name in most if most[name]), key=lambda name: -most[name])
 
 
-def _look(number: int) -> tuple[Shape, str]:
+def _look(number: int) -> Look:
     return _LOOKS[number % len(_LOOKS)]
 
 
@@ -87,8 +92,9 @@ def tree(found: Found, imports: Sequence[Imported]) -> Markup:
         family = families.setdefault(_family(item), len(families))
         hint = f"{item.name}: {item.total_us / 1000:.1f} ms, {item.self_us / 1000:.1f} its own"
         y = top + pitch * item.depth
-        style, link = f"phase p{family % _FAMILIES}", f"{found.anchor}-import-{number}"
-        drawing.box(x, y, width, pitch - 1, style, hint, link)
+        tip = Tip(hint=hint, link=f"{found.anchor}-import-{number}")
+        box = Box(x=x, y=y, width=width, height=pitch - 1)
+        drawing.box(box, f"phase p{family % _FAMILIES}", tip)
         fitting = item.name[: int((width - 8) / 7.2)]
         if len(fitting) > 3:
             drawing.text(x + 4, y + 13, fitting, "inbar")

@@ -16,14 +16,16 @@ from dlcontainer.bench.report import anchors
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Drawing,
+    Entry,
+    Look,
     Scale,
-    Shape,
+    Tip,
     horizontal_axis,
     legend,
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.launch_table import INDEX
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
@@ -91,13 +93,13 @@ def ready(analysis: Analysis) -> tuple[Ready, ...]:
 def _sides(analysis: Analysis) -> dict[str, "array[int]"]:
     """Give the indices of the launches of each side, in their order."""
     declared, pairs = analysis.series.session.declared, analysis.pairs["pair"]
-    reference, candidate = declared.sides
+    reference, candidate = declared.sides.names
     sides: dict[str, array[int]] = {arm: array(INDEX) for arm in declared.arms}
     sides |= {reference: pairs.reference, candidate: pairs.candidate}
     sides |= {
-        item.sides[0]: item.pairs.reference
+        item.sides.reference: item.pairs.reference
         for item in analysis.contrasts
-        if item.sides[0] != reference
+        if item.sides.reference != reference
     }
     if analysis.pairs["joiner"]:
         sides[f"{candidate}, joining"] = analysis.pairs["joiner"].candidate
@@ -153,31 +155,30 @@ def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) ->
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
     vertical_axis(drawing, up, left=left, right=right, name=f"share of {unit}")
     for arm in arms:
-        shape, style = _look(arm, analysis)
+        look = _look(arm, analysis)
         steps = _steps(arm)
         corners = [(left, up.at(0))]
         for time, share, _ in steps:
             corners += [(across.at(time), corners[-1][1]), (across.at(time), up.at(share))]
-        drawing.path([*corners, (right, up.at(1))], f"step {style}")
+        drawing.path([*corners, (right, up.at(1))], f"step {look.style}")
         for time, share, number in steps if linked else ():
             hint = f"line {number}: {arm.name}, {time:.4g} s, {share:.0%} ready"
-            link = anchors.line(analysis.series, number)
-            drawing.mark(across.at(time), up.at(share), shape, style, hint, link)
-    named: list[tuple[Shape | None, str, str]] = [(*_look(arm, analysis), arm.name) for arm in arms]
-    legend(drawing, left + 6, 12, named)
+            tip = Tip(hint=hint, link=anchors.line(analysis.series, number))
+            drawing.mark(across.at(time), up.at(share), look, tip)
+    legend(drawing, left + 6, 12, [Entry.of(arm.name, _look(arm, analysis)) for arm in arms])
     return drawing.svg()
 
 
-def _look(arm: Ready, analysis: Analysis) -> tuple[Shape, str]:
+def _look(arm: Ready, analysis: Analysis) -> Look:
     """Give the mark that the arm has in the other figures."""
     declared = analysis.series.session.declared
-    reference, candidate = declared.sides
-    looks: dict[str, tuple[Shape, str]] = {
-        reference: ("circle", "reference"),
-        candidate: ("diamond", "pair"),
+    reference, candidate = declared.sides.names
+    looks: dict[str, Look] = {
+        reference: Look(shape="circle", style="reference"),
+        candidate: Look(shape="diamond", style="pair"),
     }
-    between: tuple[Shape, str] = ("circle", "between")
-    joining: tuple[Shape, str] = ("triangle", "joiner")
+    between = Look(shape="circle", style="between")
+    joining = Look(shape="triangle", style="joiner")
     return looks.get(arm.name, between if arm.name in declared.arms else joining)
 
 

@@ -1,7 +1,7 @@
 """What the drawing of a session as it ran shows: which launches are joined, and its legend."""
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report.svg import Shape
+from dlcontainer.bench.report.svg import Entry
 from dlcontainer.bench.samples.launch_table import Launch
 from dlcontainer.bench.samples.records import Role
 
@@ -22,22 +22,21 @@ def joined(analysis: Analysis) -> list[tuple[Role, Launch, Launch]]:
     return found
 
 
-def entries(analysis: Analysis) -> list[tuple[Shape | None, str, str]]:
-    """Give the legend of the launches: shape, style, name."""
+def entries(analysis: Analysis) -> list[Entry]:
+    """Give the legend of the launches."""
     series = analysis.series
     arms = series.session.declared.arms
-    looks: list[tuple[Shape, str]] = [("circle", "reference"), ("diamond", "pair")]
-    if len(arms) == 3:
-        looks.insert(1, ("circle", "between"))
-    found: list[tuple[Shape | None, str, str]] = [
-        (shape, style, arm) for (shape, style), arm in zip(looks, arms, strict=True)
+    found = [
+        Entry(name=arms[0], style="reference", shape="circle"),
+        *(Entry(name=arm, style="between", shape="circle") for arm in arms[1:-1]),
+        Entry(name=arms[-1], style="pair", shape="diamond"),
     ]
     if any(kind.mount == "joiner" for kind in series.launches.kinds):
-        found.append(("triangle", "joiner", f"{arms[-1]}, joining a mount"))
-    found.append(("ring", "control", "A/A"))
+        found.append(Entry(name=f"{arms[-1]}, joining a mount", style="joiner", shape="triangle"))
+    found.append(Entry(name="A/A", style="control", shape="ring"))
     if analysis.candidate_control is not None:
-        found.append(("ring", "candidate_control", "B/B"))
-    found.append(("circle", "warmup", "warm-up, unused"))
+        found.append(Entry(name="B/B", style="candidate_control", shape="ring"))
+    found.append(Entry(name="warm-up, unused", style="warmup", shape="circle"))
     if analysis.failed:
-        found.append(("cross", "failed", "failed"))
+        found.append(Entry(name="failed", style="failed", shape="cross"))
     return found

@@ -7,8 +7,10 @@ from markupsafe import Markup
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Drawing,
+    Entry,
+    Look,
     Scale,
-    Shape,
+    Tip,
     horizontal_axis,
     legend,
     spanning,
@@ -18,11 +20,11 @@ from dlcontainer.bench.report.tables import scale_tables
 from dlcontainer.bench.scale.analysis import Row, ready
 
 # As many lines can be told apart in one figure; the first is the reference's.
-_LOOKS: tuple[tuple[Shape, str], ...] = (
-    ("circle", "reference"),
-    ("diamond", "pair"),
-    ("triangle", "joiner"),
-    ("circle", "between"),
+_LOOKS = (
+    Look(shape="circle", style="reference"),
+    Look(shape="diamond", style="pair"),
+    Look(shape="triangle", style="joiner"),
+    Look(shape="circle", style="between"),
 )
 
 
@@ -67,19 +69,19 @@ def figure(group: Sequence[Row], link: str, *, listed: bool) -> Markup:
     up = Scale(low=0.0, high=1.0, start=bottom, end=top)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
     vertical_axis(drawing, up, left=left, right=right, name="share of ranks")
-    for (row, times), (shape, style) in zip(shown, _LOOKS, strict=False):
+    for (row, times), look in zip(shown, _LOOKS, strict=False):
         corners = [(left, up.at(0))]
         for number, (time, _) in enumerate(times, start=1):
             corners += [
                 (across.at(time), corners[-1][1]),
                 (across.at(time), up.at(number / len(times))),
             ]
-        drawing.path([*corners, (right, up.at(1))], f"step {style}")
+        drawing.path([*corners, (right, up.at(1))], f"step {look.style}")
         if times:
             last, line = times[-1]
             hint = f"{row.cell.name}: the last of {len(times)} at {last:.4g} s (line {line})"
             to = scale_tables.place(link, line) if listed else f"{link}-{row.number}"
-            drawing.mark(across.at(last), up.at(1), shape, style, hint, to)
-    for at, (row, (shape, style)) in enumerate(zip(group, _LOOKS, strict=False)):
-        legend(drawing, left + 6, 12.0 + 17 * at, [(shape, style, row.cell.name)])
+            drawing.mark(across.at(last), up.at(1), look, Tip(hint=hint, link=to))
+    for at, (row, look) in enumerate(zip(group, _LOOKS, strict=False)):
+        legend(drawing, left + 6, 12.0 + 17 * at, [Entry.of(row.cell.name, look)])
     return drawing.svg()

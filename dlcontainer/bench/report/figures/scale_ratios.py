@@ -1,7 +1,7 @@
 """The ratios of a matrix as figures: each way to have the files against the reference, by ranks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 from markupsafe import Markup
@@ -9,7 +9,9 @@ from markupsafe import Markup
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Drawing,
-    Shape,
+    Entry,
+    Look,
+    Tip,
     horizontal_axis,
     legend,
     spanning,
@@ -23,11 +25,11 @@ from dlcontainer.bench.scale.matrix import FACTORS, Some
 from dlcontainer.bench.scale.records import Scale
 
 # As many ways can be told apart in one figure; the reference is the line at 1.
-_LOOKS: tuple[tuple[Shape, str], ...] = (
-    ("diamond", "pair"),
-    ("triangle", "joiner"),
-    ("circle", "between"),
-    ("ring", "control"),
+_LOOKS = (
+    Look(shape="diamond", style="pair"),
+    Look(shape="triangle", style="joiner"),
+    Look(shape="circle", style="between"),
+    Look(shape="ring", style="control"),
 )
 _APART = 20.0
 _SHARED = ("where", "state", "start")
@@ -117,10 +119,8 @@ def figure(panel: Panel, rows: Sequence[Row], held: str, anchor: str, *, listed:
     counts = sorted({_ranks(row) for row, _ in _points(panel)})
     across = spanning(counts, left + 30, right - 30, log=True)
     up = spanning(_values(panel, rows), bottom, top, log=True)
-    horizontal_axis(
-        drawing, across, top=top, bottom=bottom, name="ranks",
-        ticks=[(count, f"{count:,}") for count in counts],
-    )  # fmt: skip
+    across = replace(across, labels=tuple((count, f"{count:,}") for count in counts))
+    horizontal_axis(drawing, across, top=top, bottom=bottom, name="ranks")
     vertical_axis(drawing, up, left=left, right=right, name="ratio of times")
     one = up.at(1)
     drawing.line(left, one, right, one, "one")
@@ -130,7 +130,7 @@ def figure(panel: Panel, rows: Sequence[Row], held: str, anchor: str, *, listed:
     for at, (way, look) in enumerate(zip(panel.ways, _LOOKS, strict=False)):
         aside = (at - (len(panel.ways) - 1) / 2) * _APART
         _draw(drawing, way, look, rows, _Axes(across=across, up=up, aside=aside, link=link))
-        legend(drawing, left + 6, 12.0 + 17 * at, [(*look, way.name)])
+        legend(drawing, left + 6, 12.0 + 17 * at, [Entry.of(way.name, look)])
     return drawing.svg()
 
 
@@ -143,23 +143,21 @@ class _Axes:
     link: str
 
 
-def _draw(
-    drawing: Drawing, way: Way, look: tuple[Shape, str], rows: Sequence[Row], axes: _Axes
-) -> None:
-    shape, style = look
+def _draw(drawing: Drawing, way: Way, look: Look, rows: Sequence[Row], axes: _Axes) -> None:
+    faint = Look(shape="dot", style=f"faint {look.style}")
     joined = []
     for row, own in _points(Panel(name="", ways=(way,))):
         x = axes.across.at(_ranks(row)) + axes.aside
         for number, ratio, mine, theirs in _rounds(row, rows) if axes.link else ():
             hint = f"round {number + 1}: {ratio:.3f} (lines {min(mine, theirs)} and "
             hint += f"{max(mine, theirs)})"
-            link = scale_tables.place(axes.link, mine)
-            drawing.mark(x + 8, axes.up.at(ratio), "dot", f"faint {style}", hint, link)
-        drawing.upright_whisker(axes.up, own.interval.low, own.interval.high, x, style)
+            tip = Tip(hint=hint, link=scale_tables.place(axes.link, mine))
+            drawing.mark(x + 8, axes.up.at(ratio), faint, tip)
+        drawing.upright_whisker(axes.up, own.interval.low, own.interval.high, x, look.style)
         joined.append((x, axes.up.at(own.interval.ratio)))
-    drawing.path(joined, f"thin {style}")
+    drawing.path(joined, f"thin {look.style}")
     for (x, y), (row, own) in zip(joined, _points(Panel(name="", ways=(way,))), strict=True):
-        drawing.mark(x, y, shape, style, f"{row.cell.name}: {_interval(own)}")
+        drawing.mark(x, y, look, Tip(hint=f"{row.cell.name}: {_interval(own)}"))
 
 
 def _points(panel: Panel) -> Iterator[tuple[Row, Contrast]]:

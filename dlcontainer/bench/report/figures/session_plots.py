@@ -12,9 +12,13 @@ from dlcontainer.bench.report import anchors
 from dlcontainer.bench.report.figures import launch_marks, pair_dots
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    Box,
     Drawing,
+    Entry,
+    Look,
     Scale,
     Shape,
+    Tip,
     horizontal_axis,
     legend,
     spanning,
@@ -62,7 +66,7 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
     drawing = Drawing(title="Ratios of times with intervals and the margin", height=bottom + 44)
     scale = _ratio_scale(analysis, left, right)
     low, high = scale.at(1 / (1 + margin)), scale.at(1 + margin)
-    drawing.box(low, top, high - low, bottom - top, "margin")
+    drawing.box(Box(x=low, y=top, width=high - low, height=bottom - top), "margin")
     drawing.text(scale.at(1) - 8, top - 6, "← faster", "tick", "end")
     drawing.text(scale.at(1) + 8, top - 6, "slower →", "tick")
     horizontal_axis(
@@ -76,10 +80,11 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
         drawing.text(0, y + 13, f"{100 * interval.level:.3g} % {row.kind}", "tick")
         if row.figure is not None:
             own = row.contrast.pairs if row.contrast else analysis.pairs[role]
-            for x, hint, link in pair_dots.of(analysis, row.figure, own, scale, linked=linked):
-                drawing.mark(x, y + 13, "circle", f"faint {role}", hint, link)
+            faint = Look(shape="circle", style=f"faint {role}")
+            for dot in pair_dots.of(analysis, row.figure, own, scale, linked=linked):
+                drawing.mark(dot.x, y + 13, faint, dot.tip)
         drawing.whisker(scale, interval.low, interval.high, y, role)
-        drawing.mark(scale.at(interval.ratio), y, _SHAPES[role], role)
+        drawing.mark(scale.at(interval.ratio), y, Look(shape=_SHAPES[role], style=role))
         drawing.text(WIDTH, y - 2, f"{interval.ratio:.3f}", "row", "end")
         bounds = f"{interval.low:.3f} to {_high(interval.high)}"
         if interval.low <= 0:
@@ -121,41 +126,43 @@ def pair_ratios(analysis: Analysis) -> Markup:
     scale = _ratio_scale(analysis, bottom, top)
     for i, figure in enumerate(shown):
         start = left + i * (width + gap)
-        _panel(drawing, analysis, figure, scale, start, start + width, is_first=i == 0)
+        place = _Place(scale=scale, left=start, right=start + width, name="" if i else "ratio")
+        _panel(drawing, analysis, figure, place)
     return drawing.svg()
 
 
-def _panel(
-    drawing: Drawing,
-    analysis: Analysis,
-    figure: Figure,
-    scale: Scale,
-    left: float,
-    right: float,
-    *,
-    is_first: bool,
-) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """Where a panel stands in its figure; `name` is its axis', which the first panel has."""
+
+    scale: Scale
+    left: float
+    right: float
+    name: str
+
+
+def _panel(drawing: Drawing, analysis: Analysis, figure: Figure, place: _Place) -> None:
+    scale, left, right = place.scale, place.left, place.right
     margin = analysis.series.session.declared.margin
     top, bottom = scale.end, scale.start
     high, low = scale.at(1 + margin), scale.at(1 / (1 + margin))
-    drawing.box(left, high, right - left, low - high, "margin")
-    vertical_axis(drawing, scale, left=left, right=right, name="ratio" if is_first else "")
+    drawing.box(Box(x=left, y=high, width=right - left, height=low - high), "margin")
+    vertical_axis(drawing, scale, left=left, right=right, name=place.name)
     for y, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
         drawing.line(left, y, right, y, style)
     drawing.text(left, top - 12, _NAMES[figure.role], "row")
     band, centre = figure.interval, scale.at(figure.interval.ratio)
-    drawing.box(
-        left, scale.at(band.high), right - left, scale.at(band.low) - scale.at(band.high),
-        f"band {figure.role}",
-    )  # fmt: skip
+    high, low = scale.at(band.high), scale.at(band.low)
+    box = Box(x=left, y=high, width=right - left, height=low - high)
+    drawing.box(box, f"band {figure.role}")
     drawing.line(left, centre, right, centre, f"whisker {figure.role}")
-    pairs = analysis.pairs[figure.role]
+    pairs, look = analysis.pairs[figure.role], Look(shape=_SHAPES[figure.role], style=figure.role)
     for i, (pair, value) in enumerate(
         zip(pairs, pair_dots.ratios(pairs, figure.metric), strict=True)
     ):
         x = left + (right - left) * (i + 0.5) / len(pairs)
-        shape, hint = _SHAPES[figure.role], pair_dots.hint(figure.role, pair, value)
-        drawing.mark(x, scale.at(value), shape, figure.role, hint, pair_dots.link(analysis, pair))
+        tip = pair_dots.tip(analysis, figure.role, pair, value)
+        drawing.mark(x, scale.at(value), look, tip)
         if len(pairs) <= 16:
             drawing.text(x, bottom + 16, str(pair.number), "tick", "middle")
     drawing.text((left + right) / 2, bottom + 34, "pair, in its order", "axis", "middle")
@@ -179,11 +186,11 @@ def run_order(analysis: Analysis) -> Markup:
         )  # fmt: skip
     for launch in series.launches:
         x, hint = across.at(launch.index), _hint(launch, times.get(launch.index), series)
-        link = anchors.line(series, launch.line)
+        tip = Tip(hint=hint, link=anchors.line(series, launch.line))
         if launch.index not in times:
-            drawing.mark(x, bottom, "cross", "failed", hint, link)
+            drawing.mark(x, bottom, Look(shape="cross", style="failed"), tip)
             continue
-        drawing.mark(x, scale.at(times[launch.index]), *_look(launch, series), hint, link)
+        drawing.mark(x, scale.at(times[launch.index]), _look(launch, series), tip)
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
     legend(drawing, left + 6, 12, launch_marks.entries(analysis))
     return drawing.svg()
@@ -206,25 +213,24 @@ def phases(analysis: Analysis) -> Markup | None:
         drawing.text(0, y + 18, name, "row")
         for phase, mean in means.items():
             x1, x2 = scale.at(begun), scale.at(begun + mean)
-            drawing.box(x1, y, x2 - x1, pitch - 20, f"phase p{names.index(phase) % _FAMILIES}")
+            box = Box(x=x1, y=y, width=x2 - x1, height=pitch - 20)
+            drawing.box(box, f"phase p{names.index(phase) % _FAMILIES}")
             if x2 - x1 > 44:
                 drawing.text((x1 + x2) / 2, y + 18, f"{mean:.2f} s", "inbar", "middle")
             begun += mean
         drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.2f} s", "row")
-    entries: list[tuple[Shape | None, str, str]] = [
-        (None, f"phase p{i % _FAMILIES}", name) for i, name in enumerate(names)
-    ]
+    entries = [Entry(name=name, style=f"phase p{i % _FAMILIES}") for i, name in enumerate(names)]
     legend(drawing, left + 6, 12, entries)
     return drawing.svg()
 
 
 def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
     """Give the mean of each phase, s, for each kind of launch that was compared."""
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     between = [
-        (item.sides[0], item.pairs.reference)
+        (item.sides.reference, item.pairs.reference)
         for item in analysis.contrasts
-        if item.sides[0] != reference
+        if item.sides.reference != reference
     ]
     sides = [
         (reference, analysis.pairs["pair"].reference),
@@ -257,17 +263,18 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     return spanning(values, start, end, log=True)
 
 
-def _look(launch: Launch, series: Series) -> tuple[Shape, str]:
+def _look(launch: Launch, series: Series) -> Look:
     if launch.role == "warmup":
-        return "circle", "warmup"
+        return Look(shape="circle", style="warmup")
     if launch.role in {"control", "candidate_control"}:
-        return "ring", launch.role
+        return Look(shape="ring", style=launch.role)
     if launch.mount == "joiner":
-        return "triangle", "joiner"
-    reference, candidate = series.session.declared.sides
+        return Look(shape="triangle", style="joiner")
+    reference, candidate = series.session.declared.sides.names
     if launch.arm == candidate:
-        return "diamond", "pair"
-    return "circle", "reference" if launch.arm == reference else "between"
+        return Look(shape="diamond", style="pair")
+    style = "reference" if launch.arm == reference else "between"
+    return Look(shape="circle", style=style)
 
 
 def _hint(launch: Launch, time: float | None, series: Series) -> str:

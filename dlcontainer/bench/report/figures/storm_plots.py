@@ -7,22 +7,25 @@ from markupsafe import Markup
 from dlcontainer.bench.report.inputs import Found, Storm, Trial, WayRow
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    Box,
     Drawing,
+    Entry,
+    Look,
     Scale,
-    Shape,
+    Tip,
     horizontal_axis,
     legend,
     spanning,
     vertical_axis,
 )
 
-_LOOKS: dict[str, tuple[Shape, str]] = {
-    "tree": ("circle", "reference"),
-    "image per rank": ("ring", "control"),
-    "image per node": ("diamond", "pair"),
-    "staged": ("triangle", "joiner"),
+_LOOKS = {
+    "tree": Look(shape="circle", style="reference"),
+    "image per rank": Look(shape="ring", style="control"),
+    "image per node": Look(shape="diamond", style="pair"),
+    "staged": Look(shape="triangle", style="joiner"),
 }
-_OTHER: tuple[Shape, str] = ("cross", "failed")
+_OTHER = Look(shape="cross", style="failed")
 PARTS = ("processor", "metadata", "reads", "staging")
 # What the protocol aims at: mean and worst relative error.
 AIM_MEAN, AIM_WORST = 0.10, 0.25
@@ -43,16 +46,15 @@ def break_even(found: Found, storm: Storm) -> Markup:
     drawing.line(x, top, x, bottom, "one")
     drawing.text(x - 6, top + 12, f"this job: {storm.job.nodes} nodes", "tick", "end")
     # A ring shows what it lies upon: the two ways of an image are often one line.
-    for way in sorted(ways, key=lambda one: _LOOKS.get(one, _OTHER)[0] == "ring"):
-        shape, style = _LOOKS.get(way, _OTHER)
+    for way in sorted(ways, key=lambda one: _LOOKS.get(one, _OTHER).shape == "ring"):
+        look = _LOOKS.get(way, _OTHER)
         on = [(i, p["nodes"], p[way]) for i, p in enumerate(storm.curve) if way in p]
-        drawing.path([(across.at(n), up.at(s)) for _, n, s in on], f"step {style}")
+        drawing.path([(across.at(n), up.at(s)) for _, n, s in on], f"step {look.style}")
         for i, number, seconds in on:
             hint = f"{way}, {number:g} nodes: {seconds:.3g} s, predicted"
-            drawing.mark(
-                across.at(number), up.at(seconds), shape, style, hint, f"{found.anchor}-{i}"
-            )
-    named: list[tuple[Shape | None, str, str]] = [(*_LOOKS.get(way, _OTHER), way) for way in ways]
+            tip = Tip(hint=hint, link=f"{found.anchor}-{i}")
+            drawing.mark(across.at(number), up.at(seconds), look, tip)
+    named = [Entry.of(way, _LOOKS.get(way, _OTHER)) for way in ways]
     legend(drawing, left + 6, 12, named)
     return drawing.svg()
 
@@ -77,13 +79,12 @@ def where_seconds_go(found: Found, storm: Storm) -> Markup:
         for number, seconds in enumerate(parts(row)):
             x1, x2 = scale.at(begun), scale.at(begun + seconds)
             hint = f"{row.way}: {PARTS[number]} {seconds:.3g} s"
-            drawing.box(x1, y, x2 - x1, pitch - 18, f"phase p{number * 2}", hint,
-                        f"{found.anchor}-way-{i}")  # fmt: skip
+            box = Box(x=x1, y=y, width=x2 - x1, height=pitch - 18)
+            tip = Tip(hint=hint, link=f"{found.anchor}-way-{i}")
+            drawing.box(box, f"phase p{number * 2}", tip)
             begun += seconds
         drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.3g} s", "row")
-    named: list[tuple[Shape | None, str, str]] = [
-        (None, f"phase p{number * 2}", name) for number, name in enumerate(PARTS)
-    ]
+    named = [Entry(name=name, style=f"phase p{i * 2}") for i, name in enumerate(PARTS)]
     legend(drawing, left + 6, 12, named)
     return drawing.svg()
 
@@ -104,8 +105,11 @@ def against(found: Found, trial: Trial) -> Markup:
         x, middle = across.at(point.predicted), median(point.measured)
         low, high = up.at(min(point.measured)), up.at(max(point.measured))
         drawing.line(x, low, x, high, "whisker pair")
-        hint = f"{point.name}: {point.predicted:.3g} s predicted, {middle:.3g} s measured"
-        drawing.mark(x, up.at(middle), "diamond", "pair", hint, f"{found.anchor}-{i}")
+        tip = Tip(
+            link=f"{found.anchor}-{i}",
+            hint=f"{point.name}: {point.predicted:.3g} s predicted, {middle:.3g} s measured",
+        )
+        drawing.mark(x, up.at(middle), _LOOKS["image per node"], tip)
     for i, text in enumerate(
         (
             "diamond: median of the launches",

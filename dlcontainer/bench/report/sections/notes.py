@@ -6,6 +6,7 @@ from math import ceil
 from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.qualification import Standing
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import table
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import continuation
@@ -44,7 +45,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     if family is not None and (len(family.readings) > 1 or family.missing):
         found.append(f"Declared metrics. {session_tables.together(family)}")
     if analysis.failed:
-        lines = session_tables.ranges(analysis.failed.lines())
+        lines = table.ranges(analysis.failed.lines())
         found.append(
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
@@ -116,7 +117,7 @@ def _course(analysis: Analysis) -> Iterator[str]:
         yield text + "."
     aside = continuation.set_aside(series)
     if aside:
-        lines = session_tables.ranges(s.line for s in series.launches if s.index in aside)
+        lines = table.ranges(s.line for s in series.launches if s.index in aside)
         yield f"Lines {lines}: launches that an interruption parted from their pairs, not used."
     if series.dropped:
         yield f"The file ends in a half-written line of {series.dropped} bytes, which is not read."

@@ -12,8 +12,8 @@ from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
 from dlcontainer.bench.report.sections import scale as scaled
 from dlcontainer.bench.report.sections import scale_figures
 from dlcontainer.bench.report.sections.session_figures import Plate
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import count_tables, scale_tables
-from dlcontainer.bench.report.tables.session_tables import Table
 from dlcontainer.bench.scale import analysis as scaling
 from dlcontainer.bench.scale.records import Scale
 

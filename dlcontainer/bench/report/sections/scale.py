@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dlcontainer.bench.report.figures import scale_ratios
 from dlcontainer.bench.report.figures.ecdf import Ready
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary
-from dlcontainer.bench.report.tables.session_tables import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale.analysis import FEWEST, Contrast, Median, Row, phases
 from dlcontainer.bench.scale.records import Launched

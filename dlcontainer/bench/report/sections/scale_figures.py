@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from dlcontainer.bench.report.figures import scale_ecdf, scale_ratios
 from dlcontainer.bench.report.sections.session_figures import Plate
+from dlcontainer.bench.report.table import ranges
 from dlcontainer.bench.report.tables import scale_tables
-from dlcontainer.bench.report.tables.session_tables import ranges
 from dlcontainer.bench.scale.analysis import Row
 from dlcontainer.bench.scale.records import Scale
 

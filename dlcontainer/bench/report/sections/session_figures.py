@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report import anchors
+from dlcontainer.bench.report import anchors, table
 from dlcontainer.bench.report.figures import binned, ecdf, session_plots
 from dlcontainer.bench.report.figures.ecdf import Ready
-from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
 
 
@@ -35,8 +34,8 @@ def of(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> tuple[Pla
     """Draw a session; `listed` launches are drawn one by one and lead to their raw lines."""
     series = analysis.series
     pairs = [*analysis.pairs.values(), *(item.pairs for item in analysis.contrasts)]
-    paired = session_tables.ranges(line for group in pairs for line in group.lines())
-    every = session_tables.ranges(series.launches.lines)
+    paired = table.ranges(line for group in pairs for line in group.lines())
+    every = table.ranges(series.launches.lines)
     drawn = [(name, words, svg, paired) for name, words, svg in _paired(analysis, listed=listed)]
     drawn.append((*_course(analysis, listed=listed), every))
     drawn += [(*plate, paired) for plate in _ready(analysis, ready, listed=listed)]

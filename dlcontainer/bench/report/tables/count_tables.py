@@ -5,7 +5,7 @@ from statistics import median
 
 from dlcontainer.bench.report.figures import count_plots, storm_plots
 from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 
 # Of an import tree: the modules that a drawing can show, and no more.
 _MOST_MODULES = 400

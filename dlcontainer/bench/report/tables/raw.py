@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.records import Sample
 
 # A launch of many steps has more than a page should hold: the file has all.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.scale.cells import MOUNT_WORDS
 from dlcontainer.bench.scale.records import Scale
 

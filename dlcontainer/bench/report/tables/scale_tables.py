@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from dlcontainer.bench.report.tables.session_tables import Table
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale.analysis import ready
 from dlcontainer.bench.scale.records import Launched, Scale

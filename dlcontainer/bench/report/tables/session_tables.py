@@ -1,50 +1,21 @@
-"""The tables of a report: rows of text, and the raw lines each comes from."""
-
-from collections.abc import Iterable
-from dataclasses import dataclass
+"""The tables of a session."""
 
 from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.across_sessions import Across
 from dlcontainer.bench.analysis.metrics import Family, Reading
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.table import Table, ranges
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.traits import Section
 
-# A cell of as many characters is not broken: numbers with their interval, a few words.
-_SHORT = 28
 _SYSTEM = "system_library_builds."
 _MEANINGS = {
     "work": "another experiment",
     "bits": "other bits",
     "shown": "expected of a container",
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """Rows under a head; `strong` numbers (from 0) the rows that forbid the comparison.
-
-    `anchor` and `ids` name the places of the table and of its rows in a page.
-    """
-
-    name: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-    strong: tuple[int, ...] = ()
-    numeric: bool = False
-    anchor: str = ""
-    ids: tuple[str, ...] = ()
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Say of each column whether its cells are `short`, and stay on one line, or `long`."""
-        return tuple(
-            "short" if all(len(row[i]) <= _SHORT for row in self.rows) else "long"
-            for i in range(len(self.head))
-        )
 
 
 def title(analysis: Analysis) -> str:
@@ -102,23 +73,6 @@ def stacks(analysis: Analysis) -> Table:
     )
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """Write line numbers briefly: 3-5, 9.
-
-    >>> ranges([9, 3, 4, 5])
-    '3-5, 9'
-    """
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][-1]:
-            continue
-        if found and number == found[-1][-1] + 1:
-            found[-1][1:] = [number]
-        else:
-            found.append([number])
-    return ", ".join("-".join(str(number) for number in run) for run in found)
-
-
 def _contrasts(analysis: Analysis) -> Table:
     """Each two of three arms with the verdict of their own."""
     rows = []
@@ -153,7 +107,7 @@ def _mounts(analysis: Analysis) -> Table:
             bounds = f"{figure.interval.low:.3f} to {figure.interval.high:.3f}"
             ratio = f"{figure.interval.ratio:.3f}"
             rows.append((name, f"{ours:.3f}", f"{theirs:.3f}", ratio, bounds, str(figure.fitted.n)))
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     return Table(
         name="First rank and joiner",
         head=("launch", f"{reference}, s", f"{candidate}, s", "ratio", "interval", "pairs"),
@@ -164,7 +118,7 @@ def _mounts(analysis: Analysis) -> Table:
 
 
 def _differences(analysis: Analysis) -> Table:
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     lines = ranges(stack.line for stack in analysis.series.stacks)
     # Dozens of them, none of which says more than all together; each is in the stacks below.
     system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
@@ -249,7 +203,7 @@ def together(family: Family) -> str:
 
 
 def _secondary(analysis: Analysis) -> Table:
-    reference, candidate = analysis.series.session.declared.sides
+    reference, candidate = analysis.series.session.declared.sides.names
     declared = analysis.series.session.declared.secondary
     return Table(
         name="Other figures",

@@ -61,7 +61,7 @@ def _outcome(analysis: Analysis) -> str:
     verdict = analysis.verdict
     if verdict.word in {"NOT COMPARABLE", "INCONCLUSIVE"} or verdict.difference is None:
         return f"{said} No figure of this session is to be quoted as a result."
-    first, last = analysis.series.session.declared.sides
+    first, last = analysis.series.session.declared.sides.names
     low, high = verdict.difference.low, verdict.difference.high
     return (
         f"{said} What takes 1 s in {first} takes {verdict.difference.ratio:.3f} s in {last} "

@@ -193,7 +193,7 @@ def _factor(ratio: float) -> str:
 
 
 def _candidate(analysis: Analysis) -> str:
-    arm = analysis.series.session.declared.sides[1]
+    arm = analysis.series.session.declared.sides.candidate
     return "the container" if arm == "container" else f"the {arm} tree"
 
 

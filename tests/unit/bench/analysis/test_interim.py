@@ -60,8 +60,8 @@ def test_a_slower_container_ends_a_session(bench: Bench) -> None:
 
 def test_no_figure_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr("tests.benchrunner.Quiet.step", lambda _, title: said.append(title))
-    monkeypatch.setattr("tests.benchrunner.Quiet.note", lambda _, text: said.append(text))
+    monkeypatch.setattr("tests.fakes.Quiet.step", lambda _, title: said.append(title))
+    monkeypatch.setattr("tests.fakes.Quiet.note", lambda _, text: said.append(text))
     bench.run(ProbeRunner(wall=lambda inside: 1.2345 if inside else 1.0), looks=(8, 12))
     assert said[1].startswith("pair 1 of ")
     words = ("1.2345", "0.2345", "ratio", "SLOWER", "FASTER", "EQUIVALENT", "INCONCLUSIVE")
@@ -128,9 +128,9 @@ def test_launches_without_a_time_are_named(tmp_path: Path) -> None:
         (("--looks", "8,x"), "numbers of pairs"),
         (("--looks", ""), "numbers of pairs"),
         (("--looks", "4,8"), "the first at least 8"),
-        (("--looks", "16,8"), "growing multiples of 4"),
-        (("--looks", "8,8"), "growing multiples of 4"),
-        (("--looks", "8,18"), "growing multiples of 4"),
+        (("--looks", "16,8"), "strictly increasing multiples of 4"),
+        (("--looks", "8,8"), "strictly increasing multiples of 4"),
+        (("--looks", "8,18"), "strictly increasing multiples of 4"),
         (("--looks", "8,16", "--pairs", "8"), "give one of them"),
         (("--resume", "a.jsonl", "-o", "b.jsonl"), "goes on in its own file"),
     ],

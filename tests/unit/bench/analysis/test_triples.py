@@ -257,7 +257,7 @@ def test_what_was_asked_of_three_arms() -> None:
         defaults.looks(8, None, triples=True)
     assert "--pairs 12" in str(caught.value.next_step)
     for wrong in ("6,12", "12,16", "18,12"):
-        with pytest.raises(UsageError, match="growing multiples of 6"):
+        with pytest.raises(UsageError, match="strictly increasing multiples of 6"):
             defaults.looks(None, wrong, triples=True)
 
 

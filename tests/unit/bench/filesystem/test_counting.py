@@ -5,7 +5,9 @@ import pytest
 
 from dlcontainer.bench.filesystem import counting, microbenchmark
 from dlcontainer.bench.slowfs import mounting
+from dlcontainer.cli import main
 from dlcontainer.errors import ChecksFailedError, UsageError
+from dlcontainer.sites.facts import FileSystemSpeed
 from dlcontainer.system.process import ProcessRunner
 
 RUNNER = ProcessRunner(environ={"PATH": "/nowhere"})
@@ -69,6 +71,24 @@ def test_cold_that_cannot_be_proved_is_said(
         assert any("cold is not proved" in note for note in found.notes)
     monkeypatch.setattr(microbenchmark, "resident", lambda number, size: 0.0)
     assert microbenchmark.probe(tmp_path).cold_proved is True
+
+
+def test_facts_are_written_whole_and_what_can_not_be_is_said_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def probed(folder: Path, file: Path | None) -> microbenchmark.Probed:
+        speed = FileSystemSpeed.model_validate({"latency_ms": 1.0})
+        return microbenchmark.Probed(
+            speed=speed, samples_ms=(1.0,), rates=(), saturated=True, cold_proved=None, notes=()
+        )
+
+    monkeypatch.setattr(microbenchmark, "probe", probed)
+    argv = ["bench", "probe-fs", str(tmp_path), "-o"]
+    assert main._run([*argv, str(tmp_path / "facts.yaml")], as_json=False) == 0
+    assert "latency_ms: 1" in (tmp_path / "facts.yaml").read_text()
+    monkeypatch.setattr(microbenchmark, "probe", None)
+    assert main._run([*argv, str(tmp_path / "no" / "facts.yaml")], as_json=False) == 7
+    assert "choose another place with -o" in capsys.readouterr().err
 
 
 def test_residency_is_the_kernels_word(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.measure import bench_image
-from dlcontainer.bench.measure.bench_image import Subject
+from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.probes import train
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
@@ -30,7 +30,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def read(image: Path, *imports: str, asked: str | None = None, **changes: Any) -> Subject:
+def read(image: Path, *imports: str, asked: str | None = None, **changes: Any) -> BenchImage:
     verify = {"script": "verify.py", "imports": dict.fromkeys(imports, "1.0")}
     plan = plan_of(folder_of(image.parent, verify=verify, **changes), asked=asked)
     facts = Facts(

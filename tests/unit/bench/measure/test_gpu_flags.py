@@ -7,14 +7,14 @@ import pytest
 
 from dlcontainer.bench.measure import gpu_flags
 from dlcontainer.bench.measure.arms import Contained, Workload
-from dlcontainer.bench.measure.context import Lab
+from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.sites.facts import Accelerator, Jobs
 from dlcontainer.sites.site import Site
-from tests.benchrunner import ProbeRunner, Quiet
-from tests.values import HOST, TRIAL, site_of
+from tests.benchrunner import ProbeRunner
+from tests.values import execution_of, site_of
 
 NVIDIA = Path("/dev/nvidiactl")
 AMD = Path("/dev/kfd")
@@ -46,17 +46,9 @@ def test_flags(site: Site, device: Path | None, found: tuple[str, ...]) -> None:
     assert gpu_flags.flags(site, lambda path: path == device) == found
 
 
-def lab(tmp_path: Path) -> Lab:
-    return Lab(
-        engine=Apptainer(program=Path("/bin/apptainer")),
-        trial=TRIAL,
-        host=HOST,
-        runner=ProbeRunner(),
-        cache=tmp_path,
-        templates=(),
-        progress=Quiet(),
-        work=tmp_path,
-    )
+def context(tmp_path: Path) -> BenchContext:
+    execution = execution_of(tmp_path, ProbeRunner())
+    return BenchContext(execution=execution, templates=(), work=tmp_path)
 
 
 @pytest.mark.parametrize("image", ["x.sif", "folder"])
@@ -65,8 +57,8 @@ def test_both_of_the_container_s_arms_get_them(tmp_path: Path, image: str) -> No
     (tmp_path / "folder").mkdir()
     argvs = []
     for flags in ((), ("--nv",)):
-        here = replace(lab(tmp_path), accelerators=flags)
-        side = Contained(lab=here, image=tmp_path / image, python="/opt/x/bin/python")
+        here = replace(context(tmp_path), accelerators=flags)
+        side = Contained(context=here, image=tmp_path / image, python="/opt/x/bin/python")
         argvs.append(list(side.launch(work).argv))
     without, given = argvs
     place = given.index("--nv")

@@ -61,7 +61,7 @@ def test_an_unpacked_image_is_no_native_tree(bench: Bench, monkeypatch: pytest.M
     monkeypatch.setattr(
         "dlcontainer.bench.measure.session.native_twin_reason", lambda *_: "no such"
     )
-    with pytest.raises(BenchDataError, match="no native tree that could be shown as squashfs"):
+    with pytest.raises(BenchDataError, match="no native tree is available to show as squashfs"):
         bench.run(ProbeRunner(), native=None, native_as="squashfs")
 
 

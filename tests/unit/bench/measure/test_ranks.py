@@ -12,19 +12,21 @@ import pytest
 from dlcontainer.bench.analysis import nodes
 from dlcontainer.bench.measure import launcher, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Launch, Outcome
-from dlcontainer.bench.measure.launcher import Asked
-from dlcontainer.bench.measure.ranks import Gathering, Team
+from dlcontainer.bench.measure.launcher import RankOptions
+from dlcontainer.bench.measure.ranks import Gathering, RankGroup
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import UsageError
 from dlcontainer.sites.facts import LaunchForm, Scheduler
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
 
+SIDES = ArmPair(reference="native", candidate="container")
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
-TEAM = Team(launcher=("mpirun", "-n", "3"), ranks=3, per_node=3, environment={})
+GROUP = RankGroup(launcher=("mpirun", "-n", "3"), ranks=3, per_node=3, environment={})
 
 
 def body(rank: int, ready: float, node: str = "n1", **changes: Any) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def body(rank: int, ready: float, node: str = "n1", **changes: Any) -> dict[str,
 def gathering(tmp_path: Path) -> Gathering:
     folder = tmp_path / "launch"
     folder.mkdir()
-    return Gathering(team=TEAM, folder=folder, patience_s=60, meet=1, master=2, token="t")
+    return Gathering(rank_group=GROUP, folder=folder, patience_s=60, meet=1, master=2, token="t")
 
 
 def leave(gathering: Gathering, *bodies: dict[str, Any]) -> None:
@@ -139,7 +141,7 @@ def test_a_hanging_rank_is_named(gathering: Gathering) -> None:
         ([body(0, 1.0), body(1, 1.0), body(2, 1.0, error="X: y")], "rank 2: X: y"),
         (
             [body(0, 1.0, stack=None), body(1, 1.0), body(2, 1.0)],
-            "the ranks' results are not whole: ValueError('nobody says what n1 is made of')",
+            "the ranks' results are not whole: ValueError('no attestation from n1')",
         ),
     ],
     ids=["none", "one", "an error", "no stack"],
@@ -160,7 +162,7 @@ def test_a_result_that_is_cut_is_none(gathering: Gathering) -> None:
 
 
 def test_a_gathering_has_ports_and_a_folder_of_its_own(tmp_path: Path) -> None:
-    one, other = (ranks.gather(TEAM, tmp_path, 5.5) for _ in range(2))
+    one, other = (ranks.gather(GROUP, tmp_path, 5.5) for _ in range(2))
     assert one.folder != other.folder
     assert one.token != other.token
     assert len({one.meet, one.master}) == 2
@@ -182,7 +184,7 @@ def scheduler(**forms: LaunchForm) -> Scheduler:
 
 
 def test_the_sites_form_is_filled_in() -> None:
-    found = launcher.team(Asked(ranks=8, nodes=2), scheduler(a=FORM), JOB)
+    found = launcher.rank_group(RankOptions(ranks=8, nodes=2), scheduler(a=FORM), JOB)
     assert found.launcher == ("/bin/sh", "-N2", "-n8", "-p4", "here")
     assert (found.per_node, found.nodes) == (4, 2)
     assert found.environment == {"SLURM_JOB_ID": "7", "PATH": "/bin", "NCCL_NET": "IB"}
@@ -208,30 +210,30 @@ def test_rank_0_is_found_on_the_first_node(
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", known)
-    asked = Asked(ranks=8, nodes=2)
-    assert launcher.team(asked, scheduler(a=FORM), {**JOB, **environ}).host == host
+    asked = RankOptions(ranks=8, nodes=2)
+    assert launcher.rank_group(asked, scheduler(a=FORM), {**JOB, **environ}).host == host
 
 
 def test_on_several_nodes_an_image_knows_the_hosts_names(tmp_path: Path) -> None:
-    several = replace(TEAM, nodes=3, per_node=1)
+    several = replace(GROUP, nodes=3, per_node=1)
     names = (Path("/etc/hosts"), "/etc/hosts")
     assert names in ranks.gather(several, tmp_path, 5.5).binds
-    assert names not in ranks.gather(TEAM, tmp_path, 5.5).binds
+    assert names not in ranks.gather(GROUP, tmp_path, 5.5).binds
 
 
 @pytest.mark.parametrize(
     ("asked", "environ", "says"),
     [
-        (Asked(ranks=8, nodes=2), {"WHERE": "here"}, "no batch job"),
-        (Asked(ranks=8, per_node=3), JOB, "are no 1 nodes"),
-        (Asked(ranks=8, form="b"), JOB, "no such form"),
-        (Asked(ranks=8), {}, r"\$WHERE is not set"),
-        (Asked(ranks=8, words=("no-such-launcher",)), JOB, "no launcher no-such-launcher"),
+        (RankOptions(ranks=8, nodes=2), {"WHERE": "here"}, "not in a batch job"),
+        (RankOptions(ranks=8, per_node=3), JOB, "are no 1 nodes"),
+        (RankOptions(ranks=8, form="b"), JOB, "no such form"),
+        (RankOptions(ranks=8), {}, r"\$WHERE is not set"),
+        (RankOptions(ranks=8, words=("no-such-launcher",)), JOB, "no launcher no-such-launcher"),
     ],
 )
-def test_what_can_not_be_started_is_refused(asked: Asked, environ: Any, says: str) -> None:
+def test_what_can_not_be_started_is_refused(asked: RankOptions, environ: Any, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        launcher.team(asked, scheduler(a=FORM), environ)
+        launcher.rank_group(asked, scheduler(a=FORM), environ)
 
 
 def test_a_launcher_that_is_known_is_told_the_counts(tmp_path: Path) -> None:
@@ -241,15 +243,15 @@ def test_a_launcher_that_is_known_is_told_the_counts(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "SLURM_JOB_ID": "7"}
 
     def words(name: str, nodes: int) -> tuple[str, ...]:
-        asked = Asked(ranks=4, nodes=nodes, words=(name,))
-        return launcher.team(asked, scheduler(), environ).launcher
+        asked = RankOptions(ranks=4, nodes=nodes, words=(name,))
+        return launcher.rank_group(asked, scheduler(), environ).launcher
 
     assert words("mpirun", 1) == ("mpirun", "-n", "4")
     assert words("mpirun", 2) == ("mpirun", "-n", "4", "--map-by", "ppr:2:node")
     assert words("srun", 2) == ("srun", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2")
     assert words("ibrun", 1) == ("ibrun",)
-    settled = Asked(ranks=4, words=("mpirun", "-n", "4"), settled=True)
-    assert launcher.team(settled, scheduler(), environ).launcher == ("mpirun", "-n", "4")
+    settled = RankOptions(ranks=4, words=("mpirun", "-n", "4"), settled=True)
+    assert launcher.rank_group(settled, scheduler(), environ).launcher == ("mpirun", "-n", "4")
 
 
 def stack(arm: Any, node: str, **facts: Any) -> Stack:
@@ -267,7 +269,7 @@ def test_nodes_are_compared_one_by_one_and_with_each_other() -> None:
     assert found["devices"].refuses
     # A node's name is its own, and so is a difference between sides that one node alone has.
     assert set(found) == {"python on n2", "devices", "python"}
-    texts = comparable.refusals(list(found.values()), ("native", "container"), ())
+    texts = comparable.refusals(list(found.values()), SIDES, ())
     assert 'devices differs between nodes: n1 ["A100"], n3 ["H100"]' in texts
 
 

@@ -14,7 +14,7 @@ from dlcontainer.bench.report.text import summary
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
-from dlcontainer.system import atomic_files
+from dlcontainer.system import report_files
 from tests import benchseries, benchtriples
 from tests.benchseries import Plan
 from tests.benchtriples import Triples
@@ -163,7 +163,7 @@ def test_a_file_that_fails_half_way_is_not_there(tmp_path: Path) -> None:
     target.write_text("old")
 
     def half() -> None:
-        with atomic_files.replacing(target) as file:
+        with report_files.replacing(target) as file:
             file.write("half")
             raise RuntimeError
 
@@ -172,19 +172,20 @@ def test_a_file_that_fails_half_way_is_not_there(tmp_path: Path) -> None:
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
     with pytest.raises(BenchDataError, match="cannot be written"):
-        atomic_files.write("new", tmp_path / "no" / "a.html")
+        report_files.write("new", tmp_path / "no" / "a.html")
 
 
 def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
-    atomic_files.require(tmp_path / "a")
+    report_files.require(tmp_path / "a")
+    report_files.require(None)
     for target in (tmp_path, tmp_path / "no" / "a"):
         with pytest.raises(BenchDataError, match="cannot be written"):
-            atomic_files.require(target)
+            report_files.require(target)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_name_of_odd_bytes_can_be_written(tmp_path: Path) -> None:
-    atomic_files.write("a\udcff", tmp_path / "a")
+    report_files.write("a\udcff", tmp_path / "a")
     assert (tmp_path / "a").read_text() == "a\\udcff"
 
 

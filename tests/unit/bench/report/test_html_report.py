@@ -12,11 +12,11 @@ from dlcontainer.bench.report import svg as plot
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Arm, Json, Session, Stack
+from dlcontainer.bench.samples.records import ArmDescription, Json, Session, Stack
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.errors import BenchDataError
-from dlcontainer.system import atomic_files
+from dlcontainer.system import report_files
 from tests import benchseries, values
 from tests.benchseries import INSIDE, RECORDED, Plan
 from tests.judging import analyse
@@ -76,7 +76,7 @@ def hostile(folder: Path) -> Analysis:
     )  # fmt: skip
     session: Session = benchseries.session(plan)
     declared = replace(session.declared, site=HOSTILE, recipe=HOSTILE, image=HOSTILE)
-    arms = {name: Arm(what=HOSTILE, why=HOSTILE) for name in declared.arms}
+    arms = {name: ArmDescription(what=HOSTILE, why=HOSTILE) for name in declared.arms}
     session = replace(session, declared=declared, arms=arms, machine={HOSTILE: HOSTILE})
     path = folder / "a'; echo <b>\n\".jsonl"
     with Writer(path, session) as out:
@@ -176,11 +176,11 @@ def test_a_session_without_pairs_still_has_a_page(tmp_path: Path) -> None:
 def test_a_report_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "a b.html"
     target.write_text("old")
-    atomic_files.write("new", target)
+    report_files.write("new", target)
     assert target.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["a b.html"]
     with pytest.raises(BenchDataError, match="cannot be written"):
-        atomic_files.write("new", tmp_path)
+        report_files.write("new", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a b.html"]
 
 

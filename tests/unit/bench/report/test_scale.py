@@ -16,8 +16,8 @@ from dlcontainer.bench.report.figures import scale_ratios
 from dlcontainer.bench.report.inputs import Found
 from dlcontainer.bench.report.sections import predictions
 from dlcontainer.bench.report.svg import Drawing, Scale
+from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary
-from dlcontainer.bench.report.tables.session_tables import Table
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale import analysis, file, matrix
 from tests.unit.bench.analysis.test_session_analysis import recorded

@@ -4,7 +4,10 @@ import pytest
 
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.vocabulary import ArmPair
 from tests.benchseries import FACTS, INSIDE, losses_of
+
+SIDES = ArmPair(reference="native", candidate="container")
 
 
 def stacks(changes: dict[str, Json], base: dict[str, Json] = INSIDE) -> tuple[Stack, Stack]:
@@ -88,13 +91,13 @@ def test_two_limits_that_differ_refuse() -> None:
 def test_a_refusal_names_both_values() -> None:
     ours, theirs = stacks({"torch": "2.4.0"})
     found = comparable.differences("overhead", ours, theirs)
-    assert comparable.refusals(found, ("native", "container"), ()) == (
+    assert comparable.refusals(found, SIDES, ()) == (
         "torch differs: native 2.5.1+cpu, container 2.4.0",
     )
 
 
 def test_a_side_that_attests_nothing_refuses() -> None:
-    assert comparable.refusals([], ("native", "container"), ["container"]) == (
+    assert comparable.refusals([], SIDES, ["container"]) == (
         "container does not say what it is made of",
     )
 

@@ -163,7 +163,7 @@ def test_other_figures_and_phases(analysis: Analysis) -> None:
         theirs = [other.figure(figure.metric) or 0.0 for _, _, other in pairs]
         assert figure.means[1] == sum(theirs) / len(theirs)
     means = dict(session_plots.phase_means(analysis))
-    for name, own in {declared.sides[0]: 1, declared.sides[1]: 2}.items():
+    for name, own in {declared.sides.reference: 1, declared.sides.candidate: 2}.items():
         samples = [s for pair in pairs for s in pair[1:] if s is pair[own]]
         phases = dict.fromkeys(phase for s in samples for phase in s.phases)
         assert means.get(name, {}) == {
@@ -188,14 +188,16 @@ def test_losses_and_ranks(analysis: Analysis) -> None:
     declared = series.session.declared
     if declared.probe == "train":
         used = [
-            s for s in series.samples if s.ok and s.role != "warmup" and s.arm in declared.sides
+            s
+            for s in series.samples
+            if s.ok and s.role != "warmup" and s.arm in declared.sides.names
         ]
         tolerance = declared.loss_tolerance or 0.0
         assert analysis.losses == losses_of(used, tolerance)
     for arm in ecdf.ready(analysis):
         assert list(arm.points) == sorted(arm.points)
-        if arm.name in declared.sides:
-            side = declared.sides.index(arm.name)
+        if arm.name in declared.sides.names:
+            side = declared.sides.names.index(arm.name)
             own = [(one, other)[side] for _, one, other in joined(series, "pair")]
             each = 2 if arm.unit == "ranks" else 1
             assert {line for _, line in arm.points} == {s.line for s in own}

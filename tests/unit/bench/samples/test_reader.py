@@ -1,7 +1,4 @@
-import errno
 import json
-import os
-import resource
 from pathlib import Path
 
 import pytest
@@ -10,9 +7,7 @@ from hypothesis import strategies as st
 
 from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.samples.encoding import declared_sha256, to_fields
-from dlcontainer.bench.samples.records import End, Sample, Session, Stack
-from dlcontainer.bench.samples.writer import Writer
-from dlcontainer.errors import BenchDataError, InterruptedByUserError
+from dlcontainer.errors import BenchDataError
 from tests import benchseries
 from tests.benchseries import Plan
 
@@ -50,25 +45,6 @@ def test_what_is_written_is_read(written: Path) -> None:
     assert series.complete
     assert series.declared_sha256 == declared_sha256(series.session.declared)
     assert series.seal == json.loads(written.read_text().splitlines()[-1])["chain"]
-
-
-def test_an_existing_file_is_refused(written: Path) -> None:
-    before = written.read_bytes()
-    with (
-        pytest.raises(BenchDataError, match="there is a file of this name") as caught,
-        Writer(written, benchseries.session(Plan())),
-    ):
-        pass
-    assert caught.value.exit_code == 7
-    assert written.read_bytes() == before
-
-
-def test_an_unwritable_place(tmp_path: Path) -> None:
-    with (
-        pytest.raises(BenchDataError, match="cannot be written"),
-        Writer(tmp_path / "no" / "a.jsonl", benchseries.session(Plan())),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("line", range(1, 16))
@@ -184,119 +160,3 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "no.jsonl"):
         with pytest.raises(BenchDataError, match="cannot be read"):
             reader.read(path)
-
-
-def sample(index: int, **values: object) -> Sample:
-    return Sample(
-        index=index, role="warmup", arm="native", started="", returncode=0, wall_s=1.0,
-        values={"loss": [2.0, float("nan"), float("inf")], "note": "x" * 200, **values},  # type: ignore[dict-item]
-    )  # fmt: skip
-
-
-def test_what_is_not_finite_is_kept_as_text(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    with Writer(path, benchseries.session(Plan())) as out:
-        out.sample(sample(0))
-        out.end(complete=True)
-    assert reader.read(path).samples[0].values["loss"] == [2.0, "NaN", "Infinity"]
-
-
-def test_a_record_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    with Writer(path, benchseries.session(Plan())) as out:
-        out.sample(sample(0))
-        with pytest.raises(BenchDataError, match="wall_s"):
-            out.sample(Sample(
-                index=1, role="warmup", arm="native", started="", returncode=0,
-                wall_s=float("nan"),
-            ))  # fmt: skip
-        out.end(complete=True)
-    assert len(reader.read(path).samples) == 1
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (InterruptedByUserError("interrupted by SIGTERM"), "interrupted by the user"),
-        (KeyboardInterrupt(), "interrupted by the user"),
-        (RuntimeError("two\nlines"), "RuntimeError: two"),
-    ],
-)
-def test_a_session_left_by_an_error_says_so(
-    tmp_path: Path, error: BaseException, reason: str
-) -> None:
-    path = tmp_path / "a.jsonl"
-
-    def run() -> None:
-        with Writer(path, benchseries.session(Plan())) as out:
-            out.sample(sample(0))
-            raise error
-
-    with pytest.raises(type(error)):
-        run()
-    assert reader.read(path).end == End(complete=False, samples=1, reason=reason)
-
-
-def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
-    with Writer(tmp_path / "a.jsonl", benchseries.session(Plan())) as out:
-        out.end(complete=True)
-        with pytest.raises(BenchDataError, match="has ended"):
-            out.sample(sample(0))
-
-
-def test_a_full_disk_leaves_a_valid_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def run() -> None:
-        with Writer(path, benchseries.session(Plan())) as out:
-            # A limit on the file's size cuts a write in its middle, as a full disk does.
-            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1500, hard))
-            for index in range(10):
-                out.sample(sample(index))
-
-    try:
-        with pytest.raises(BenchDataError, match="cannot be written") as caught:
-            run()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert os.strerror(errno.EFBIG) in str(caught.value)
-    series = reader.read(path)
-    assert not series.complete
-    assert 0 < len(series.samples) < 10
-
-
-def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    try:
-        with (
-            pytest.raises(BenchDataError, match="cannot be written"),
-            Writer(path, benchseries.session(Plan())),
-        ):
-            pass
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert not path.exists()
-
-
-def test_the_same_declaration_has_the_same_hash() -> None:
-    def hashed(plan: Plan) -> str:
-        return declared_sha256(benchseries.session(plan).declared)
-
-    assert hashed(Plan()) == hashed(Plan(ratio=1.5))
-    assert hashed(Plan()) != hashed(Plan(margin=0.03))
-    assert hashed(Plan()) != hashed(Plan(pairs=16))
-
-
-def test_every_kind_round_trips_through_its_fields() -> None:
-    for record in (
-        benchseries.session(Plan()),
-        Stack(arm="native", facts={"a": {"b": [1, None, "x"]}}),
-        sample(3),
-        End(complete=False, samples=2, reason="x"),
-    ):
-        kind = to_fields(record)
-        assert kind["kind"] in {"session", "stack", "sample", "end"}
-        assert isinstance(record, Session) == ("schema" in kind)

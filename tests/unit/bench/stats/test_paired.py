@@ -2,14 +2,13 @@
 
 import math
 import random
-import statistics
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlcontainer.bench.stats import hodges_lehmann, paired, power
+from dlcontainer.bench.stats import hodges_lehmann, paired
 from dlcontainer.bench.stats.paired import Difference, Fit
 
 finite = st.floats(-1, 1, allow_nan=False)
@@ -33,10 +32,6 @@ def normal(n: int, mean: float, sd: float, seed: int = 1) -> list[float]:
 
 def fit(values: Sequence[float]) -> Fit:
     return paired.fit(differences(values))
-
-
-def robust(values: Sequence[float], level: float) -> paired.Interval | None:
-    return hodges_lehmann.interval(hodges_lehmann.walsh(values), len(values), level)
 
 
 @given(pairs_of)
@@ -77,62 +72,6 @@ def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
             sd=float(d.std(ddof=1)), se=se, df=9,
         )  # fmt: skip
         assert paired.interval(ours, 0.9).within(0.02) == (p < 0.05)
-
-
-@pytest.mark.parametrize("n", [6, 7, 8, 12, 20, 32])
-def test_the_rank_interval_inverts_scipys_signed_rank_test(n: int) -> None:
-    import numpy
-    import scipy.stats
-
-    values = normal(n, 0.01, 0.02, n)
-    found = robust(values, 0.9)
-    assert found is not None
-
-    def p(shift: float) -> float:
-        return float(scipy.stats.wilcoxon(numpy.array(values) - shift, method="exact").pvalue)
-
-    tail = 1 - found.level
-    nudge = 1e-9
-    for bound, inward in ((math.log(found.low), nudge), (math.log(found.high), -nudge)):
-        assert p(bound + inward) > tail * (1 + 1e-9)
-        assert p(bound - inward) <= tail * (1 + 1e-9)
-    walsh = [(a + b) / 2 for i, a in enumerate(values) for b in values[i:]]
-    assert found.ratio == pytest.approx(math.exp(float(numpy.median(walsh))))
-
-
-@pytest.mark.parametrize("tail", [0.05, 0.025, 0.019, 0.0095])
-def test_of_many_pairs_the_rank_interval_is_normal(
-    tail: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for n in (30, 60):
-        exact, _ = hodges_lehmann.cut.__wrapped__(n, tail)
-        monkeypatch.setattr(hodges_lehmann, "_EXACT", 10)
-        normal_cut, level = hodges_lehmann.cut.__wrapped__(n, tail)
-        monkeypatch.undo()
-        assert abs(exact - normal_cut) <= 2
-        assert level == 1 - 2 * tail
-
-
-def test_of_very_many_pairs_there_is_no_rank_interval() -> None:
-    values = normal(hodges_lehmann.MOST + 1, 0.01, 0.02)
-    assert hodges_lehmann.walsh(values) == ()
-    assert robust(values, 0.9) is None
-    fitted = fit(values)
-    assert statistics.median(fitted.adjusted) == pytest.approx(0.01, abs=0.002)
-
-
-def test_of_hundreds_of_normal_pairs_ranks_and_mean_agree() -> None:
-    found = robust(normal(400, 0.01, 0.02), 0.95)
-    assert found is not None
-    assert found.low < math.exp(0.01) < found.high
-    oracle = paired.interval(fit(normal(400, 0.01, 0.02)), 0.95)
-    assert found.low == pytest.approx(oracle.low, abs=5e-4)
-
-
-def test_there_is_no_rank_interval_of_few_pairs() -> None:
-    assert robust(normal(5, 0, 1), 0.9) is None
-    assert robust(normal(6, 0, 1), 0.981) is None
-    assert robust(normal(8, 0, 1), 0.981) is not None
 
 
 @given(st.lists(finite, min_size=6, max_size=20), st.floats(-0.5, 0.5))
@@ -193,75 +132,6 @@ def test_unbalanced_orders_are_weighted() -> None:
     fitted = paired.fit(differences([0.1, 0.1, 0.1, 0.3], [False, False, False, True]))
     assert fitted.mean == pytest.approx(0.2)
     assert fitted.order_effect == pytest.approx(-0.1)
-
-
-@pytest.mark.parametrize(
-    ("sd", "pairs"), [(0.01, 5), (0.02, 13)]  # the protocol's table, at a true ratio of 1
-)  # fmt: skip
-def test_the_power_is_that_of_the_protocols_table(sd: float, pairs: int) -> None:
-    assert power.equivalent(pairs, sd, 0.02, 0.05, 0.0) >= 0.9
-    assert power.equivalent(pairs - 1, sd, 0.02, 0.05, 0.0) < 0.9
-
-
-def test_the_power_at_half_a_percent_is_that_of_the_protocol() -> None:
-    assert round(power.equivalent(8, 0.014, 0.02, 0.05, math.log(1.005)), 2) == 0.84
-
-
-@pytest.mark.parametrize(("n", "sd", "truth"), [(8, 0.014, 0.005), (12, 0.02, 0.0), (32, 0.05, 0)])
-def test_the_power_is_that_of_a_simulation(n: int, sd: float, truth: float) -> None:
-    import numpy
-
-    count = 3000
-    drawn = numpy.random.default_rng(7).normal(truth, sd, (count, n))
-    won = sum(paired.interval(fit(row), 0.9).within(0.02) for row in drawn.tolist())
-    assert won / count == pytest.approx(power.equivalent(n, sd, 0.02, 0.05, truth), abs=0.03)
-
-
-def test_the_power_of_a_difference_is_statsmodels() -> None:
-    from statsmodels.stats.power import TTestPower
-
-    # One-sample t with df n - 1; ours has one more parameter, hence n + 1 pairs are close to n.
-    wanted = TTestPower().power(0.5, 101, 0.05, alternative="larger")
-    two_sided = TTestPower().power(0.5, 101, 0.025, alternative="larger")
-    ours = power.different(101, 0.02, 0.05, 0.01)
-    assert two_sided == pytest.approx(ours, abs=0.002)
-    assert ours < wanted
-
-
-@pytest.mark.parametrize("sd", [0.01, 0.03, 0.08])
-def test_the_smallest_margin_is_what_so_many_pairs_are_needed_for(sd: float) -> None:
-    for n in (8, 32):
-        margin = power.smallest_margin(n, sd, 0.019)
-        assert margin is not None
-        needed = power.pairs_needed(sd, margin, 0.019, equivalence=True)
-        more = power.pairs_needed(sd, margin * 0.98, 0.019, equivalence=True)
-        assert needed is not None
-        assert more is not None
-        assert needed <= n < more
-
-
-def test_no_margin_is_supported_by_chaos() -> None:
-    assert power.smallest_margin(8, 2.0, 0.019) is None
-    assert power.smallest_margin(2, 0.01, 0.019) is None
-
-
-def test_pairs_needed() -> None:
-    def needed(sd: float, *, equivalence: bool = True) -> int | None:
-        return power.pairs_needed(sd, 0.02, 0.05, equivalence=equivalence)
-
-    assert needed(0.0) == needed(0.005) == 8
-    assert [needed(sd) for sd in (0.014, 0.02, 0.03)] == [10, 18, 37]
-    assert needed(5.0) is None
-    for equivalence in (True, False):
-        found = needed(0.05, equivalence=equivalence)
-        assert found is not None
-        truth = math.log(1.005) if equivalence else math.log(1.02)
-        found_power = (
-            power.equivalent(found, 0.05, 0.02, 0.05, truth)
-            if equivalence
-            else power.different(found, 0.05, 0.05, truth)
-        )
-        assert found_power == pytest.approx(0.9, abs=0.01)
 
 
 @pytest.mark.parametrize(("schedule", "level"), list(paired.SPENT.items()))

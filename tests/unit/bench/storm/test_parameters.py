@@ -1,3 +1,5 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,24 @@ def test_loads_are_kept(tmp_path: Path) -> None:
     )
     measure.write(kept, tmp_path / "loads.json")
     assert measure.read(tmp_path / "loads.json") == kept
+    with pytest.raises(BenchDataError, match="cannot be written: No such file") as caught:
+        measure.write(kept, tmp_path / "no" / "loads.json")
+    assert caught.value.next_step == "choose another place with --keep"
+
+
+def test_loads_that_were_kept_stay_when_the_new_can_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "loads.json"
+    path.write_text("old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(BenchDataError, match="No space left"):
+        measure.write(Measured(loads={}, image_mb=None, profile="nfs", subject="x"), path)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "dlcontainer/loads/2"}'])

@@ -1,4 +1,4 @@
-"""The workbench of Docker and Podman, on an engine that is none."""
+"""The backend of Docker and Podman, on an engine that is none."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,11 @@ import pytest
 
 from dlcontainer.build import build_steps
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.backend import DamagedError, Kept
-from dlcontainer.build.backends.oci_backend import OciBench, OciWork
-from dlcontainer.build.backends.oci_export import Deliverer, Route
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.backends.backend import DamagedError
+from dlcontainer.build.backends.oci_backend import OciBackend, OciWork
+from dlcontainer.build.backends.oci_export import ExportTarget, OciExporter
+from dlcontainer.build.build_steps import BuildStep
+from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.engines.oci import OciKind
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, labels
@@ -33,7 +34,7 @@ def plan(tmp_path: Path) -> Plan:
 
 
 @pytest.fixture
-def todo(plan: Plan, tmp_path: Path) -> list[StepWork]:
+def todo(plan: Plan, tmp_path: Path) -> list[BuildStep]:
     build_context.stage(plan, tmp_path / "context")
     return build_steps.work(plan, tmp_path / "context", {})
 
@@ -57,7 +58,13 @@ def work_of(plan: Plan, folder: Path, **changes: Any) -> OciWork:
     return OciWork(**{**given, **changes})
 
 
-IMAGE = Deliverer(route=Route(outcome="image"), packer=None, on_line=lambda line: None)
+IMAGE = OciExporter(
+    target=ExportTarget(outcome="image"),
+    packer=None,
+    folder=Path("/none"),
+    log=Path("/none"),
+    on_line=lambda line: None,
+)
 
 
 @pytest.fixture
@@ -66,14 +73,14 @@ def client() -> FakeClient:
 
 
 @pytest.fixture
-def bench(client: FakeClient, plan: Plan, tmp_path: Path) -> Iterator[OciBench]:
+def backend(client: FakeClient, plan: Plan, tmp_path: Path) -> Iterator[OciBackend]:
     with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as opened:
         yield opened
 
 
-def test_the_base_is_imported_once(bench: OciBench, client: FakeClient, tmp_path: Path) -> None:
-    bench.begin(None)
-    bench.begin(None)
+def test_the_base_is_imported_once(backend: OciBackend, client: FakeClient, tmp_path: Path) -> None:
+    backend.begin(None)
+    backend.begin(None)
     assert client.named("import") == [("import", "the base's tar", f"dlcontainer/steps:{BASE}")]
     assert not (tmp_path / "base.tar").exists()
 
@@ -84,31 +91,31 @@ def test_a_base_of_another_machine_is_refused(
     client.store["host/base@sha256:1"] = image("base", arch="ppc64le")
     work = work_of(plan, tmp_path, base="host/base@sha256:1")
     wrong = pytest.raises(BuildError, match="the base is for ppc64le to docker, wanted amd64")
-    with oci_backend.opened(client, work, IMAGE) as bench, wrong:
-        bench.begin(None)
+    with oci_backend.opened(client, work, IMAGE) as backend, wrong:
+        backend.begin(None)
     assert client.running == {}
 
 
 def test_a_base_of_a_registry_is_pulled_once(
-    client: FakeClient, plan: Plan, todo: list[StepWork], tmp_path: Path
+    client: FakeClient, plan: Plan, todo: list[BuildStep], tmp_path: Path
 ) -> None:
     work = work_of(plan, tmp_path, base="host/base@sha256:1", plain_http=True)
-    with oci_backend.opened(client, work, IMAGE) as bench:
-        bench.begin(None)
-        bench.begin(None)
-        bench.run(todo[0])
-        bench.keep(todo[0], ())
-        bench.finish(tmp_path / "none", tmp_path / "bill")
+    with oci_backend.opened(client, work, IMAGE) as backend:
+        backend.begin(None)
+        backend.begin(None)
+        backend.run(todo[0])
+        backend.keep(todo[0], ())
+        backend.finish(tmp_path / "none", tmp_path / "bill")
     assert client.named("pull") == [("pull", "host/base@sha256:1", "True")]
-    assert bench.delivered is not None
-    made = client.store[bench.delivered.name]
+    assert backend.delivered is not None
+    made = client.store[backend.delivered.name]
     # As a Dockerfile has it: what the base says stays where the plan says nothing.
     assert made.environment["BASE"] == "1"
     assert made.entrypoint == ("/entry",)
 
 
 def test_a_step_runs_in_a_bare_environment_with_its_files_and_binds(
-    bench: OciBench, client: FakeClient, todo: list[StepWork], tmp_path: Path
+    backend: OciBackend, client: FakeClient, todo: list[BuildStep], tmp_path: Path
 ) -> None:
     seen: list[str] = []
 
@@ -117,8 +124,8 @@ def test_a_step_runs_in_a_bare_environment_with_its_files_and_binds(
         seen.extend([script.read_text()] if script.exists() else [])
 
     client.on_execute = look
-    bench.begin(None)
-    bench.run(todo[-1])
+    backend.begin(None)
+    backend.run(todo[-1])
     (script, clean) = client.named("execute")
     path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     assert script[1:] == ("/usr/bin/env", "-i", path, "TERM=dumb", "/bin/sh", "/mnt/step.sh")
@@ -132,12 +139,12 @@ def test_a_step_runs_in_a_bare_environment_with_its_files_and_binds(
 
 
 def test_each_kept_step_is_a_layer_over_the_one_before(
-    bench: OciBench, client: FakeClient, todo: list[StepWork]
+    backend: OciBackend, client: FakeClient, todo: list[BuildStep]
 ) -> None:
-    bench.begin(None)
+    backend.begin(None)
     for step in todo[:2]:
-        bench.run(step)
-        bench.keep(step, PACKAGES)
+        backend.run(step)
+        backend.keep(step, PACKAGES)
     names = [f"dlcontainer/steps:{key}" for key in (BASE, todo[0].key, todo[1].key)]
     assert [words[1] for words in client.named("start")] == [f"sha256:{n}" for n in names[:2]]
     assert [words[1] for words in client.named("commit")] == names[1:]
@@ -145,12 +152,12 @@ def test_each_kept_step_is_a_layer_over_the_one_before(
 
 
 def test_a_kept_step_is_recalled_with_all_that_is_known_of_it(
-    bench: OciBench, todo: list[StepWork]
+    backend: OciBackend, todo: list[BuildStep]
 ) -> None:
-    bench.begin(None)
-    bench.run(todo[0])
-    bench.keep(todo[0], PACKAGES)()
-    assert bench.recall(todo[0].key) == Kept(
+    backend.begin(None)
+    backend.run(todo[0])
+    backend.keep(todo[0], PACKAGES)()
+    assert backend.recall(todo[0].key) == CachedStep(
         key=todo[0].key,
         name="one",
         maker="ada",
@@ -158,35 +165,35 @@ def test_a_kept_step_is_recalled_with_all_that_is_known_of_it(
         size=7,
         packages=PACKAGES,
     )
-    assert bench.recall(todo[1].key) is None
+    assert backend.recall(todo[1].key) is None
 
 
-def test_a_kept_step_that_is_gone_is_said_to_be(bench: OciBench, client: FakeClient) -> None:
+def test_a_kept_step_that_is_gone_is_said_to_be(backend: OciBackend, client: FakeClient) -> None:
     with pytest.raises(DamagedError):
-        bench.begin(Kept(key="k", name="one", maker="ada", made="", size=1))
+        backend.begin(CachedStep(key="k", name="one", maker="ada", made="", size=1))
     assert client.named("start") == []
 
 
 def test_a_failed_step_says_its_last_lines_and_stays_to_look_at(
-    bench: OciBench, client: FakeClient, todo: list[StepWork]
+    backend: OciBackend, client: FakeClient, todo: list[BuildStep]
 ) -> None:
     client.codes = [137]
-    bench.begin(None)
+    backend.begin(None)
     with pytest.raises(CommandFailedError, match="'step one'` ended with exit code 137") as caught:
-        bench.run(todo[0])
+        backend.run(todo[0])
     assert caught.value.completed.stdout == "a line\nand more\n"
     (container,) = client.running
-    assert bench.shell_command()[0] == ["engine", "exec", container]
+    assert backend.shell_command()[0] == ["engine", "exec", container]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BuildError("x")])
 def test_whatever_ends_a_build_no_container_is_left(
-    client: FakeClient, plan: Plan, todo: list[StepWork], tmp_path: Path, error: BaseException
+    client: FakeClient, plan: Plan, todo: list[BuildStep], tmp_path: Path, error: BaseException
 ) -> None:
     def build() -> None:
-        with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as bench:
-            bench.begin(None)
-            bench.run(todo[0])
+        with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as backend:
+            backend.begin(None)
+            backend.run(todo[0])
             assert client.running
             raise error
 
@@ -197,12 +204,12 @@ def test_whatever_ends_a_build_no_container_is_left(
 
 @pytest.mark.parametrize(("kind", "before"), [("docker", ""), ("podman", "localhost/")])
 def test_the_image_says_what_the_plan_says(
-    plan: Plan, todo: list[StepWork], tmp_path: Path, kind: OciKind, before: str
+    plan: Plan, todo: list[BuildStep], tmp_path: Path, kind: OciKind, before: str
 ) -> None:
     client = FakeClient(daemon=daemon(kind))
-    with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as bench:
-        bench.begin(None)
-        bench.finish(tmp_path / "none", tmp_path / "bill")
+    with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as backend:
+        backend.begin(None)
+        backend.finish(tmp_path / "none", tmp_path / "bill")
     name = f"{before}dlcontainer/{plan.name}:{plan.digest[:12]}"
     made = client.store[name]
     assert made.environment["A"] == "a b'c"
@@ -216,10 +223,10 @@ def test_what_an_engine_adds_of_its_own_is_refused(
     client: FakeClient, plan: Plan, tmp_path: Path
 ) -> None:
     client.adds = {"http_proxy": "http://secret@proxy"}
-    with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as bench:
-        bench.begin(None)
+    with oci_backend.opened(client, work_of(plan, tmp_path), IMAGE) as backend:
+        backend.begin(None)
         with pytest.raises(BuildError, match=r"other variables .* than the plan's: http_proxy"):
-            bench.finish(tmp_path / "none", tmp_path / "bill")
+            backend.finish(tmp_path / "none", tmp_path / "bill")
     assert [words[0] for words in client.calls[-1:]] == ["untag"]
     assert list(client.store) == [f"dlcontainer/steps:{BASE}"]
 
@@ -243,11 +250,11 @@ def test_names_are_what_registries_take(plan: Plan, name: str, wanted: str) -> N
     assert oci_backend.repository_of(name) == f"dlcontainer/{wanted}"
 
 
-def test_kept_results_are_listed_and_dropped(bench: OciBench, todo: list[StepWork]) -> None:
-    bench.begin(None)
-    bench.run(todo[0])
-    bench.keep(todo[0], ())
-    store = bench.store
+def test_kept_results_are_listed_and_dropped(backend: OciBackend, todo: list[BuildStep]) -> None:
+    backend.begin(None)
+    backend.run(todo[0])
+    backend.keep(todo[0], ())
+    store = backend.store
     assert [(key, store.kept(key, image).name) for key, image in store.images()] == [
         (BASE, ""),
         (todo[0].key, "one"),
@@ -256,8 +263,8 @@ def test_kept_results_are_listed_and_dropped(bench: OciBench, todo: list[StepWor
     assert [key for key, _ in store.images()] == [BASE]
 
 
-def test_a_result_for_another_machine_is_not_taken(bench: OciBench, client: FakeClient) -> None:
+def test_a_result_for_another_machine_is_not_taken(backend: OciBackend, client: FakeClient) -> None:
     client.store["dlcontainer/steps:k"] = image("dlcontainer/steps:k", arch="ppc64le")
-    assert bench.recall("k") is None
+    assert backend.recall("k") is None
     client.store["dlcontainer/steps:k"] = image("x", comment=json.dumps({"step": "s"}))
-    assert bench.recall("k") is not None
+    assert backend.recall("k") is not None

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.build.backends.oci_export import Deliverer, Packer, Route
-from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.build.backends.oci_export import ExportTarget, OciExporter, SifPacker
 from dlcontainer.errors import BuildError
 from dlcontainer.system.process import CommandFailedError
 from tests.fakeoci import DIGEST, FakeClient, image
 from tests.fakes import RecordingRunner, completed
-from tests.values import HOST, TRIAL
+from tests.values import execution_of
 
 NAME = "dlcontainer/demo:0123"
 
@@ -24,16 +23,15 @@ def client() -> FakeClient:
 def deliver(
     client: FakeClient, folder: Path, runner: RecordingRunner | None = None, **route: Any
 ) -> Any:
-    packer = Packer(
-        engine=Apptainer(program=Path("/bin/apptainer")),
-        trial=TRIAL,
-        host=HOST,
-        runner=runner or RecordingRunner(),
+    exporter = OciExporter(
+        target=ExportTarget(**route),
+        packer=SifPacker(execution=execution_of(folder, runner or RecordingRunner())),
+        folder=folder,
+        log=folder / "log",
+        on_line=lambda line: None,
     )
-    deliverer = Deliverer(route=Route(**route), packer=packer, on_line=lambda line: None)
-    made = (folder / "target", folder / "bill")
-    sif_head(made[0])
-    return deliverer.deliver(client, NAME, made, (folder, folder / "log"))
+    sif_head(folder / "target")
+    return exporter.deliver(client, NAME, folder / "target", folder / "bill")
 
 
 def sif_head(path: Path) -> None:

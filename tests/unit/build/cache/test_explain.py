@@ -1,16 +1,16 @@
 """Why a step comes from the cache, and why another does not."""
 
-from dlcontainer.build.backends.backend import Kept
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import explain
+from dlcontainer.build.cache.cached_step import CachedStep
 
 ROOT = {"base": "b1", "architecture": "x86_64", "engine": "apptainer"}
-KEPT = Kept(key="k", name="s2", maker="ada", made="2026-11-21T10:00:00Z", size=5_000_000)
+KEPT = CachedStep(key="k", name="s2", maker="ada", made="2026-11-21T10:00:00Z", size=5_000_000)
 
 
-def todo(*scripts: str) -> list[StepWork]:
+def todo(*scripts: str) -> list[BuildStep]:
     return [
-        StepWork(
+        BuildStep(
             name=f"s{number}",
             number=number,
             total=len(scripts),
@@ -26,7 +26,9 @@ def todo(*scripts: str) -> list[StepWork]:
 OLD = explain.inputs_of(todo("a", "b", "c"), ROOT)
 
 
-def why(steps: list[StepWork], kept: list[Kept | None], root: dict[str, str] = ROOT) -> list[str]:
+def why(
+    steps: list[BuildStep], kept: list[CachedStep | None], root: dict[str, str] = ROOT
+) -> list[str]:
     return [one.why for one in explain.explain(steps, kept, root, OLD)]
 
 

@@ -8,28 +8,21 @@ import pytest
 
 from dlcontainer.build import write_record
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.oci_export import Delivered, Route
+from dlcontainer.build.backends.oci_export import Delivered, ExportTarget
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache import previous
 from dlcontainer.build.cache.oci_layers import OciStore
-from dlcontainer.build.context import Workshop
+from dlcontainer.build.context import BuildContext
 from dlcontainer.build.write_record import Facts
-from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Outcome
 from dlcontainer.image import record
 from dlcontainer.planning.plan import Plan
 from tests.fakeoci import DIGEST, FakeClient, image
 from tests.fakes import RecordingRunner
-from tests.values import HOST, TRIAL, folder_of, plan_of
+from tests.values import HOST, TRIAL, execution_of, folder_of, plan_of
 
 BASE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
-
-
-class Silent:
-    def step(self, title: str) -> None: ...
-
-    line = note = step
 
 
 @pytest.fixture
@@ -38,17 +31,12 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return plan_of(folder_of(tmp_path))
 
 
-def workshop(tmp_path: Path, client: FakeClient | None = None, **route: Any) -> Workshop:
-    return Workshop(
-        engine=Apptainer(program=Path("/bin/apptainer")),
-        trial=TRIAL,
-        host=HOST,
-        runner=RecordingRunner(),
-        cache=tmp_path / "cache",
+def context_of(tmp_path: Path, client: FakeClient | None = None, **route: Any) -> BuildContext:
+    return BuildContext(
+        execution=execution_of(tmp_path, RecordingRunner()),
         templates=(),
-        progress=Silent(),
         oci=client,
-        delivery=Route(**route),
+        export=ExportTarget(**route),
     )
 
 
@@ -59,13 +47,13 @@ def client_with(plan: Plan) -> FakeClient:
     return client
 
 
-def write(plan: Plan, shop: Workshop, output: Path) -> previous.Places:
+def write(plan: Plan, context: BuildContext, output: Path) -> previous.Places:
     """Write what a build would have left."""
-    there = previous.places(plan, shop, output)
+    there = previous.places(plan, context, output)
     output.mkdir(exist_ok=True)
     for path in there.files:
         path.write_text("content")
-    stored = shop.oci.store if isinstance(shop.oci, FakeClient) else {}
+    stored = context.oci.store if isinstance(context.oci, FakeClient) else {}
     delivered = [
         Delivered(
             engine="docker 20.10.24", name=name, id=one.id, size=one.total, pushed=None, digest=None
@@ -84,7 +72,7 @@ def write(plan: Plan, shop: Workshop, output: Path) -> previous.Places:
         done=(),
         steps=(),
         seconds=1.0,
-        outcome=shop.delivery.outcome,
+        outcome=context.export.outcome,
         delivered=delivered[0] if delivered else None,
     )
     write_record.write(there.record, facts)
@@ -102,7 +90,7 @@ def write(plan: Plan, shop: Workshop, output: Path) -> previous.Places:
 def test_each_outcome_has_files_of_its_own(
     plan: Plan, tmp_path: Path, outcome: Outcome, names: list[str]
 ) -> None:
-    there = previous.places(plan, workshop(tmp_path, outcome=outcome), tmp_path)
+    there = previous.places(plan, context_of(tmp_path, outcome=outcome), tmp_path)
     assert {f"{plan.name}{name}" for name in names} <= {path.name for path in there.files}
     assert (there.image is None) is (outcome == "image")
     if there.image is not None:
@@ -113,40 +101,40 @@ def test_each_outcome_has_files_of_its_own(
 def test_what_is_there_is_found_by_its_own_engine_alone(
     plan: Plan, tmp_path: Path, outcome: Outcome
 ) -> None:
-    shop = workshop(tmp_path, client_with(plan), outcome=outcome)
-    there = write(plan, shop, tmp_path / "out")
-    written = previous.found(plan, shop, there)
+    context = context_of(tmp_path, client_with(plan), outcome=outcome)
+    there = write(plan, context, tmp_path / "out")
+    written = previous.found(plan, context, there)
     assert written is not None
     assert written.engine.builder == "docker"
     if outcome == "image":
         assert (written.image.sha256, written.image.size) == ("77" * 32, 99)
-    other = workshop(tmp_path, FakeClient(daemon=replace(FakeClient().daemon, kind="podman")))
-    assert previous.found(plan, replace(other, delivery=shop.delivery), there) is None
-    assert previous.found(plan, workshop(tmp_path), there) is None
+    other = context_of(tmp_path, FakeClient(daemon=replace(FakeClient().daemon, kind="podman")))
+    assert previous.found(plan, replace(other, export=context.export), there) is None
+    assert previous.found(plan, context_of(tmp_path), there) is None
 
 
 def test_who_wants_it_in_a_registry_gets_it_there(plan: Plan, tmp_path: Path) -> None:
-    shop = workshop(tmp_path, client_with(plan))
-    there = write(plan, shop, tmp_path / "out")
-    pushing = replace(shop, delivery=Route(registry="e.org/ns"))
+    context = context_of(tmp_path, client_with(plan))
+    there = write(plan, context, tmp_path / "out")
+    pushing = replace(context, export=ExportTarget(registry="e.org/ns"))
     assert previous.found(plan, pushing, there) is None
 
 
 def test_an_image_that_left_the_store_is_made_anew(plan: Plan, tmp_path: Path) -> None:
     client = client_with(plan)
-    shop = workshop(tmp_path, client, outcome="image")
-    there = write(plan, shop, tmp_path / "out")
+    context = context_of(tmp_path, client, outcome="image")
+    there = write(plan, context, tmp_path / "out")
     client.store.clear()
-    assert previous.found(plan, shop, there) is None
+    assert previous.found(plan, context, there) is None
 
 
 def test_a_changed_file_is_made_anew(plan: Plan, tmp_path: Path) -> None:
-    shop = workshop(tmp_path)
-    there = write(plan, shop, tmp_path / "out")
-    assert previous.found(plan, shop, there) is not None
+    context = context_of(tmp_path)
+    there = write(plan, context, tmp_path / "out")
+    assert previous.found(plan, context, there) is not None
     assert there.image is not None
     there.image.write_text("changed")
-    assert previous.found(plan, shop, there) is None
+    assert previous.found(plan, context, there) is None
 
 
 def test_where_it_is_in_a_registry() -> None:

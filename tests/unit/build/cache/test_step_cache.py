@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.build.backends.backend import DamagedError
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.errors import BuildError
 from dlcontainer.system import guarded_files
@@ -20,8 +20,8 @@ def cache(tmp_path: Path) -> StepCache:
     return StepCache(folder=tmp_path / "it's kept", builders=(), on_note=NOTES.append)
 
 
-def step(key: str, name: str = "work") -> StepWork:
-    return StepWork(name=name, number=1, total=2, script="", files=(), inputs={}, key=key)
+def step(key: str, name: str = "work") -> BuildStep:
+    return BuildStep(name=name, number=1, total=2, script="", files=(), inputs={}, key=key)
 
 
 def keep(cache: StepCache, key: str, data: bytes = b"tree") -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.build.build_steps import StepWork
+from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import stores
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.cache.step_cache import StepCache
@@ -33,7 +33,7 @@ def cache(tmp_path: Path) -> Path:
     folder = tmp_path / "it's a cache"
     steps = StepCache(folder=folder / "steps", builders=(), on_note=NOTES.append)
     for key, seconds in (("aa1", 900), ("bb2", 100)):
-        step = StepWork(name="s", number=1, total=2, script="", files=(), inputs={}, key=key)
+        step = BuildStep(name="s", number=1, total=2, script="", files=(), inputs={}, key=key)
         steps.keep(step, (), tmp_path, write(10))()
         age(note_of(folder, key), seconds)
     for place, note, seconds in (

@@ -194,4 +194,4 @@ def test_compilers_of_unknown_version_are_in_doubt(tmp_path: Path) -> None:
     (only,) = doubted(tmp_path, cpu("knm"), steps=[{"name": "compilers", "os_packages": ["clang"]}])
     assert "which LLVM clang of the base is, is unknown" in only
     (only,) = doubted(tmp_path, cpu("knl"), stack={"gcc": "weird"})
-    assert only == "GCC 'weird' is no version that can be compared: not checked"
+    assert only == "GCC 'weird' is not a comparable version: not checked"

@@ -58,7 +58,7 @@ def test_a_driver_that_is_new_enough(tmp_path: Path, cuda: str, driver: str) -> 
         ("11.0.3", "450.36", "driver 450.36 is not exact"),
         ("14.0", "580.65", "no figures to compare"),
         ("12.6", "weird", "no figures to compare"),
-        ("weird", "580.65", "CUDA 'weird' is no version that can be compared"),
+        ("weird", "580.65", "CUDA 'weird' is not a comparable version"),
     ],
 )
 def test_what_can_not_be_compared_is_in_doubt(

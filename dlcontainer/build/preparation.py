@@ -1,0 +1,100 @@
+"""Before the first step: routing, base and native programs, made ready."""
+
+import shutil
+from pathlib import Path
+
+from dlcontainer.build import build_steps
+from dlcontainer.build.base import native_helpers, pinning, root_tree
+from dlcontainer.build.base.bootstrap import BaseMaker
+from dlcontainer.build.base.root_tree import BaseTree
+from dlcontainer.build.context import BuildContext, BuildRun, registry_access
+from dlcontainer.build.provenance import Sources
+from dlcontainer.config.image_names import Reference
+from dlcontainer.engines.execution import Execution
+from dlcontainer.packages import routing
+from dlcontainer.packages.routing import Routed
+from dlcontainer.planning.plan import Plan
+from dlcontainer.registry import base_image as registry
+from dlcontainer.registry.base_image import BaseImage
+from dlcontainer.registry.client import Way
+from dlcontainer.system.progress import Progress
+
+
+def route(plan: Plan, context: BuildContext, work: Path) -> Routed:
+    """Write the routing of a build below `work`; say what it leaves out."""
+    execution, bundle = context.execution, context.bundle
+    if bundle is not None:
+        bundle.lock.require(plan, str(bundle.folder))
+    folder = work / "routing"
+    folder.mkdir(mode=0o700)
+    routed = routing.prepare(plan, execution.host, execution.runner, folder, bundle)
+    for note in routed.notes:
+        execution.progress.note(note)
+    return routed
+
+
+def base(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> BaseTree | BaseImage:
+    """Give the base of a plan: a tree from the cache or made now, or a checked image."""
+    wanted, progress = plan.recipe.base, context.execution.progress
+    run.steps.begin("base", f"base: {wanted.title}")
+    image = wanted.reference
+    if image is not None:
+        return _base_image(plan, image, registry_access(plan, routed), progress)
+    maker = _maker(context.execution)
+    tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
+    if tree.cached:
+        progress.note(f"base of {tree.made} taken from the cache")
+    return tree
+
+
+def _maker(execution: Execution) -> BaseMaker:
+    return BaseMaker(
+        host=execution.host,
+        runner=execution.runner,
+        cache=execution.cache,
+        on_line=execution.progress.line,
+        on_wait=execution.progress.note,
+    )
+
+
+def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> BaseImage:
+    if image.digest is None:
+        raise pinning.refusal(plan, image, how)
+    checked = registry.check(image, plan.site.arch, how)
+    for note in checked.notes:
+        progress.note(note)
+    return checked
+
+
+def add_shortcuts(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> None:
+    """Lay native programs beside the routing, where they help an emulated build."""
+    execution, folders = context.execution, run.folders
+    host = execution.host
+    # A lock has no packages for this host's architecture: a locked build takes its time.
+    wanted = context.shortcuts and context.bundle is None
+    if not (wanted and native_helpers.possible(plan, host)):
+        return
+    run.steps.begin("shortcuts", f"{host.arch} programs that help the emulated build")
+    maker, companion = _maker(execution), folders.work / "companion"
+    tree = root_tree.prepare_companion(plan, routed, maker, folders.work, folders.log)
+    native_helpers.unpack(tree.path, companion, host, execution.runner)
+    native_helpers.add(plan, host, companion, routed.folder)
+    shutil.rmtree(companion)
+
+
+def root(plan: Plan, kind: str, tree: BaseTree | BaseImage | None) -> dict[str, str]:
+    """Name what the first step starts from, for the steps' keys; `kind` is the engine's."""
+    digest = tree.sha256 if isinstance(tree, BaseTree) else str(plan.recipe.base.reference)
+    return build_steps.root(digest, plan.site.arch, kind)
+
+
+def sources(plan: Plan, context: BuildContext, made_of: BaseTree | BaseImage) -> Sources:
+    """Say what an image is made of beside its plan."""
+    return Sources(
+        text=context.text(plan),
+        base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
+        engine=context.version,
+        lock=context.lock,
+        runner=context.execution.runner,
+        environ=context.execution.host.environ,
+    )

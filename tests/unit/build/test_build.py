@@ -1,0 +1,162 @@
+"""The story of a build, on a backend that makes no image: what lies where at its end."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dlcontainer.build import build as building
+from dlcontainer.build import dry_run
+from dlcontainer.build.backends import select
+from dlcontainer.build.base import root_tree
+from dlcontainer.build.base.root_tree import BaseTree
+from dlcontainer.build.build import BuildOptions, Image
+from dlcontainer.build.cache.cached_step import CachedStep
+from dlcontainer.build.context import BuildContext, BuildRun, Origin
+from dlcontainer.errors import BuildError, UsageError
+from dlcontainer.image.contents import Unpacked
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.process import CommandFailedError
+from tests.fakes import RecordingRunner, completed
+from tests.values import TEMPLATES, execution_of, folder_of, plan_of, site_of
+
+if TYPE_CHECKING:
+    from dlcontainer.build.backends.backend import BuildBackend
+
+BASE = BaseTree(path=Path("/x"), sha256="ab" * 32, made="2026-01-01T00:00:00Z", cached=True)
+STEPS = [{"name": name, "shell": "true"} for name in ("first", "second")]
+
+
+@dataclass(kw_only=True, slots=True)
+class Backend:
+    """A backend whose image is a text; a step of the name `fails` fails."""
+
+    tree: Path
+    log: Path
+    fails: str = ""
+    ran: list[str] = field(default_factory=list)
+
+    def recall(self, key: str) -> CachedStep | None:
+        return None
+
+    def begin(self, parent: CachedStep | None) -> None:
+        self.log.write_text("begun\n")
+
+    def run(self, step: Any) -> None:
+        self.ran.append(step.name)
+        if step.name == self.fails:
+            raise CommandFailedError(completed("sh", code=1, stdout="oh\n"))
+
+    def keep(self, step: Any, packages: Any) -> Any:
+        return lambda: None
+
+    def files(self) -> Unpacked:
+        return Unpacked(folder=self.tree)
+
+    def finish(self, target: Path, sbom: Path) -> None:
+        target.write_text("the image")
+
+    def shell_command(self) -> tuple[list[str], dict[str, str], Path]:
+        return ["sh"], {}, self.tree
+
+
+@dataclass(kw_only=True, slots=True)
+class Builder:
+    """Builds a plan; `benches` are those that were opened."""
+
+    plan: Plan
+    context: BuildContext
+    output: Path
+    fails: str = ""
+    benches: list[Backend] = field(default_factory=list)
+
+    @contextmanager
+    def opened(self, _: Plan, __: BuildContext, origin: Origin, run: BuildRun) -> Iterator[Backend]:
+        assert origin.base == BASE
+        assert origin.routed.folder == run.folders.work / "routing"
+        tree = run.folders.work / "tree"
+        tree.mkdir()
+        self.benches.append(Backend(tree=tree, log=run.folders.log, fails=self.fails))
+        yield self.benches[-1]
+
+    def build(self, **options: Any) -> Image | None:
+        asked = BuildOptions(tmpdir=self.output.parent, **options)
+        return building.build(self.plan, self.context, self.output, asked)
+
+
+@pytest.fixture
+def builder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builder:
+    site = site_of(routing={"apt": "default", "pip": "default", "proxy": "none", "ca": "default"})
+    made = Builder(
+        plan=plan_of(folder_of(tmp_path, steps=STEPS, space_mb=1), site=site),
+        context=BuildContext(
+            execution=execution_of(tmp_path, RecordingRunner()), templates=(TEMPLATES,)
+        ),
+        output=tmp_path / "images",
+    )
+    monkeypatch.setattr(select, "opened", made.opened)
+    for name in ("prepare", "recall"):
+        monkeypatch.setattr(root_tree, name, lambda *_: BASE)
+    return made
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_all_of_an_image_lies_in_its_folder(builder: Builder, tmp_path: Path) -> None:
+    image = builder.build()
+    assert image is not None
+    assert builder.benches[0].ran == ["first", "second", "image", "describe"]
+    stem = builder.plan.name
+    assert names(builder.output) == [
+        f"{stem}{end}" for end in (".cdx.json", ".json", ".log", ".sif")
+    ]
+    assert image.places.image is not None
+    assert image.places.image.read_text() == "the image"
+    assert image.places.log.read_text() == "begun\n"
+    written = json.loads(image.places.record.read_text())
+    assert (written["image"]["sha256"], written["digest"]) == (image.sha256, builder.plan.digest)
+    phases = [step["name"] for step in written["steps"]]
+    assert phases == ["base", "unpack", "first", "second", "image", "pack"]
+    assert not list(tmp_path.glob(".dlcontainer-*"))
+
+
+def test_an_image_that_is_there_is_not_built_again(builder: Builder) -> None:
+    first, second, third = builder.build(), builder.build(), builder.build(fresh=True)
+    assert (first is None, second is None, third is None) == (False, False, False)
+    assert [image.found for image in (first, second, third) if image] == [False, True, False]
+    assert len(builder.benches) == 2
+
+
+def test_an_end_after_a_step_leaves_no_image(builder: Builder) -> None:
+    assert builder.build(until="first") is None
+    assert builder.benches[0].ran == ["first"]
+    assert names(builder.output) == []
+    with pytest.raises(UsageError, match="no step 'frist'"):
+        builder.build(until="frist")
+
+
+def test_a_failed_step_leaves_its_log_and_no_image(builder: Builder) -> None:
+    builder.fails = "second"
+    seen: list[BuildBackend] = []
+    with pytest.raises(BuildError, match="the build failed in step 'second'"):
+        builder.build(on_failure=lambda backend, _: seen.append(backend))
+    assert seen == builder.benches
+    assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
+    builder.fails = ""
+    assert builder.build() is not None
+    assert f"{builder.plan.name}.failed.log" not in names(builder.output)
+
+
+def test_what_the_next_build_would_run(builder: Builder, tmp_path: Path) -> None:
+    first = dry_run.reasons(builder.plan, builder.context, tmp_path)
+    assert {reason.why for reason in first} == {"never built here before"}
+    builder.build()
+    again = dry_run.reasons(builder.plan, builder.context, tmp_path)
+    assert [reason.step.name for reason in again] == ["first", "second", "image"]
+    assert {reason.why.partition(":")[0] for reason in again} == {"not kept"}
