@@ -45,7 +45,9 @@ else:
 BASH = "/bin/bash"
 # /bin/sh -c SCRIPT dlc-rank, and six words of the job.
 RANK_SHELL, RANK_WORDS = "/bin/sh", 10
-PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
+# The folder of a job's proof is named for the job, or for the script's own process.
+PROOF_FOLDER = "proof-JOB"
+PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/probe", "prove", "--out", PROOF_FOLDER)
 
 LSF: dict[str, Any] = {
     "scheduler": {
@@ -118,7 +120,7 @@ class Ran:
     def started(self) -> list[str]:
         """Give the one command that is no module command."""
         [argv] = [call for call in self.calls if call[0] != "module"]
-        return argv
+        return [PROOF_FOLDER if "/proof-" in word else word for word in argv]
 
     @property
     def launched(self) -> list[str]:

@@ -23,6 +23,7 @@ from dlcontainer.cli import (
     lock,
     output,
     plan,
+    prove,
     publish,
     recipe,
     render,
@@ -58,6 +59,7 @@ app.command("validate")(validate.validate)
 app.command("inspect")(inspect.inspect)
 app.command("diff")(diff.diff)
 app.command("publish")(publish.publish)
+app.command("prove")(prove.prove)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 

@@ -47,7 +47,9 @@ def publish(
         context = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
             on_check=lambda check: (
-                None if check.ok else console.note(f"FAILED {check.name}: {check.detail}")
+                console.note(f"FAILED {check.name}: {check.detail}")
+                if check.state == "failed"
+                else None
             ),
         )
         return [asdict(check) for check in validating.validate(image, loaded, context, written)]

@@ -1,5 +1,6 @@
 """`dlcontainer site`: known sites; one, resolved; two, compared; the schema for editors."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,6 +56,15 @@ def show(
     name: Name,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
+    proofs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--proof",
+            metavar="PATH",
+            help="A job's proof, what `validate --json` printed, or a folder of both: how far the "
+            "site got.",
+        ),
+    ] = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -69,6 +79,7 @@ def show(
         plain = config.without(plain, key)
     values = config.flatten(plain)
     site = loaded.value
+    reached = _reached(site, proofs or [])
     if as_json:
         output.emit(
             "site",
@@ -77,6 +88,7 @@ def show(
                 "origins": {key: str(origin) for key, _, origin in values},
                 "remembered": list(_remembered(site)),
                 "never_run": site.never_run,
+                "reached": reached,
             },
         )
         return
@@ -89,9 +101,18 @@ def show(
         ("from memory, not checked", list(_remembered(site))),
         ("not known", list(site.unknown)),
         ("never run by this project, only rendered", list(site.never_run)),
+        ("how far it got, by the files given", reached),
     ):
         if lines:
             output.say("\n" + "\n".join([title, *(f"  {line}" for line in lines)]))
+
+
+def _reached(site: "Site", proofs: list[Path]) -> list[str]:
+    from dlcontainer.proof import reach
+
+    if not proofs:
+        return []
+    return reach.lines(reach.read(proofs, site.engine.builders), site)
 
 
 def _remembered(site: "Site") -> "Iterator[str]":

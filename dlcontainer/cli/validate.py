@@ -18,8 +18,12 @@ def validate(
     verbose: options.Verbose = False,
 ) -> None:
     """Check that an image is what its record says, keeps the host out, and works."""
+    from datetime import UTC, datetime
+
+    from dlcontainer.bench.measure import gpu_flags
     from dlcontainer.cli.context import here
-    from dlcontainer.image import sif
+    from dlcontainer.image import record, sif
+    from dlcontainer.proof import judge
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import Check, ValidateContext
 
@@ -30,15 +34,29 @@ def validate(
 
     def show(check: Check) -> None:
         if not as_json:
-            mark = "ok    " if check.ok else "FAILED"
-            output.say(f"{mark}  {check.name}: {check.detail}")
+            mark = "FAILED" if check.state == "failed" else check.state
+            output.say(f"{mark:<6}  {check.name}: {check.detail}")
 
-    context = ValidateContext(execution=world.execution(console), on_check=show)
+    context = ValidateContext(
+        execution=world.execution(console),
+        on_check=show,
+        accelerators=gpu_flags.flags(loaded) if loaded else (),
+    )
     checks = validating.validate(image.absolute(), loaded, context)
     if as_json:
-        ok = all(check.ok for check in checks)
-        body = {"image": str(image), "ok": ok, "checks": [asdict(check) for check in checks]}
+        ok = all(check.state != "failed" for check in checks)
+        written = record.read(record.beside(image)) if ok else None
+        body = {
+            "image": str(image),
+            "ok": ok,
+            "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "plan": written.digest if written else None,
+            "site": judge.named(loaded) if loaded else None,
+            "checks": [asdict(check) for check in checks],
+        }
         output.emit("validate", body)
         raise typer.Exit(0 if ok else 1)
     validating.require_ok(checks)
-    output.say(f"valid: {len(checks)} checks")
+    untried = sum(check.state == "not tried" for check in checks)
+    more = f", {untried} not tried here" if untried else ""
+    output.say(f"valid: {len(checks) - untried} checks{more}")

@@ -69,7 +69,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "go": Text(batch.enter_folder),
         "start": start,
         "python": plan.python,
-        "verify": layout.VERIFY,
+        "probe": Text(layout.PROBE),
         "modules": [command.split() for command in around.modules],
         "scripts": [host_variables.shell(script) for script in around.scripts],
         "unset": Text(" ".join(around.unset)),

@@ -9,39 +9,67 @@ import os
 _GRAPHICS, _MEMORY, _CELSIUS = 0, 2, 0
 
 
+# nvmlComputeMode_t
+MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+
+
 def facts():
     """Give what is settled of the GPUs, and what only was so just now; nothing without a driver."""
+    return _session(_asked) or {}
+
+
+def modes():
+    """Give all GPUs that the driver shows: uuid and compute mode; None without a driver.
+
+    No variable hides one here: what a scheduler hides by its cgroup is not shown, or not opened.
+    """
+    return _session(_modes)
+
+
+def _session(ask):
     if not os.path.exists("/proc/driver/nvidia"):
-        return {}
+        return None
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
         if library.nvmlInit_v2():
-            return {}
+            return None
     except (OSError, AttributeError):
-        return {}
+        return None
     try:
-        return _asked(library)
-    except AttributeError:  # an older library lacks a function
-        return {}
+        return ask(library)
+    except AttributeError:  # an older library has not all functions
+        return None
     finally:
         library.nvmlShutdown()
 
 
-def _asked(library):
+def _modes(library):
+    found = []
+    for device in _devices(library):
+        number = _number(library.nvmlDeviceGetComputeMode, device)
+        known = number is not None and number < len(MODES)
+        uuid = _text(library.nvmlDeviceGetUUID, device)
+        found.append({"uuid": uuid, "mode": MODES[number] if known else None})
+    return found
+
+
+def _devices(library):
     count = ctypes.c_uint(0)
     library.nvmlDeviceGetCount_v2(ctypes.byref(count))
-    settled, ids, now = [], [], []
     for index in range(count.value):
         device = ctypes.c_void_p()
-        if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)):
-            continue
+        if not library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)):
+            yield device
+
+
+def _asked(library):
+    settled, ids, now = [], [], []
+    for device in _devices(library):
         settled.append(
             {
                 "name": _text(library.nvmlDeviceGetName, device),
                 "max_clock_mhz": _number(library.nvmlDeviceGetMaxClockInfo, device, _GRAPHICS),
-                "max_memory_clock_mhz": _number(
-                    library.nvmlDeviceGetMaxClockInfo, device, _MEMORY
-                ),
+                "max_memory_clock_mhz": _number(library.nvmlDeviceGetMaxClockInfo, device, _MEMORY),
                 "power_limit_mw": _number(library.nvmlDeviceGetEnforcedPowerLimit, device),
             }
         )

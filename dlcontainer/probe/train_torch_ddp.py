@@ -4,23 +4,11 @@ Running statistics of the normalizations are rank 0's, sent round before each st
 """
 
 import os
-import re
 
+import nccl_log
 import ranks
 import probe_train
 import train_torch
-
-# What NCCL writes of a channel ("… via P2P/CUMEM", "… [send] via NET/IB/0") and of its network.
-_CHANNEL = re.compile(r" via ([A-Z0-9]+(?:/[A-Za-z]+)*)")
-_NETWORK = re.compile(r"Using network (\S+)")
-
-
-def ways(text):
-    """Give what NCCL's own log says of the ways between ranks."""
-    return {
-        "channels": sorted(set(_CHANNEL.findall(text))),
-        "network": sorted(set(_NETWORK.findall(text))),
-    }
 
 
 class Trainer(train_torch.Trainer):
@@ -49,7 +37,8 @@ class Trainer(train_torch.Trainer):
         if self._log:
             try:
                 with open(self._log, errors="replace") as file:
-                    found.update(ways(file.read()))
+                    shown = nccl_log.parsed(file.read())
+                found.update(channels=shown["channels"], network=shown["networks"])
             except OSError:
                 found["channels"] = None
         return found

@@ -105,6 +105,11 @@ class Network(Facts):
 
     kind: Fabric
     model: Line
+    busbw_min: float | None = Field(
+        default=None,
+        gt=0,
+        description="GB/s of bus bandwidth, as nccl-tests: a proof over nodes with less fails",
+    )
 
 
 class Mpi(Facts):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
@@ -15,6 +16,7 @@ from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
+CheckState = Literal["ok", "failed", "not tried"]
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
 ENVIRONMENT: Mapping[str, str] = {
     "PYTHONNOUSERSITE": "1",
@@ -29,11 +31,16 @@ _EMULATED_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing that was looked at: whether it holds, and what was seen."""
+    """One thing that was looked at: whether it holds, and what was seen.
+
+    `ok` is what programs have always read; it is False too for what could not be tried here, which
+    `state` tells from what failed.
+    """
 
     name: str
     ok: bool
     detail: str
+    state: CheckState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +49,8 @@ class ValidateContext:
 
     execution: Execution
     on_check: Callable[[Check], None]
+    # What lets this host's accelerators in: --nv, --rocm.
+    accelerators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,9 +134,18 @@ class Inspected:
     @cached_property
     def verified(self) -> str | Unanswered:
         """What the image's own proof prints."""
-        argv = (str(self.inside["interpreter"]), str(self.inside["verify"]))
+        return self._answer((str(self.inside["interpreter"]), str(self.inside["verify"])))
+
+    @cached_property
+    def devices(self) -> str | Unanswered:
+        """What the image's probe prints of the accelerators that it sees here."""
+        argv = (str(self.inside["interpreter"]), layout.PROBE, "devices")
+        return self._answer(argv)
+
+    def _answer(self, argv: tuple[str, ...]) -> str | Unanswered:
+        """Run a program of the image's that may train, on this host's accelerators if it can."""
         try:
-            return self._run(argv)
+            return self._run(argv, accelerators=self.context.accelerators)
         except CommandFailedError as error:
             completed = error.completed
             return Unanswered(why=_last_line(completed.stdout + completed.stderr) or str(error))
@@ -153,13 +171,19 @@ class Inspected:
         arch = self._emulated_arch
         return emulation.environment(arch) if arch else {}
 
-    def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
+    def _run(
+        self,
+        argv: tuple[str, ...],
+        stdin: str | None = None,
+        accelerators: tuple[str, ...] = (),
+    ) -> str:
         execution = self.context.execution
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=execution.run_mode,
             environment={**ENVIRONMENT, **self._emulator},
+            accelerators=accelerators,
         )
         return execution.runner(
             execution.engine.run_argv(spec),

@@ -5,8 +5,9 @@ Each rank computes with NumPy what the averaged gradient and the trained weights
 with Horovod in the framework's ordinary loops, and compares. A build can load, run and print a
 falling loss without averaging anything; only this tells.
 
-Prints one JSON object; exits 1 when a rank was not given the average. Standard library, NumPy, the
-framework and Horovod only.
+Prints one JSON object; exits 1 when a rank was not given the average, or a device does not train as
+the CPU does; without a device that is not tried. Standard library, NumPy, the framework and Horovod
+only.
 """
 
 import importlib.util
@@ -177,6 +178,17 @@ def with_tensorflow():
     return hvd, {"GradientTape": by_tape, "model.fit": by_fit}
 
 
+def devices(framework):
+    """Train on each device beside the CPU, by the probe that images carry beside this file."""
+    sys.dont_write_bytecode = True  # a build's test must leave nothing in the image
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe"))
+    try:
+        import prove_devices
+    except ImportError:
+        return "not tried", "no probe beside this file"
+    return prove_devices.line(framework)
+
+
 def work(framework, transport, folder):
     """Be one rank: train, compare, leave the judgement in the folder."""
     hvd, loops = {"torch": with_torch, "tensorflow": with_tensorflow}[framework]()
@@ -255,12 +267,18 @@ def main():
                 loops += judgements
                 if not all(one["ok"] for one in judgements):
                     failed.append("{} {}: not averaged".format(name, transport))
+    tried = {}
+    for framework in present:
+        state, seen = devices(framework)
+        tried[framework] = "{}: {}".format(state, seen)
+        if state == "failed":
+            failed.append("{} {}".format(framework, seen))
     figures = {name: max(one[name] for one in loops) for name in FIGURES if loops}
     if loops:
         figures["alone_off"] = min(one["alone_off"] for one in loops)
     said = {name: float("{:.3g}".format(value)) for name, value in figures.items()}
     words = "averages of {} ranks, {}, by MPI and Gloo".format(RANKS, " and ".join(present))
-    said.update(ok=not failed, what=words)
+    said.update(ok=not failed, what=words, devices="; ".join(tried.values()))
     if failed:
         said["failed"] = "; ".join(failed)
     print(json.dumps(said, sort_keys=True))

@@ -190,3 +190,22 @@ def test_the_image_must_be_there(machine: Machine, tmp_path: Path) -> None:
     other.touch()
     ran = machine.job(plan, DLCONTAINER_IMAGE=str(other))
     assert ran.launched == ["apptainer", "exec", str(other), *PROOF]
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"SLURM_JOB_ID": "17"}, "proof-17"),
+        ({"PBS_JOBID": "18.server"}, "proof-18.server"),
+        ({"LSB_JOBID": "19"}, "proof-19"),
+    ],
+)
+def test_a_job_without_a_command_proves_into_a_folder_of_its_own(
+    machine: Machine, tmp_path: Path, environ: dict[str, str], name: str
+) -> None:
+    plan = plan_at(tmp_path / "r", scheduler={"kind": "none"})
+    machine.image(plan)
+    ran = machine.job(plan, **environ)
+    [argv] = ran.calls
+    assert argv[-2:] == ["--out", str(machine.here / name)]
+    assert (machine.here / name).is_dir()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from dlcontainer.validate.checks import file, inside
 from dlcontainer.validate.checks.base import CheckFunction
+from dlcontainer.validate.checks.devices import devices
 from dlcontainer.validate.checks.verify import verify
 
 # Made and reported in this order. Names are part of the output and of published checks: they stay.
@@ -19,6 +20,7 @@ CHECKS: Mapping[str, CheckFunction] = {
     "host stays out": inside.host_stays_out,
     "no leftovers": inside.no_leftovers,
     "verify": verify,
+    "devices": devices,
 }
 # Where one of these fails, those after it have nothing to look at.
 ENDING = frozenset({"architecture", "runs"})

@@ -36,10 +36,14 @@ dlc_need() {
 }
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof that the image carries.
+# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/horovod-0.22.1-summit-2021.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
-[ $# -gt 0 ] || set -- /opt/horovod/bin/python /opt/dlcontainer/verify.py
+if [ $# -eq 0 ]; then
+    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    mkdir -p "$dlc_proof"
+    set -- /opt/horovod/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+fi
 
 # `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
 # ones read variables that are not set.

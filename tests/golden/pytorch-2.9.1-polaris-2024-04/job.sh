@@ -28,10 +28,14 @@ dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3
 cd "${PBS_O_WORKDIR:-$PWD}"
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof that the image carries.
+# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.9.1-polaris-2024-04.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
-[ $# -gt 0 ] || set -- /opt/pytorch/bin/python /opt/dlcontainer/verify.py
+if [ $# -eq 0 ]; then
+    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    mkdir -p "$dlc_proof"
+    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+fi
 
 # `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
 # ones read variables that are not set.

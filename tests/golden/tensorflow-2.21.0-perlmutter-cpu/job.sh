@@ -27,9 +27,13 @@ dlc_need() {
 }
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof that the image carries.
+# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-tensorflow:2.21.0-perlmutter-cpu}
-[ $# -gt 0 ] || set -- /opt/tensorflow/bin/python /opt/dlcontainer/verify.py
+if [ $# -eq 0 ]; then
+    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    mkdir -p "$dlc_proof"
+    set -- /opt/tensorflow/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+fi
 
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME LD_PRELOAD

@@ -1,5 +1,6 @@
 """Rendered job scripts, submitted with the real sbatch."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_the_example_sites_job_runs_to_its_end(
 
 
 def test_a_form_lays_ranks_on_nodes_and_the_proof_is_run(
-    user: World, submit: World, tiny: Path, tmp_path: Path
+    user: World, submit: World, tiny: Path, tiny_image: Built, tmp_path: Path
 ) -> None:
     site = tmp_path / "lab.yaml"
     site.write_text(SITE.partition("scheduler:")[0] + FORMS)
@@ -72,6 +73,13 @@ def test_a_form_lays_ranks_on_nodes_and_the_proof_is_run(
     [proof] = tmp_path.glob("job.o*")
     assert proof.read_text().count('"answer": 42') == 4
     proof.unlink()
+    [folder] = tmp_path.glob("proof-*")
+    judged = json.loads(user.run("prove", folder, "--site", site, "--json").stdout)
+    findings = {finding["name"]: finding for finding in judged["findings"]}
+    assert findings["site"]["state"] == "ok"
+    assert findings["ranks"]["detail"] == "4 of 4 ranks on n1; n2"
+    checked = user.run("prove", folder, "--site", site, "--image", tiny_image.image).stdout
+    assert ["ok", "image"] in [line.split()[:2] for line in checked.splitlines()]
     submit.run(script, "/opt/tiny/bin/python", "-c", SAY)
     [ranks] = tmp_path.glob("job.o*")
     said = sorted(line for line in ranks.read_text().splitlines() if line.endswith(" 42"))

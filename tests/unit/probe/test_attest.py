@@ -137,19 +137,6 @@ def test_gpus_in_the_drivers_own_words(probe: Any) -> None:
     }
 
 
-def test_the_way_between_gpus_in_nccls_own_words(probe: Any) -> None:
-    text = (
-        "n1:7:9 [0] NCCL INFO Using network IB\n"
-        "n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
-        "n1:7:9 [0] NCCL INFO Channel 01/0 : 3[3] -> 4[0] [receive] via NET/IB/0\n"
-        "n1:7:9 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via SHM/direct/direct\n"
-    )
-    assert probe("train_torch_ddp").ways(text) == {
-        "channels": ["NET/IB", "P2P/CUMEM", "SHM/direct/direct"],
-        "network": ["IB"],
-    }
-
-
 def test_how_ranks_talk_is_attested(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_NET", "IB")
     monkeypatch.setenv("NCCL_DEBUG_FILE", "/a/file")

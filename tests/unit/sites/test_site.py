@@ -95,6 +95,10 @@ def test_overrides_come_last(tmp_path: Path) -> None:
         ({"arch": "x86"}, r"arch: expected one of: 'x86_64', 'ppc64le', 'aarch64', got 'x86'"),
         ({"cpu": {"model": "a", "cores": 0}}, r"cpu.cores: must be greater than 0, got 0"),
         ({"cpu": {"model": "a", "cores": "8"}}, r"cpu.cores: expected a whole number"),
+        (
+            {"network": {"kind": "ethernet", "model": "a", "busbw_min": 0.0}},
+            r"network.busbw_min: must be greater than 0",
+        ),
         ({"os": {"distribution": "debian", "release": 12}}, r'os.release: .*quote it: "12"'),
         (
             {"os": {"distribution": "d", "release": "1", "sources": ["x"]}},

@@ -1,0 +1,1 @@
+"""Proofs of jobs: read, held against image and site, and how far a site got by them."""

@@ -1,0 +1,180 @@
+"""How far a site got, by the files that show it: rendered, built, validated, ran, ran over nodes.
+
+Only proofs count, and what `validate --json` printed. Nothing is remembered, and a stage that no
+file shows is said not to be shown. The lines are the same for `site show`, a module's help and the
+report: `lines` gives them.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.proof import judge, proof
+from dlcontainer.proof.judge import Case, Finding
+from dlcontainer.proof.proof import Proof
+from dlcontainer.sites.site import Site
+from dlcontainer.system import foreign_files, guarded_files
+
+VALIDATED = "dlcontainer/validate/1"
+NOT_SHOWN = "not shown"
+# Root's word counts everywhere.
+_TRUSTED = frozenset({0})
+_MOST_BYTES = 1_000_000
+# A job leaves a folder of its own, with the proof in it.
+_PATTERNS = ("*.json", f"*/{proof.FILE}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Validated:
+    """What `validate --json` said of an image for a site: that no check failed, and when."""
+
+    path: Path
+    plan: str
+    site: str | None
+    date: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Files:
+    """What was given: proofs, validations, and why a file does not count."""
+
+    proofs: tuple[Proof, ...] = ()
+    validated: tuple[Validated, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """One stage of the way: the date that a file shows for it, or None."""
+
+    name: str
+    date: str | None
+    detail: str
+
+
+def read(paths: Iterable[Path], builders: Iterable[str] = ()) -> Files:
+    """Read proofs and validations: files, or folders that jobs leave theirs in.
+
+    A file that is named must be good; one of a folder that is not is refused with its reason. Files
+    count by their owner: this user, root, and the site's `builders`.
+    """
+    trusted = frozenset(builders)
+    proofs: dict[str, Proof] = {}
+    validated, refused = [], []
+    for path in paths:
+        alone = not path.is_dir() or (path / proof.FILE).exists()
+        found = [path] if alone else sorted({one for text in _PATTERNS for one in path.glob(text)})
+        for entry in found:
+            try:
+                said = _validated(entry, trusted)
+                if said is not None:
+                    validated.append(said)
+                    continue
+                read_one = proof.read(entry)
+                _require_owner(read_one.path, read_one.owner, trusted)
+                proofs[read_one.digest] = read_one
+            except ChecksFailedError as error:
+                if alone:
+                    raise
+                refused.append(str(error).splitlines()[0])
+    return Files(proofs=tuple(proofs.values()), validated=tuple(validated), refused=tuple(refused))
+
+
+def _validated(path: Path, trusted: frozenset[str]) -> Validated | None:
+    """Read what `validate --json` printed; None for another file."""
+    if path.is_dir():
+        return None
+    try:
+        with foreign_files.opened(path) as file:
+            owner = os.fstat(file.fileno()).st_uid
+            body = foreign_files.loads(foreign_files.content(file, _MOST_BYTES))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(body, dict) or body.get("schema") != VALIDATED:
+        return None
+    _require_owner(path, owner, trusted)
+    known = {key: body.get(key) for key in ("plan", "date")}
+    if body.get("ok") is not True or not all(isinstance(value, str) for value in known.values()):
+        raise ChecksFailedError(f"{path}: a check failed, or it names no plan and date")
+    site = body.get("site")
+    return Validated(
+        path=path,
+        plan=str(known["plan"]),
+        site=site if isinstance(site, str) else None,
+        date=str(known["date"]),
+    )
+
+
+def _require_owner(path: Path, uid: int, trusted: frozenset[str]) -> None:
+    name = guarded_files.name_of(uid)
+    if uid not in _TRUSTED | {os.getuid()} and name not in trusted:
+        raise ChecksFailedError(
+            f"{path}: it is {name}'s: anyone can write a proof",
+            next_step=f"name {name} in engine.builders of the site, or run the job yourself",
+        )
+
+
+def stages(files: Files, site: Site) -> tuple[Stage, ...]:
+    """Give the stages in their order, each with the date of the last file that shows it."""
+    judged = [(one, judge.judge(Case(proof=one, site=site))) for one in files.proofs]
+    fit = [(one, found) for one, found in judged if _fits(found)]
+    plans = {one.content.image.plan for one, _ in fit if one.content.image}
+    checked = [one for one in files.validated if one.site == judge.named(site) or one.plan in plans]
+    ran = [(one, found) for one, found in fit if _ran(found, has_gpus=site.accelerator is not None)]
+    crossed = [one for one, found in ran if _states(found).get("network") == "ok"]
+    most = max((len(one.nodes) for one in crossed), default=0)
+    where = "its GPUs" if site.accelerator else "its nodes"
+    over = f"ran on {most or 'several'} nodes over its fabric"
+    return (
+        Stage(name="rendered", date="", detail="its file is valid: plans and texts come from it"),
+        _stage("built", [one.content.date for one, _ in fit], "an image for it ran in a job"),
+        _stage("validated", [one.date for one in checked], "no check of validate failed"),
+        _stage(f"ran on {where}", [one.content.date for one, _ in ran], _kinds(ran)),
+        _stage(
+            over,
+            [one.content.date for one in crossed if len(one.nodes) == most],
+            "NCCL named the fabric on every rank",
+        ),
+    )
+
+
+def lines(files: Files, site: Site) -> list[str]:
+    """Give the stages as lines, for `site show`, a module's help and the report."""
+    found = []
+    for stage in stages(files, site):
+        if stage.date is None:
+            found.append(f"{stage.name}: {NOT_SHOWN}")
+        else:
+            date = f"{stage.date[:10]}, " if stage.date else ""
+            found.append(f"{stage.name}: {date}{stage.detail}")
+    return [*found, *(f"not counted: {reason}" for reason in files.refused)]
+
+
+def _stage(name: str, dates: list[str], detail: str) -> Stage:
+    return Stage(name=name, date=max(dates) if dates else None, detail=detail)
+
+
+def _states(found: tuple[Finding, ...]) -> dict[str, str]:
+    return {finding.name: finding.state for finding in found}
+
+
+def _fits(found: tuple[Finding, ...]) -> bool:
+    return _states(found).get("site") == "ok"
+
+
+def _ran(found: tuple[Finding, ...], *, has_gpus: bool) -> bool:
+    states = _states(found)
+    wanted = ("ranks", "devices") if has_gpus else ("ranks",)
+    return all(states.get(name) == "ok" for name in wanted) and states.get("sums") != "failed"
+
+
+def _kinds(ran: list[tuple[Proof, tuple[Finding, ...]]]) -> str:
+    details = {
+        finding.detail
+        for _, found in ran
+        for finding in found
+        if finding.name == "devices" and finding.state == "ok"
+    }
+    return "; ".join(sorted(details)) or "all ranks met"
