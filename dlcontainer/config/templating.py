@@ -35,6 +35,12 @@ _LONGEST_FILE = 64 * 2**20
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|MB|GB)(?![\w-]))")
 
 
+class Literal(str):
+    """Text of which nothing is filled in, among texts of which something is."""
+
+    __slots__ = ()
+
+
 class Text(str):
     """Text that is already in the format it goes into: it is inserted as it stands."""
 

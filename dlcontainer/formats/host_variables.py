@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from dlcontainer.config.templating import Text
-from dlcontainer.planning.surroundings import Literal
+from dlcontainer.config.templating import Literal, Text
 from dlcontainer.sites.facts import LAUNCH_WORDS
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dlcontainer.config.templating import Text
+from dlcontainer.config.templating import Literal, Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
 from dlcontainer.planning.plan import Plan
-from dlcontainer.planning.surroundings import Literal, Surroundings
+from dlcontainer.planning.surroundings import Surroundings
 from dlcontainer.sites.facts import Runtime
 
 # The variables in which a rank hands its place on, into the image.

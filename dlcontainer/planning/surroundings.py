@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dlcontainer.config.templating import Literal
 from dlcontainer.engines.apptainer import RUN_MODES
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
@@ -17,12 +18,6 @@ from dlcontainer.sites.site import Site
 OWN = "dlc_"
 # What the host means for its own programs: of another Python, of another C library.
 UNSET = ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")
-
-
-class Literal(str):
-    """Text of which nothing is filled in, among texts of which something is."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlcontainer.config.templating import Literal
 from dlcontainer.formats import host_variables
-from dlcontainer.planning.surroundings import Literal
 from tests.values import HOSTILE
 
 PLAIN = [text for text in HOSTILE if "$" not in text]

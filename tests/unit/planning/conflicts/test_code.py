@@ -13,7 +13,9 @@ def gpu(target: str | None, **facts: Any) -> dict[str, Any]:
     named: dict[str, Any] = {"target": target} if target else {}
     if target and not target.startswith("sm_"):
         named["vendor"] = "amd" if target.startswith("gfx") else "intel"
-    return {"accelerator": {**GPU, "driver": "580.65.06", **named, **facts}}
+    # The host's glibc is written, as its GPU libraries come into the image.
+    system = {"distribution": "debian", "release": "bookworm", "glibc": "2.36"}
+    return {"os": system, "accelerator": {**GPU, "driver": "580.65.06", **named, **facts}}
 
 
 def cpu(target: str | None, **site: Any) -> dict[str, Any]:
