@@ -179,6 +179,8 @@ def test_nothing_loaded_runs_the_image_s_own(lab: Lab) -> None:
     assert over.startswith("/opt/ranks/lib/")
     assert (rank["size"], rank["LAB_SWAPPED"], rank["LAB_FABRIC"]) == (1, None, "a b")
     assert "the image's own MPI" in said
+    _, said = lab.run("ranks", "python ranks.py", {"DLCONTAINER_MPI": "mine"}, code=2)
+    assert "DLCONTAINER_MPI is 'mine'; known: own, host" in said
 
 
 def test_a_launcher_of_another_family_is_refused(lab: Lab) -> None:

@@ -1,5 +1,6 @@
 """Launch files: an epoch's facts in the wrapper's words, and which epoch's they are."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from dlcontainer.sites.site import Site, Target
 from tests.jobs import SWAP
 from tests.publishing import image_of, put
 from tests.unit.publish.test_modulefiles import RELEASE
-from tests.values import HOSTILE, SITE, TEMPLATES, shipped_site, site_of
+from tests.values import HOSTILE, SITE, TEMPLATES, shipped_site, shipped_sites, site_of
 
 MPICH = replace(RELEASE, mpi="mpich")
 KNOWN = {"version_variable": "M_VERSION", "known_versions": ["1.0", "1.1"]}
@@ -213,3 +214,17 @@ def test_the_site_is_read_as_the_image_was_built_for_it(tmp_path: Path) -> None:
     folder = put(image, tmp_path / "root", site_of(SWAPPING).value, at=at).place.folder
     assert asked == [Target(node_type="gpu")]
     assert "case --rocm in" in (folder / "bin" / "python").read_text()
+
+
+def test_each_shipped_site_s_facts_are_words_that_wrappers_know() -> None:
+    around = (TEMPLATES / "module" / "around.sh.j2").read_text()
+    wrapper = (TEMPLATES / "module" / "wrapper.sh.j2").read_text()
+    known = set(re.findall(r"^(dlc_\w+)\(\)", around + wrapper, re.MULTILINE))
+    seen = set()
+    for _, site in shipped_sites():
+        family = site.mpi.family if site.mpi else "mpich"
+        files = launch_files.texts({"x": site}, replace(RELEASE, mpi=family), [TEMPLATES])
+        for line in files["x.sh"].splitlines():
+            if line.startswith("    ") and line.strip() != ":":
+                seen |= set(re.findall(r"(?:^ +|then |if |else |&& )(dlc_\w+)", line))
+    assert {"dlc_bind_in", "dlc_inside", "dlc_path", "dlc_libraries", "dlc_read"} <= seen <= known
