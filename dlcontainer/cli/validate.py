@@ -20,7 +20,6 @@ def validate(
     """Check that an image is what its record says, keeps the host out, and works."""
     from datetime import UTC, datetime
 
-    from dlcontainer.bench.measure import gpu_flags
     from dlcontainer.cli.context import here
     from dlcontainer.image import record, sif
     from dlcontainer.proof import judge
@@ -37,11 +36,7 @@ def validate(
             mark = "FAILED" if check.state == "failed" else check.state
             output.say(f"{mark:<6}  {check.name}: {check.detail}")
 
-    context = ValidateContext(
-        execution=world.execution(console),
-        on_check=show,
-        accelerators=gpu_flags.flags(loaded) if loaded else (),
-    )
+    context = ValidateContext(execution=world.execution(console), on_check=show)
     checks = validating.validate(image.absolute(), loaded, context)
     if as_json:
         ok = all(check.state != "failed" for check in checks)

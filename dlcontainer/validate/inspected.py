@@ -12,6 +12,7 @@ from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
@@ -49,8 +50,6 @@ class ValidateContext:
 
     execution: Execution
     on_check: Callable[[Check], None]
-    # What lets this host's accelerators in: --nv, --rocm.
-    accelerators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,7 +144,7 @@ class Inspected:
     def _answer(self, argv: tuple[str, ...]) -> str | Unanswered:
         """Run a program of the image's that may train, on this host's accelerators if it can."""
         try:
-            return self._run(argv, accelerators=self.context.accelerators)
+            return self._run(argv)
         except CommandFailedError as error:
             completed = error.completed
             return Unanswered(why=_last_line(completed.stdout + completed.stderr) or str(error))
@@ -171,19 +170,21 @@ class Inspected:
         arch = self._emulated_arch
         return emulation.environment(arch) if arch else {}
 
-    def _run(
-        self,
-        argv: tuple[str, ...],
-        stdin: str | None = None,
-        accelerators: tuple[str, ...] = (),
-    ) -> str:
+    @property
+    def _accelerators(self) -> tuple[str, ...]:
+        """What lets this node's accelerators in, as the site's wrappers do; none is emulated."""
+        if self.site is None or self._emulated_arch:
+            return ()
+        return gpu_flags.here(self.site)
+
+    def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
         execution = self.context.execution
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=execution.run_mode,
             environment={**ENVIRONMENT, **self._emulator},
-            accelerators=accelerators,
+            accelerators=self._accelerators,
         )
         return execution.runner(
             execution.engine.run_argv(spec),

@@ -23,8 +23,8 @@ def opened(
     """
     import tempfile
 
-    from dlcontainer.bench.measure import gpu_flags
     from dlcontainer.bench.measure.context import BenchContext
+    from dlcontainer.sites import gpu_flags
     from dlcontainer.system import file_locks
     from dlcontainer.system.workspace import workspace
 
@@ -38,5 +38,5 @@ def opened(
             execution=execution,
             templates=tuple(world.resources.template_folders()),
             work=work,
-            accelerators=gpu_flags.flags(plan.site),
+            accelerators=gpu_flags.here(plan.site),
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.config.templating import Literal
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning import surroundings
 from dlcontainer.planning.surroundings import ImageFacts
@@ -101,7 +102,7 @@ def test_the_image_s_own_list_of_libraries_stays_behind_the_site_s() -> None:
     own = {"LD_LIBRARY_PATH": "/own/$ORIGIN"}
     found = surroundings.of(at(mpi=SWAP), ImageFacts(uses_mpi=True, environment=own)).library_path
     assert found[-1] == "/own/$ORIGIN"
-    assert isinstance(found[-1], surroundings.Literal)
+    assert isinstance(found[-1], Literal)
 
 
 def test_a_plan_and_its_record_have_the_same_surroundings(tmp_path: Path) -> None:

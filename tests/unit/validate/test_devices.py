@@ -71,12 +71,9 @@ def test_an_image_from_before_the_check_is_not_tried(image: Path) -> None:
     assert "older than this check" in found["devices"].detail
 
 
-def test_accelerators_are_let_in_where_something_trains(image: Path) -> None:
+def test_the_sites_own_word_lets_accelerators_in(image: Path) -> None:
     runner = RecordingRunner(answers(devices=devices("ok", "2 of 2")), strict=True)
-    context = ValidateContext(
-        execution=execution_of(image.parent, runner),
-        on_check=lambda _: None,
-        accelerators=("--nv",),
-    )
-    validating.validate(image, site_of(**GPU_SITE).value, context)
-    assert ["--nv" in argv for argv in runner.argvs] == [False, False, True, True]
+    context = ValidateContext(execution=execution_of(image.parent, runner), on_check=lambda _: None)
+    site = site_of(**GPU_SITE, jobs={"flags": ["--nv"]}).value
+    validating.validate(image, site, context)
+    assert ["--nv" in argv for argv in runner.argvs] == [False, True, True, True]
