@@ -24,6 +24,12 @@ def compare(found: Numbers, limit: Numbers) -> int | None:
     return 0 if len(found) >= len(limit) else None
 
 
+def is_newer(found: str | None, limit: str | None) -> bool:
+    """Tell whether a version is newer than a limit; false where one is not known."""
+    mine, theirs = numbers(found or ""), numbers(limit or "")
+    return bool(mine and theirs and compare(mine, theirs) == 1)
+
+
 def written(version: Numbers) -> str:
     """Write numbers as a version: 12.4 of (12, 4)."""
     return ".".join(map(str, version))

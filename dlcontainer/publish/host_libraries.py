@@ -11,7 +11,7 @@ from pathlib import Path
 from dlcontainer.errors import PublishError
 from dlcontainer.formats import host_variables
 from dlcontainer.image.contents import elf
-from dlcontainer.planning.versions import compare, numbers
+from dlcontainer.planning.versions import is_newer, numbers
 from dlcontainer.publish.modulefiles import Release
 from dlcontainer.sites.facts import Mpi
 
@@ -55,7 +55,7 @@ def _require(
     path: Path, needs: frozenset[str], release: Release, note: Callable[[str], None]
 ) -> None:
     wanted = _newest(_GLIBC, needs)
-    if _is_newer(wanted, release.glibc):
+    if is_newer(wanted, release.glibc):
         raise PublishError(
             f"{path} needs GLIBC_{wanted}, the image has glibc {release.glibc}",
             why="the site config puts this library of the host into the image (mpi), where it "
@@ -64,7 +64,7 @@ def _require(
         )
     wanted = _newest(_GLIBCXX, needs)
     has = _LIBSTDCXX.get((release.gcc or "").partition(".")[0])
-    if _is_newer(wanted, has):
+    if is_newer(wanted, has):
         note(
             f"{path} needs GLIBCXX_{wanted}; GCC {release.gcc} of the image's base has {has}: "
             "it may not load"
@@ -74,8 +74,3 @@ def _require(
 def _newest(pattern: re.Pattern[str], needs: frozenset[str]) -> str | None:
     found = [match[1] for match in map(pattern.fullmatch, needs) if match]
     return max(found, key=lambda version: numbers(version) or (), default=None)
-
-
-def _is_newer(wanted: str | None, has: str | None) -> bool:
-    mine, theirs = numbers(wanted or ""), numbers(has or "")
-    return bool(mine and theirs and compare(mine, theirs) == 1)

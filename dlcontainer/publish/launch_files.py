@@ -13,6 +13,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
 from dlcontainer.planning import surroundings
 from dlcontainer.planning.surroundings import ImageFacts, Surroundings
+from dlcontainer.planning.versions import is_newer
 from dlcontainer.publish.modulefiles import CACHES, Around, Release, epoch_of
 from dlcontainer.sites.facts import Mpi
 from dlcontainer.sites.site import Site, Target
@@ -22,16 +23,25 @@ FOLDER = "launch"
 _WHOLE = {"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}"}
 
 
-def sites_of(site: Site, at: Callable[[Target], Site] | None) -> Mapping[str, Site]:
+def sites_of(
+    site: Site, at: Callable[[Target], Site] | None, release: Release
+) -> Mapping[str, Site]:
     """Give the site as it is in each of its epochs, by the launch file's name; `site` is the
     image's own.
+
+    Left out is one whose host libraries the image's C library can't load.
     """
     found = {epoch_of(site): site}
     for epoch in site.epochs if at else ():
         if at and epoch != site.epoch:
             with contextlib.suppress(ConfigError):  # it has no nodes of this type
                 found[epoch] = at(Target(epoch=epoch, node_type=site.node_type))
-    return found
+    return {name: one for name, one in found.items() if one is site or _fits(one, release)}
+
+
+def _fits(site: Site, release: Release) -> bool:
+    host = site.os.glibc if site.os else None
+    return swaps(site, release) is None or not is_newer(host, release.glibc)
 
 
 def swaps(site: Site, release: Release) -> Mpi | None:

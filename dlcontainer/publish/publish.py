@@ -90,7 +90,7 @@ def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published
     with _explained(chosen), offered.opened(image) as given:
         release = releases.described(given, site)
         site = _site_of(given.record.record, site, shop)
-        epochs = launch_files.sites_of(site, shop.at)
+        epochs = launch_files.sites_of(site, shop.at, release)
         place = Place(root=chosen, name=release.name, version=release.version)
         own = _prepared_root(place.root, site)
         with Folder.at(place.root) as top:

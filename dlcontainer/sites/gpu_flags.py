@@ -1,6 +1,7 @@
 """What lets a site's accelerators into a container: the vendor's flag, in the runtime's words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from dlcontainer.config import Sourced
 from dlcontainer.config.field_types import Vendor
@@ -20,6 +21,8 @@ _WORDS: Mapping[Runtime, Mapping[str, Vendor]] = {
     "shifter": {},
     "container-engine": {},
 }
+# The flag, and the device whose absence says that this node has none.
+_DEVICES = {"--nv": Path("/dev/nvidiactl"), "--rocm": Path("/dev/kfd")}
 _EVERY: Mapping[str, Vendor] = {word: of for words in _WORDS.values() for word, of in words.items()}
 
 
@@ -35,6 +38,19 @@ def flags(site: Site, runtime: Runtime | None = None) -> tuple[str, ...]:
         return said
     usual = (word for word, vendor in words.items() if vendor == site.accelerator.vendor)
     return tuple(usual)[:1]
+
+
+def here(site: Site, exists: Callable[[Path], bool] = Path.exists) -> tuple[str, ...]:
+    """Give Apptainer's flags on this node: those that the site's jobs name, and the vendor's where
+    its device is here, as wrappers do.
+
+    The jobs' own are given where this node has no device, too: the ranks' nodes may.
+    """
+    return tuple(
+        flag
+        for flag in flags(site, "apptainer")
+        if flag in site.jobs.flags or (flag in _DEVICES and exists(_DEVICES[flag]))
+    )
 
 
 def require_fit(site: Sourced[Site]) -> None:

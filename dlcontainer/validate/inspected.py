@@ -12,6 +12,7 @@ from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files
 from dlcontainer.system.machine import Host
@@ -161,6 +162,13 @@ class Inspected:
         arch = self._emulated_arch
         return emulation.environment(arch) if arch else {}
 
+    @property
+    def _accelerators(self) -> tuple[str, ...]:
+        """What lets this node's accelerators in, as the site's wrappers do; none is emulated."""
+        if self.site is None or self._emulated_arch:
+            return ()
+        return gpu_flags.here(self.site)
+
     def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
         inspector = self.inspector
         spec = RunSpec(
@@ -168,6 +176,7 @@ class Inspected:
             argv=argv,
             mode=inspector.trial.run_mode or "plain",
             environment={**ENVIRONMENT, **self._emulator},
+            accelerators=self._accelerators,
         )
         return inspector.runner(
             inspector.engine.run_argv(spec),

@@ -23,9 +23,9 @@ def opened(
     """
     import tempfile
 
-    from dlcontainer.bench.measure import gpu_flags
     from dlcontainer.bench.measure.context import Lab
     from dlcontainer.engines import apptainer, capabilities
+    from dlcontainer.sites import gpu_flags
     from dlcontainer.system import file_locks
     from dlcontainer.system.workspace import workspace
 
@@ -46,5 +46,5 @@ def opened(
             templates=tuple(world.resources.template_folders()),
             progress=console,
             work=work,
-            accelerators=gpu_flags.flags(plan.site),
+            accelerators=gpu_flags.here(plan.site),
         )

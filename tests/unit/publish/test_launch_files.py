@@ -1,17 +1,21 @@
 """Launch files: an epoch's facts in the wrapper's words, and which epoch's they are."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlcontainer.errors import PublishError
+from dlcontainer.image.contents import elf
 from dlcontainer.publish import launch_files, modulefiles
 from dlcontainer.publish.modulefiles import Release
 from dlcontainer.sites.site import Site, Target
 from tests.jobs import SWAP
+from tests.publishing import image_of, put
 from tests.unit.publish.test_modulefiles import RELEASE
-from tests.values import HOSTILE, SITE, TEMPLATES, shipped_site, site_of
+from tests.values import HOSTILE, SITE, TEMPLATES, shipped_site, shipped_sites, site_of
 
 MPICH = replace(RELEASE, mpi="mpich")
 KNOWN = {"version_variable": "M_VERSION", "known_versions": ["1.0", "1.1"]}
@@ -119,7 +123,7 @@ def test_one_file_an_epoch_and_the_loaded_version_chooses() -> None:
         return shipped_site("frontier", target).value
 
     site = at(Target())
-    sites = launch_files.sites_of(site, at)
+    sites = launch_files.sites_of(site, at, MPICH)
     assert list(sites) == ["cpe-25.09", "cpe-24.11"]
     around = launch_files.around(sites, MPICH, modulefiles.epoch_of(site))
     assert around.own == "cpe-25.09"
@@ -129,9 +133,28 @@ def test_one_file_an_epoch_and_the_loaded_version_chooses() -> None:
         "case ${CRAY_MPICH_VERSION-} in 9.0.1) dlc_epoch=cpe-25.09 ;; esac",
     )
     assert "Cray MPICH 9.0.1 (epoch cpe-25.09)" in around.mpi[1]
-    assert set(launch_files.sites_of(site, None)) == {"cpe-25.09"}
+    assert set(launch_files.sites_of(site, None, MPICH)) == {"cpe-25.09"}
     files = launch_files.texts(sites, MPICH, [TEMPLATES])
     assert "dlc_mpi_versions=8.1.31" in files["cpe-24.11.sh"]
+
+
+def test_an_epoch_whose_libraries_the_image_cannot_load_is_left_out() -> None:
+    mpi = {**SWAP, **KNOWN}
+    epochs: dict[str, Any] = {
+        name: {"summary": "s", "changes": {"os": {"glibc": glibc}}}
+        for name, glibc in (("old", "2.31"), ("new", "2.38"))
+    }
+
+    def at(target: Target) -> Site:
+        os = {"distribution": "sles", "release": "15", "glibc": "2.38"}
+        return site_of(SITE, epochs=epochs, epoch=target.epoch, mpi=mpi, os=os).value
+
+    own = at(Target(epoch="old"))
+    for glibc, names in (("2.36", {"old"}), ("2.38", {"old", "new"}), (None, {"old", "new"})):
+        release = replace(MPICH, glibc=glibc)
+        assert set(launch_files.sites_of(own, at, release)) == names
+    bare = replace(RELEASE, glibc="2.36")  # swaps nothing
+    assert set(launch_files.sites_of(own, at, bare)) == {"old", "new"}
 
 
 def test_the_help_names_the_mpi() -> None:
@@ -144,3 +167,64 @@ def test_the_help_names_the_mpi() -> None:
 def test_hostile_facts_stay_words(value: str) -> None:
     found = text(jobs={"inside": {"A": value}, "binds": [value]}, mpi={**SWAP, "name": value})
     assert value in found.replace("'\"'\"'", "'")
+
+
+SWAPPING = {**SITE, "name": "lab", "mpi": {"family": "mpich", "mode": "swap", "name": "M"}}
+STACK = {"mpi": {"family": "mpich", "name": "MPICH 5"}}
+BASE = {"distribution": "debian", "release": "bookworm"}
+
+
+def test_a_published_version_has_its_launch_file(tmp_path: Path) -> None:
+    image = image_of(tmp_path / "images", stack=STACK)
+    folder = put(image, tmp_path / "root", site_of(SWAPPING).value).place.folder
+    assert "\ndlc_mpi_family=mpich\n" in (folder / "launch" / "site.sh").read_text()
+    assert (
+        "MPI: the host's M in place of the image's, in jobs" in (folder / "module.lua").read_text()
+    )
+    assert "launch/site.sh" in (folder / "SHA256SUMS").read_text()
+    assert not put(image, tmp_path / "root", site_of(SWAPPING).value).new
+
+
+def test_a_library_that_the_image_cannot_load_stops_the_publication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "libcxi.so.1"
+    file.write_bytes(b"x")
+    monkeypatch.setattr(elf, "version_needs", lambda path: frozenset({"GLIBC_2.38"}))
+    mpi = {"family": "mpich", "mode": "swap", "name": "M", "libraries": ["$CXI/libcxi.so.1"]}
+    site = site_of({**SWAPPING, "mpi": mpi}).value
+    image = image_of(tmp_path / "images", stack=STACK, base=BASE)
+    environ = {"CXI": str(tmp_path)}
+    with pytest.raises(PublishError, match=r"needs GLIBC_2\.38, the image has glibc 2\.36"):
+        put(image, tmp_path / "root", site, environ=environ)
+    assert not (tmp_path / "root" / "images").exists()
+    # An image that uses no MPI loads none of it.
+    put(image_of(tmp_path / "others", base=BASE), tmp_path / "root", site, environ=environ)
+
+
+def test_the_site_is_read_as_the_image_was_built_for_it(tmp_path: Path) -> None:
+    asked: list[Target] = []
+
+    def at(target: Target) -> Site:
+        asked.append(target)
+        vendor = {"vendor": "amd", "model": "X", "per_node": 4}
+        return site_of(SWAPPING, accelerator=vendor).value
+
+    image = image_of(tmp_path / "images", more={"node_type": "gpu"})
+    folder = put(image, tmp_path / "root", site_of(SWAPPING).value, at=at).place.folder
+    assert asked == [Target(node_type="gpu")]
+    assert "case --rocm in" in (folder / "bin" / "python").read_text()
+
+
+def test_each_shipped_site_s_facts_are_words_that_wrappers_know() -> None:
+    around = (TEMPLATES / "module" / "around.sh.j2").read_text()
+    wrapper = (TEMPLATES / "module" / "wrapper.sh.j2").read_text()
+    known = set(re.findall(r"^(dlc_\w+)\(\)", around + wrapper, re.MULTILINE))
+    seen = set()
+    for _, site in shipped_sites():
+        family = site.mpi.family if site.mpi else "mpich"
+        files = launch_files.texts({"x": site}, replace(RELEASE, mpi=family), [TEMPLATES])
+        for line in files["x.sh"].splitlines():
+            if line.startswith("    ") and line.strip() != ":":
+                seen |= set(re.findall(r"(?:^ +|then |if |else |&& )(dlc_\w+)", line))
+    assert {"dlc_bind_in", "dlc_inside", "dlc_path", "dlc_libraries", "dlc_read"} <= seen <= known

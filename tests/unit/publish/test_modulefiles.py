@@ -12,7 +12,7 @@ from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.modulefiles import LastResort, Release, lua, tcl
-from tests.values import HOSTILE, TEMPLATES, site_of
+from tests.values import HOSTILE, ROOT, TEMPLATES, site_of
 
 RELEASE = Release(
     name="demo",
@@ -133,3 +133,30 @@ def test_caches_that_the_image_names_stay_its_own() -> None:
     release = replace(RELEASE, own_caches=frozenset({"TORCHINDUCTOR_CACHE_DIR"}))
     text = modulefiles.wrappers(release, site, resort, [TEMPLATES])["python"]
     assert "for dlc_name in MIOPEN_USER_DB_PATH MIOPEN_CUSTOM_CACHE_DIR; do" in text
+
+
+def test_a_wrapper_takes_the_site_s_words_for_its_engine() -> None:
+    gpu = {"vendor": "nvidia", "model": "X", "per_node": 4}
+    resort = LastResort(engine=ENGINE)
+    site = site_of(accelerator=gpu, jobs={"flags": ["--nvccli"]}, engine={"run_mode": "userns"})
+    text = modulefiles.wrappers(RELEASE, site.value, resort, [TEMPLATES])["python"]
+    assert 'set -- --nvccli "$@" ;;' in text
+    assert "dlc_mode=${DLCONTAINER_RUN_MODE-userns}\n" in text
+    # Wrappers start Apptainer, whatever starts images in the site's jobs.
+    site = site_of(accelerator=gpu, jobs={"flags": ["--gpu"]}, engine={"runtime": "podman-hpc"})
+    text = modulefiles.wrappers(RELEASE, site.value, resort, [TEMPLATES])["python"]
+    assert "case --nv in" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "HOROVOD_*", "XLA_FLAGS", "JAX_*"),
+        *("TF_*", "MIOPEN_*", "HSA_*", "ONEAPI_DEVICE_SELECTOR", "CCL_*", "HF_HOME", "PAMI_*"),
+        "SLINGSHOT_*",
+    ],
+)
+def test_variables_that_users_must_set(name: str) -> None:
+    text = modulefiles.wrappers(RELEASE, site_of().value, LastResort(engine=ENGINE), [TEMPLATES])
+    assert re.search(rf"[ |]{re.escape(name)}[ )]", text["python"])
+    assert f"{name}" in (ROOT / "docs" / "publish.md").read_text()

@@ -318,3 +318,13 @@ def test_a_new_check_is_a_line_of_the_table(image: Path, monkeypatch: pytest.Mon
 
 def test_what_ends_a_validation_is_a_check() -> None:
     assert set(CHECKS) > ENDING
+
+
+def test_the_site_s_accelerators_are_let_in(image: Path) -> None:
+    for flags, given in ((["--nv"], True), ([], False)):
+        runner = RecordingRunner(answers(), strict=True)
+        gpu = {"vendor": "nvidia", "model": "X", "per_node": 4}
+        check(image, runner, accelerator=gpu, jobs={"flags": flags})
+        # This machine has no device: the flag is the site's own word.
+        if given or not Path("/dev/nvidiactl").exists():
+            assert {"--nv" in call.argv for call in runner.calls[1:]} == {given}

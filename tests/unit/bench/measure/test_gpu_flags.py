@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.measure import gpu_flags
 from dlcontainer.bench.measure.arms import Contained, Workload
 from dlcontainer.bench.measure.context import Lab
 from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
+from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.facts import Accelerator, Jobs
 from dlcontainer.sites.site import Site
 from tests.benchrunner import ProbeRunner, Quiet
@@ -43,7 +43,7 @@ def of(vendor: str | None, *given: str) -> Site:
     ],
 )
 def test_flags(site: Site, device: Path | None, found: tuple[str, ...]) -> None:
-    assert gpu_flags.flags(site, lambda path: path == device) == found
+    assert gpu_flags.here(site, lambda path: path == device) == found
 
 
 def lab(tmp_path: Path) -> Lab:
