@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.publish import modulefiles
+from dlcontainer.publish import launch_files, modulefiles
 from dlcontainer.publish.modulefiles import LastResort, Release
 from tests.integration.accounts import NOBODY
 from tests.integration.publish.tools import Shelf, clean_home
@@ -69,9 +69,14 @@ def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
     )
     (shelf.folder / "bin").mkdir(parents=True)
     (shelf.folder / "image.sif").write_text("")
+    site = site_of(**changes).value
     texts = modulefiles.wrappers(
-        release, site_of(**changes).value, LastResort(engine=Path("/no/apptainer")), [TEMPLATES]
+        release, site, LastResort(engine=Path("/no/apptainer")), [TEMPLATES]
     )
+    launches = launch_files.texts({launch_files.epoch_of(site): site}, release, [TEMPLATES])
+    (shelf.folder / "launch").mkdir()
+    for launch, text in launches.items():
+        (shelf.folder / "launch" / launch).write_text(text)
     Path(shelf.python).write_text(texts["python"])
     Path(shelf.python).chmod(0o755)
     made = Fake(shelf=shelf, program=program)
