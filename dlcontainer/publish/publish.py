@@ -113,7 +113,14 @@ def _site_of(written: Record, site: Site, shop: Shop) -> Site:
     built_for = Target(epoch=content.epoch, node_type=content.node_type)
     if shop.at is None or built_for == Target(epoch=site.epoch, node_type=site.node_type):
         return site
-    return shop.at(built_for)
+    try:
+        return shop.at(built_for)
+    except ConfigError as error:
+        raise PublishError(
+            f"the image is for {built_for.named(site.name)}, which is not in the site's file",
+            why=str(error),
+            next_step="publish it with the site's file that it was built with, or build it again",
+        ) from error
 
 
 def _published(work: _Work) -> bool:

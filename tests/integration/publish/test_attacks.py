@@ -13,6 +13,7 @@ import pytest
 from dlcontainer.image import sif
 from tests.integration.world import Built, World
 from tests.sifs import TREE, read_sif, write_sif
+from tests.values import ROOT
 
 SECRET = "the publisher's private key"
 
@@ -78,8 +79,15 @@ def test_a_forged_image_is_a_good_image(world: World, as_built: Built, tmp_path:
     """Nothing but the names in it is wrong with what these tests forge."""
     image = forged(as_built, lambda content: content.update(epoch="harmless"))
     root = tmp_path / "root"
-    world.run("publish", image, "-s", "local", "--root", root)
+    site = tmp_path / "local.yaml"
+    written = (ROOT / "site-configs/local.yaml").read_text()
+    changes = "changes: {modules: {bind_home: false}}"
+    epochs = f"epoch: harmless\nepochs:\n  harmless: {{summary: An epoch, {changes}}}"
+    site.write_text(f"{written}\n{epochs}\n")
+    world.run("publish", image, "-s", site, "--root", root)
     assert (root / "images/tiny/1.0-harmless/image.sif").is_file()
+    done = world.run("publish", image, "-s", "local", "--root", root, code=6)
+    assert "the image is for local@harmless, which is not in the site's file" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
     texts = modulefiles.wrappers(
         release, site, LastResort(engine=Path("/no/apptainer")), [TEMPLATES]
     )
-    launches = launch_files.texts({launch_files.epoch_of(site): site}, release, [TEMPLATES])
+    launches = launch_files.texts({modulefiles.epoch_of(site): site}, release, [TEMPLATES])
     (shelf.folder / "launch").mkdir()
     for launch, text in launches.items():
         (shelf.folder / "launch" / launch).write_text(text)
