@@ -104,6 +104,7 @@ class Bench:
             sha256="ab" * 32,
             digest="cd" * 32,
             prefix="/opt/demo",
+            python="/opt/demo/bin/python",
             modules=self.modules,
             environment={"LANG": "C.UTF-8"},
         )

@@ -46,7 +46,9 @@ def publish(
         context = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
             on_check=lambda check: (
-                None if check.ok else console.note(f"FAILED {check.name}: {check.detail}")
+                None
+                if check.state != "failed"
+                else console.note(f"FAILED {check.name}: {check.detail}")
             ),
         )
         return [asdict(check) for check in validating.validate(image, loaded, context, written)]

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
@@ -15,6 +16,7 @@ from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
+CheckState = Literal["ok", "failed", "not tried"]
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
 ENVIRONMENT: Mapping[str, str] = {
     "PYTHONNOUSERSITE": "1",
@@ -29,11 +31,16 @@ _EMULATED_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing that was looked at: whether it holds, and what was seen."""
+    """One thing that was looked at: whether it holds, and what was seen.
+
+    `ok` is what programs have always read; it is False too for what could not be tried here, which
+    `state` tells from what failed.
+    """
 
     name: str
     ok: bool
     detail: str
+    state: CheckState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,6 +141,28 @@ class Inspected:
         except CommandTimeoutError as error:
             return Unanswered(why=str(error))
 
+    @cached_property
+    def contained(self) -> Containment:
+        """How far the image is kept from this host: as far as the engine can."""
+        if self.record is None or not self.record.is_contained:
+            return ""
+        execution = self.context.execution
+        spec = RunSpec(
+            image=self.image,
+            argv=("/bin/sh", "-c", ":"),
+            mode=execution.run_mode,
+            contained="alone",
+        )
+        try:
+            execution.runner(
+                execution.engine.run_argv(spec),
+                env=apptainer.environment(execution.host.environ),
+                timeout=_TIMEOUT_S,
+            )
+        except (CommandFailedError, CommandTimeoutError):
+            return "apart"
+        return "alone"
+
     @property
     def remark(self) -> str:
         """What is said of the emulator beside a check of what runs."""
@@ -160,6 +189,7 @@ class Inspected:
             argv=argv,
             mode=execution.run_mode,
             environment={**ENVIRONMENT, **self._emulator},
+            contained=self.contained,
         )
         return execution.runner(
             execution.engine.run_argv(spec),

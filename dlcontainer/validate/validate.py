@@ -7,7 +7,8 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
 from dlcontainer.validate.checks import CHECKS, ENDING
-from dlcontainer.validate.inspected import Check, Inspected, ValidateContext
+from dlcontainer.validate.checks.base import Answer
+from dlcontainer.validate.inspected import Check, CheckState, Inspected, ValidateContext
 
 
 def validate(
@@ -30,14 +31,23 @@ def _checked(image: Inspected) -> Iterator[Check]:
     for name, function in CHECKS.items():
         for answer in function(image):
             full_name = f"{name} {answer.of}" if answer.of else name
-            yield Check(name=full_name, ok=answer.ok, detail=answer.detail)
+            yield _check(full_name, answer)
             if name in ENDING and not answer.ok:
                 return
 
 
+def _check(name: str, answer: Answer) -> Check:
+    state: CheckState = "failed"
+    if answer.ok is None:
+        state = "not tried"
+    elif answer.ok:
+        state = "ok"
+    return Check(name=name, ok=state == "ok", detail=answer.detail, state=state)
+
+
 def require_ok(checks: list[Check]) -> None:
     """Raise ChecksFailedError that names the failed checks, if there are any."""
-    failed = [check.name for check in checks if not check.ok]
+    failed = [check.name for check in checks if check.state == "failed"]
     if failed:
         raise ChecksFailedError(
             f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}",

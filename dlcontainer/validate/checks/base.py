@@ -8,9 +8,12 @@ from dlcontainer.validate.inspected import Inspected
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """Whether a check holds, and what was seen; `of` names the thing where a check has several."""
+    """Whether a check holds, and what was seen; `of` names the thing where a check has several.
 
-    ok: bool
+    `ok` is None where this host could not try it: never ok, and no fault of the image's.
+    """
+
+    ok: bool | None
     detail: str
     of: str = ""
 

@@ -81,7 +81,10 @@ def test_no_image(tmp_path: Path) -> None:
 
 
 def test_failed_checks_are_named() -> None:
-    checks = [Check(name=name, ok=name == "b", detail="") for name in "abc"]
+    checks = [
+        Check(name=name, ok=name == "b", detail="", state="ok" if name == "b" else "failed")
+        for name in "abc"
+    ]
     with pytest.raises(ChecksFailedError, match=r"^2 of 3 checks failed: a, c") as caught:
         validating.require_ok(checks)
     assert caught.value.exit_code == 1
