@@ -1,13 +1,10 @@
 """Adopt: an image of somebody else's -> an image with a record; nothing of it runs on the way."""
 
-import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer import __version__
-from dlcontainer.adopt import archive, given, layer, reading, trust, vetting
+from dlcontainer.adopt import archive, given, layer, reading, vetting, write_record
 from dlcontainer.adopt.given import Given
 from dlcontainer.adopt.layer import Origin
 from dlcontainer.adopt.reading import Seen
@@ -16,20 +13,21 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import BuildSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
+from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import sbom, sif
-from dlcontainer.image.contents import Entry, Packed
-from dlcontainer.image.record import SCHEMA, Record
-from dlcontainer.inspection import summary
-from dlcontainer.inspection.summary import Inspection
+from dlcontainer.image.contents import Entry, Packed, take
+from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.image.record import Record
 from dlcontainer.registry import pull
 from dlcontainer.registry.client import Way
 from dlcontainer.sites.site import Site
-from dlcontainer.system import digests
 from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.workspace import settle, settling, workspace
 
 _LAYOUT, _PLAIN = "layout", "plain.sif"
+# Of a script that sets variables, bytes.
+_MOST = 1_000_000
 # Between two steps: quick to write and to read.
 _QUICK = ("-comp", "lz4")
 
@@ -109,13 +107,15 @@ def _adopted(work: _Work) -> Adopted:
     image, origin = work.work / _PLAIN, _origin(work, digest)
     _require_arch(image, site, origin)
     execution.progress.step("read its files")
-    entries = Packed.of(image, execution.host.environ, execution.runner).entries()
+    tree = Packed.of(image, execution.host.environ, execution.runner)
+    entries = tree.entries()
     vetting.require_harmless(entries, _most(work), origin.source)
-    inspected = summary.inspect(image, execution.host.environ, execution.runner)
-    seen = reading.read(entries, inspected.contents.packages)
+    rpms = RpmReader(runner=execution.runner, environ=execution.host.environ)
+    contents = take(tree, rpms, entries)
+    seen = reading.read(entries, contents.packages)
     _require_usable(seen, origin)
     _require_commands(work.wishes.commands, entries, origin)
-    sets = [*inspected.environment]
+    sets = _variables(tree, work.work / "scripts")
     content = layer.content(origin, site, seen, work.wishes.commands, sets)
     execution.progress.step("add the layer: record, probe, mount points")
     folder = work.work / "layer"
@@ -124,8 +124,17 @@ def _adopted(work: _Work) -> Adopted:
     (work.work / layer.DEFINITION).write_text(layer.definition(image, content, origin))
     finished = work.near / "image.sif"
     _build(work, layer.DEFINITION, finished, apptainer.SQUASH, {"DLC_LAYER": str(folder)})
-    record = _write_record(work, origin, content, finished)
-    _write_bill(work, inspected, origin, layer.digest(content))
+    written = write_record.Facts(
+        origin=origin,
+        content=content,
+        image=finished,
+        name=f"{_stem(work, origin)}.sif",
+        execution=execution,
+        trusted=work.wishes.trusted,
+    )
+    record = write_record.write(work.near / "record.json", written)
+    bill = write_record.bill(origin, layer.digest(content), site.arch, contents)
+    (work.near / "sbom.json").write_text(bill)
     execution.progress.step("validate it")
     work.context.check(finished, record)
     return _settled(work, origin, seen, record)
@@ -198,6 +207,19 @@ def _build(
         ) from None
 
 
+def _variables(tree: Packed, folder: Path) -> list[str]:
+    """Name the variables that the image's scripts set, read and not run."""
+    folder.mkdir()
+    sizes = {entry.path: entry.size for entry in tree.entries() if entry.kind == "-"}
+    paths = [path for path in apptainer_metadata.ENVIRONMENT if sizes.get(path, _MOST) < _MOST]
+    files = tree.fetch(paths, folder)
+    return list(
+        apptainer_metadata.exported(
+            {path: file.read_text(errors="replace") for path, file in files.items()}
+        )
+    )
+
+
 def _require_arch(image: Path, site: Site, origin: Origin) -> None:
     arch = sif.arch(image)
     if arch != site.arch:
@@ -232,41 +254,6 @@ def _require_commands(names: Sequence[str], entries: Sequence[Entry], origin: Or
             why="no file of that name is in it, and a module would offer it",
             next_step="read the names again: --command NAME",
         )
-
-
-def _write_record(
-    work: _Work, origin: Origin, content: Mapping[str, object], image: Path
-) -> Record:
-    execution = work.context.execution
-    trial, host = execution.capabilities, execution.host
-    sha256 = digests.of_file(image)
-    stem = _stem(work, origin)
-    body = {
-        "schema": SCHEMA,
-        "dlcontainer": __version__,
-        "image": {"file": f"{stem}.sif", "sha256": sha256, "size": image.stat().st_size},
-        "digest": layer.digest(content),
-        "content": content,
-        "engine": {
-            "builder": "apptainer",
-            "version": trial.version,
-            "mode": trial.build_mode,
-            "squash": list(apptainer.SQUASH),
-        },
-        "adopted_on": {"arch": host.arch, "distribution": host.distribution},
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "trust": trust.of(host.user, sha256) if work.wishes.trusted else None,
-    }
-    text = json.dumps(body, indent=1) + "\n"
-    (work.near / "record.json").write_text(text)
-    return Record.model_validate_json(text)
-
-
-def _write_bill(work: _Work, inspected: Inspection, origin: Origin, digest: str) -> None:
-    subject = sbom.Subject(
-        name=origin.name, version=origin.version, digest=digest, arch=work.site.arch
-    )
-    (work.near / "sbom.json").write_text(sbom.render(subject, inspected.contents))
 
 
 def _stem(work: _Work, origin: Origin) -> str:

@@ -1,16 +1,16 @@
 """One question to a registry over HTTP: anonymous, in bounded time and size."""
 
-import hashlib
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from dlcontainer.config.image_names import Reference, is_digest, is_loopback
 from dlcontainer.errors import BuildError
+from dlcontainer.registry.taking import Taking
 from dlcontainer.system import foreign_files
 
 if TYPE_CHECKING:
@@ -58,24 +58,6 @@ class Answer:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Taking:
-    """A blob on its way into a file; past `most` bytes no more of it is taken."""
-
-    file: BinaryIO
-    most: int
-    size: int = 0
-    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
-
-    def take(self, chunks: Iterable[bytes]) -> None:
-        for chunk in chunks:
-            self.size += len(chunk)
-            if self.size > self.most:
-                return
-            self.file.write(chunk)
-            self.digest.update(chunk)
-
-
-@dataclass(slots=True, kw_only=True)
 class Client:
     """Asks for one image; connection and token are kept for the next question, until the end."""
 
@@ -108,7 +90,7 @@ class Client:
         scheme = "http" if self.way.is_plain(address) else "https"
         bearer = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         with target.open("xb") as file:
-            taking = _Taking(file=file, most=size)
+            taking = Taking(file=file, most=size)
             url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
             status, given, body = self._send("GET", url, bearer, taking=taking)
         if status != 200:
@@ -194,7 +176,7 @@ class Client:
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
         *,
-        taking: "_Taking | None" = None,
+        taking: Taking | None = None,
     ) -> tuple[int, Mapping[str, str], bytes]:
         import requests
 

@@ -1,17 +1,26 @@
 """Images of other makers: adopted, validated, published; those that can't be are refused."""
 
+import hashlib
 import json
 import re
 import shutil
+import subprocess
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
+from dlcontainer.engines import apptainer, execution
+from dlcontainer.engines.base import BuildSpec
 from dlcontainer.system.machine import read_host
+from dlcontainer.system.process import ProcessRunner
 from tests import foreign
+from tests.fakes import Quiet
+from tests.integration import registries
+from tests.integration.registries import Repository
 from tests.integration.world import World
 
 ARCH: Arch = read_host({}).arch  # type: ignore[assignment]
@@ -194,3 +203,69 @@ def test_archives_that_lie_and_files_that_are_none(
     said = refused(world, tmp_path / "text", tmp_path / "out", 1)
     assert "neither a SIF nor an OCI archive" in said
     refused(world, tmp_path / "nothing", tmp_path / "out", 2)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repository]:
+    with registries.running(tmp_path_factory.mktemp("registry")) as address:
+        yield Repository(address=address, name="vendor/framework")
+
+
+def test_an_image_of_a_registry(
+    repository: Repository, debian: Path, world: World, tmp_path: Path
+) -> None:
+    layer = foreign.layer(debian.parent / "tree")
+    own = repository.push(layer, OWN)
+    other = "ppc64le" if OWN != "ppc64le" else "amd64"
+    empty = repository.push(b"\0" * 10240, other)
+    index = repository.push_index({other: empty, OWN: own}, tag="24.1")
+    said = refused(world, f"{repository.image}:24.1", tmp_path / "out", 2)
+    line = f"dlcontainer adopt {repository.image}:24.1@{index.digest} --site local"
+    assert f"next: {line}" in said
+    said = refused(world, f"{repository.image}@{empty.digest}", tmp_path / "out", 5)
+    assert f"not there for linux/{OWN}" in said
+    done = world.run(*line.split()[1:], "-o", tmp_path / "out", "--json")
+    told = json.loads(Path(json.loads(done.stdout)["record"]).read_text())["content"]["adopted"]
+    assert (told["name"], told["version"]) == ("framework", "24.1")
+    assert told["digest"] == index.digest
+    assert told["source"] == f"{repository.image}:24.1@{index.digest}"
+
+
+def test_a_sif_of_another_maker(adopted: dict[str, Any], world: World, tmp_path: Path) -> None:
+    """A SIF that Apptainer made of a tree: named by its SHA-256; nothing of it ran meanwhile."""
+    tree = foreign.with_python(foreign.skeleton(tmp_path / "tree"))
+    scripts = tree / ".singularity.d/env"
+    scripts.mkdir(parents=True)
+    canary = tmp_path / "canary"
+    (scripts / "10-docker2singularity.sh").write_text(f"touch {canary}\n")
+    image = tmp_path / "Vendor's image.sif"
+    engine = apptainer.find(world.environ)
+    spec = BuildSpec(definition=str(tree), image=image, mode=tried_mode(world))
+    env = apptainer.environment(world.environ)
+    subprocess.run(engine.build_argv(spec), check=True, capture_output=True, env=env)
+    done = world.run("adopt", image, "--site", "local", "-o", tmp_path / "out", "--json")
+    told = json.loads(Path(json.loads(done.stdout)["record"]).read_text())["content"]["adopted"]
+    sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
+    assert (told["digest"], told["version"]) == (f"sha256:{sha256}", sha256[:12])
+    assert told["name"] == "vendor-s-image"
+    assert not canary.exists()
+
+
+def tried_mode(world: World) -> str:
+    return execution.prepare(
+        apptainer.find(world.environ),
+        read_host(world.environ),
+        ProcessRunner(environ=world.environ),
+        Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer",
+        Quiet(),
+    ).build_mode
+
+
+@pytest.mark.long
+def test_measured_contained(adopted: dict[str, Any], world: World, tmp_path: Path) -> None:
+    out = tmp_path / "samples.jsonl"
+    start = ("bench", "import", "--image", adopted["image"], "--site", "local", "--module", "jax")
+    said = world.run(*start, "--pairs", "4", "-o", out, code=7).stderr
+    assert "its recipe is unknown" in said
+    world.run(*start, "--pairs", "4", "--arms", "unpacked,container", "-o", out)
+    assert out.stat().st_size > 0
