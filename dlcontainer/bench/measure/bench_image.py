@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.bench.probes.base import Contents
-from dlcontainer.errors import ChecksFailedError
+from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 
 
@@ -31,6 +31,15 @@ class BenchImage:
     def contents(self) -> Contents:
         """What a probe's parameters may depend on."""
         return Contents(image=self.image.name, recipe=self.recipe, modules=self.modules)
+
+    @property
+    def first_module(self) -> str:
+        """The module to import where none is named; raises UsageError where there is none."""
+        if not self.modules:
+            raise UsageError(
+                f"{self.image.name} promises no module", next_step="name one: --module NAME"
+            )
+        return self.modules[0]
 
 
 def read(image: Path, arch: str) -> BenchImage:

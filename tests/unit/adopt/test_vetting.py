@@ -57,6 +57,16 @@ def test_usual(entry: Entry) -> None:
     vetting.require_harmless([entry], GB, "x")
 
 
+def test_a_chain_of_links_is_followed() -> None:
+    # As Fedora has it.
+    usual = [link("/sbin", "usr/sbin"), link("/usr/sbin", "bin")]
+    vetting.require_harmless(usual, GB, "x")
+    for last in ("/home/ada", "../../home", "y"):
+        chain = [link("/etc", "usr/x"), link("/usr/x", "y"), link("/usr/y", last)]
+        with pytest.raises(ChecksFailedError, match="/etc is refused"):
+            vetting.require_harmless(chain, GB, "x")
+
+
 def test_a_tree_of_more_than_is_allowed() -> None:
     tree = [Entry(path=f"/{name}", kind="-", size=GB // 2) for name in "abc"]
     with pytest.raises(ChecksFailedError, match="unpacks to more than 1 GB"):
