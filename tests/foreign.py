@@ -17,6 +17,13 @@ from typing import Any
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+OCI = (MANIFEST, CONFIG, LAYER)
+# What Docker calls the same three, and vendors' registries still give.
+DOCKER = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.container.image.v1+json",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip",
+)
 RELEASE = 'ID=debian\nVERSION_ID="13"\n'
 _PROGRAMS = ("/bin/sh", "/bin/sed", "/usr/bin/env", "/usr/bin/sha256sum")
 _UNUSED = (
@@ -93,7 +100,13 @@ def sha256(body: bytes) -> str:
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
-def oci(path: Path, *layers: bytes, arch: str = "amd64", env: tuple[str, ...] = ()) -> str:
+def oci(
+    path: Path,
+    *layers: bytes,
+    arch: str = "amd64",
+    env: tuple[str, ...] = (),
+    types: tuple[str, str, str] = OCI,
+) -> str:
     """Write an OCI archive of an image of these tars; give its manifest's digest."""
     packed = [gzip.compress(one, compresslevel=1, mtime=0) for one in layers]
     config = json.dumps(
@@ -107,13 +120,13 @@ def oci(path: Path, *layers: bytes, arch: str = "amd64", env: tuple[str, ...] = 
     manifest = json.dumps(
         {
             "schemaVersion": 2,
-            "mediaType": MANIFEST,
-            "config": described(config, CONFIG),
-            "layers": [described(one, LAYER) for one in packed],
+            "mediaType": types[0],
+            "config": described(config, types[1]),
+            "layers": [described(one, types[2]) for one in packed],
         }
     ).encode()
     files = {f"blobs/sha256/{sha256(one)[7:]}": one for one in (config, manifest, *packed)}
-    index = {"schemaVersion": 2, "manifests": [described(manifest, MANIFEST)]}
+    index = {"schemaVersion": 2, "manifests": [described(manifest, types[0])]}
     files["index.json"] = json.dumps(index).encode()
     files["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
     write_tar(path, files)
