@@ -74,6 +74,8 @@ class Bench:
     folder: Path
     modules: tuple[str, ...] = ("torch",)
     host: Host = HOST
+    # The image is somebody else's; nobody trusted it.
+    adopted: bool = False
 
     def run(
         self, runner: ProbeRunner, probe: str = "import", native_as: str = "tree", **changes: Any
@@ -104,8 +106,11 @@ class Bench:
             sha256="ab" * 32,
             digest="cd" * 32,
             prefix="/opt/demo",
+            python="/opt/demo/bin/python",
             modules=self.modules,
             environment={"LANG": "C.UTF-8"},
+            is_adopted=self.adopted,
+            is_contained=self.adopted,
         )
         work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
         context = BenchContext(

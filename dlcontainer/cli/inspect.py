@@ -83,6 +83,8 @@ def _origin(seen: "Inspection") -> list[tuple[str, str]]:
     if seen.manifest is None:
         return [("base", f"{seen.contents.distribution} {seen.contents.release}".strip() or "?")]
     content = seen.manifest.get("content", {})
+    if "adopted" in content:
+        return _adopted(seen, content)
     recipe = content.get("recipe", {})
     plan = f"{recipe.get('name')} {recipe.get('version')} for {content.get('site')}"
     rows = [("plan", f"{plan}, sha256:{seen.manifest.get('digest')}")]
@@ -97,6 +99,22 @@ def _origin(seen: "Inspection") -> list[tuple[str, str]]:
         rows.append(("recipe", _checkout((made.get("recipe") or {}).get("git"))))
         rows += [("slim", f"{name}: {_removed(one)}") for name, one in made.get("slim", {}).items()]
     return rows
+
+
+def _adopted(seen: "Inspection", content: "Mapping[str, Any]") -> list[tuple[str, str]]:
+    told = content["adopted"]
+    record = seen.record or {}
+    known = record.get("trust") or {}
+    # Trust holds for the bytes that it was given for.
+    if known.get("sha256") != (record.get("image") or {}).get("sha256"):
+        known = {}
+    return [
+        ("adopted", f"{told.get('name')} {told.get('version')} for {content.get('site')}"),
+        ("source", str(told.get("source"))),
+        ("recipe", "unknown"),
+        ("trusted", f"by {known['by']}, {known['at']}" if known else "by nobody: runs contained"),
+        ("base", f"{seen.contents.distribution} {seen.contents.release}".strip() or "?"),
+    ]
 
 
 def _checkout(git: "Mapping[str, Any] | None") -> str:

@@ -13,6 +13,7 @@ import typer
 
 from dlcontainer import __version__
 from dlcontainer.cli import (
+    adopt,
     build,
     cache,
     diff,
@@ -55,6 +56,7 @@ app.command("render")(render.render)
 app.command("lock")(lock.lock)
 app.command("fetch")(fetch.fetch)
 app.command("build")(build.build)
+app.command("adopt")(adopt.adopt)
 app.command("validate")(validate.validate)
 app.command("inspect")(inspect.inspect)
 app.command("diff")(diff.diff)

@@ -9,6 +9,8 @@ EngineKind = Literal["apptainer", "docker", "podman"]
 # What a build comes to; Apptainer makes SIFs alone.
 Outcome = Literal["sif", "docker-archive", "image"]
 
+Containment = Literal["", "apart", "alone"]
+
 # (folder or file of the host, path in the image)
 Binds = tuple[tuple[Path, str], ...]
 
@@ -52,6 +54,9 @@ class RunSpec:
     together: bool = False
     # What lets the host's accelerators in: --nv, --rocm.
     accelerators: tuple[str, ...] = ()
+    # Somebody else's image, trusted by nobody: no privilege to gain, none of the site's own binds;
+    # "alone" without the host's network too, which not every engine can take away.
+    contained: Containment = ""
 
 
 def is_lent(target: str, binds: Binds) -> bool:

@@ -6,11 +6,20 @@ step gets the same. Layout: apptainer.org/docs/user/main/environment_and_metadat
 
 import json
 import re
+import shlex
+from collections.abc import Mapping
 
 from dlcontainer.formats import labels
 from dlcontainer.planning.plan import Plan
 
 FOLDER = "/.singularity.d"
+# Where engines write what users set: a definition file's, and what came with an OCI image.
+ENVIRONMENT = tuple(
+    f"{FOLDER}/env/{name}" for name in ("10-docker2singularity.sh", "90-environment.sh")
+)
+_EXPORT = re.compile(r"\s*export\s+([A-Za-z_]\w*)=(.*)")
+# What came with an OCI image yields to a variable that is set already: the image's own is meant.
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(.*)\}", re.DOTALL)
 _SECTION = re.compile(r"^%(\w+)\n", re.MULTILINE)
 
 
@@ -34,6 +43,25 @@ def files(plan: Plan, text: str, version: str) -> dict[str, str]:
         "runscript.help": found["help"],
         "test": f"#!/bin/sh\n\n{found['test']}",
     }
+
+
+def exported(said: Mapping[str, str]) -> dict[str, str]:
+    """Read what scripts of an image export, without running them: values as they are written.
+
+    `said` are texts by path; those of ENVIRONMENT are read.
+    """
+    found: dict[str, str] = {}
+    for path in ENVIRONMENT:
+        for line in said.get(path, "").splitlines():
+            match = _EXPORT.fullmatch(line)
+            if match:
+                try:
+                    value = "".join(shlex.split(match[2])[:1])
+                except ValueError:
+                    value = match[2]  # a quote that a later line closes
+                default = _DEFAULT.fullmatch(value)
+                found[match[1]] = default[2] if default and default[1] == match[1] else value
+    return found
 
 
 def inspection(plan: Plan, text: str, version: str) -> str:

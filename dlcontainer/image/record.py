@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from dlcontainer.config.field_types import (
     Command,
+    Digest,
     EnvName,
     ImagePath,
     Line,
@@ -79,8 +80,8 @@ class Stack(_Part):
     mpi: ImageMpi | None = None
 
 
-class Recipe(_Part):
-    """The recipe as it was settled."""
+class Offer(_Part):
+    """The part of a record that a module and a measurement are made of."""
 
     # Names and never paths: folders and modules are called so, and the recipe of that name is read.
     name: Name
@@ -92,17 +93,56 @@ class Recipe(_Part):
     exposes: tuple[Command, ...]
     verify: Verify = Verify()
     stack: Stack = Stack()
+
+
+class Recipe(Offer):
+    """The recipe as it was settled."""
+
     variant: Name | None = None
 
 
+class Adopted(Offer):
+    """An image of somebody else's, its recipe unknown; all of it was read from its files.
+
+    `digest` is that of the manifest in a registry or an archive, or of the SIF file.
+    """
+
+    source: Line
+    digest: Digest
+    python: ImagePath
+    glibc: Line | None = None
+
+
 class Content(_Part):
-    """The plan: all that makes the image."""
+    """All that makes the image: a recipe's plan, or an image that was adopted."""
 
     site: Name
     epoch: Name | None = None
     node_type: Name | None = None
-    recipe: Recipe
+    recipe: Recipe | None = None
+    adopted: Adopted | None = None
     environment: dict[EnvName, Line] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_origin(self) -> "Content":
+        if (self.recipe is None) is (self.adopted is None):
+            raise ValueError("exactly one of 'recipe' and 'adopted' is needed")
+        return self
+
+    @property
+    def offer(self) -> Offer:
+        """What the image offers, whoever made it."""
+        offer = self.recipe or self.adopted
+        assert offer is not None  # noqa: S101 - the model holds no third case
+        return offer
+
+
+class Trust(_Part):
+    """Who trusted an adopted image, by its SHA-256, and when."""
+
+    by: Line
+    sha256: Sha256
+    at: Line
 
 
 class Record(_Part):
@@ -116,6 +156,13 @@ class Record(_Part):
     lock: Line | None = None
     engine: Engine = Engine()
     provenance: Provenance = Provenance()
+    trust: Trust | None = None
+
+    @property
+    def is_contained(self) -> bool:
+        """Tell whether the image runs apart from this host: adopted, and trusted by nobody."""
+        trusted = self.trust is not None and self.trust.sha256 == self.image.sha256
+        return self.content.adopted is not None and not trusted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,8 +1,6 @@
 """Inspect: what an image says of itself, and what its files say. Nothing of the image runs."""
 
 import contextlib
-import re
-import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,15 +17,7 @@ from dlcontainer.image.sif import Part
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import Runner
 
-# Where engines write what users set: a definition file's, and what came with an OCI image.
-_ENVIRONMENT = tuple(
-    f"{apptainer_metadata.FOLDER}/env/{name}"
-    for name in ("10-docker2singularity.sh", "90-environment.sh")
-)
 _LABELS = f"{apptainer_metadata.FOLDER}/labels.json"
-_EXPORT = re.compile(r"\s*export\s+([A-Za-z_]\w*)=(.*)")
-# What came with an OCI image yields to a variable that is set already: the image's own is meant.
-_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(.*)\}", re.DOTALL)
 _OWN = (layout.MANIFEST, layout.PROVENANCE, layout.SBOM, layout.LIBRARIES)
 
 
@@ -63,7 +53,7 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     notes = list(found.notes)
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
         there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= MOST_BYTES}
-        wanted = there & {*_OWN, *_ENVIRONMENT, _LABELS}
+        wanted = there & {*_OWN, *apptainer_metadata.ENVIRONMENT, _LABELS}
         files = tree.fetch(wanted, Path(name))
         said = {path: file.read_text(errors="replace") for path, file in files.items()}
     if layout.MANIFEST not in said:
@@ -79,7 +69,7 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
         arch=sif.arch(image),
         parts=parts,
         labels=_object(said, _LABELS, notes) or {},
-        environment=_environment(said),
+        environment=apptainer_metadata.exported(said),
         contents=found,
         manifest=_object(said, layout.MANIFEST, notes),
         provenance=_object(said, layout.PROVENANCE, notes),
@@ -156,19 +146,3 @@ class _noting(contextlib.AbstractContextManager[None]):  # noqa: N801 - used as 
         said = error.what if isinstance(error, ChecksFailedError) else f"can't be read: {error}"
         self.notes.append(f"{self.what}: {said}")
         return True
-
-
-def _environment(said: Mapping[str, str]) -> dict[str, str]:
-    """Read what scripts of the image export, without running them: values as they are written."""
-    found: dict[str, str] = {}
-    for path in _ENVIRONMENT:
-        for line in said.get(path, "").splitlines():
-            match = _EXPORT.fullmatch(line)
-            if match:
-                try:
-                    value = "".join(shlex.split(match[2])[:1])
-                except ValueError:
-                    value = match[2]  # a quote that a later line closes
-                default = _DEFAULT.fullmatch(value)
-                found[match[1]] = default[2] if default and default[1] == match[1] else value
-    return found

@@ -90,7 +90,10 @@ def main():
     with open(MANIFEST, encoding="utf-8") as file:
         manifest = json.load(file)
     content = manifest["content"]
-    prefix = content["recipe"]["prefix"]
+    # An adopted image has no recipe; the variables that it sets itself were read from its files.
+    offer = content.get("recipe") or content["adopted"]
+    prefix = offer["prefix"]
+    declared = set(content["environment"]) | set(offer.get("sets", []))
     seen = {
         "schema": "dlcontainer/inside/1",
         "machine": platform.machine(),
@@ -101,9 +104,9 @@ def main():
         "packages": DISTRIBUTION,
         "digest": manifest["digest"],
         "verify": manifest["verify"],
-        "leaks": leaks(set(content["environment"]) | set(sys.argv[1:]), prefix),
+        "leaks": leaks(declared | set(sys.argv[1:]), prefix),
         "leftovers": leftovers(),
-        "imports": imports(content["recipe"]["verify"]["imports"]),
+        "imports": imports(offer["verify"]["imports"]),
     }
     print(json.dumps(seen, sort_keys=True))
 

@@ -282,12 +282,13 @@ def image(sha256, path=MANIFEST):
     except (OSError, ValueError):
         return None
     content = manifest["content"]
+    offer = content.get("recipe") or content["adopted"]
     return {
         "plan": manifest["digest"],
         "sha256": sha256,
         "file": next(map(os.path.basename, filter(None, map(os.environ.get, IMAGE))), None),
-        "recipe": content["recipe"]["name"],
-        "version": content["recipe"]["version"],
+        "recipe": offer["name"],
+        "version": offer["version"],
         "site": content["site"],
         "epoch": content.get("epoch"),
         "node_type": content.get("node_type"),

@@ -25,44 +25,57 @@ def described(offered: Offered, site: Site) -> Release:
             f"{path} was changed: its content does not give its digest",
             next_step="build the image again",
         )
-    content, recipe = body.record.content, body.record.content.recipe
+    content, offer = body.record.content, body.record.content.offer
+    if body.record.is_contained:
+        raise PublishError(
+            f"{offered.path.name} was adopted, and nobody trusted it yet",
+            why="users run a published image with their own files and network",
+            next_step=f"read docs/adopt.md; then: dlcontainer adopt {offered.path.name} "
+            f"--site {site.name} --trust",
+        )
     if content.site != site.name:
         raise PublishError(
             f"{offered.path.name} was built for the site {content.site}, not for {site.name}",
-            next_step=f"build it for this one: dlcontainer build {recipe.name} --site {site.name}",
+            next_step=_again(content, site),
         )
-    base = _base(body.body["content"]["recipe"])
-    system = base.facts if base else None
+    base = _base(body.body["content"])
+    glibc = base.facts.glibc if base and base.facts else None
     distribution = (
         DISTRIBUTIONS.get((base.distribution or "", base.release or "")) if base else None
     )
     return Release(
-        name=recipe.name,
+        name=offer.name,
         version=_version(content),
-        summary=recipe.summary,
-        homepage=recipe.homepage,
-        license=recipe.license,
-        commands=recipe.exposes,
-        prefix=recipe.prefix,
+        summary=offer.summary,
+        homepage=offer.homepage,
+        license=offer.license,
+        commands=offer.exposes,
+        prefix=offer.prefix,
         digest=body.record.digest,
         sha256=body.record.image.sha256,
         offset=sif.tree(offered.path, offered.image).offset,
         own_caches=frozenset(CACHES) & frozenset(content.environment),
-        mpi=recipe.stack.mpi.family if recipe.stack.mpi else None,
-        glibc=system.glibc if system else None,
+        mpi=offer.stack.mpi.family if offer.stack.mpi else None,
+        glibc=content.adopted.glibc if content.adopted else glibc,
         gcc=distribution.gcc if distribution else None,
         environment=content.environment,
     )
 
 
+def _again(content: Content, site: Site) -> str:
+    if content.adopted is not None:
+        return f"adopt it for this one: dlcontainer adopt SOURCE --site {site.name}"
+    return f"build it for this one: dlcontainer build {content.offer.name} --site {site.name}"
+
+
 def _version(content: Content) -> str:
     """Name a module's version: images of one recipe for several node types stand side by side."""
-    parts = (content.recipe.version, content.epoch, content.node_type)
+    parts = (content.offer.version, content.epoch, content.node_type)
     return "-".join(part for part in parts if part)
 
 
-def _base(recipe: Mapping[str, object]) -> Base | None:
+def _base(content: Mapping[str, Mapping[str, object]]) -> Base | None:
     try:
-        return Base.model_validate(recipe.get("base"))
+        return Base.model_validate((content.get("recipe") or {}).get("base"))
     except ValidationError:
-        return None  # of another dlcontainer: nothing is known of it
+        return None  # adopted, or of another dlcontainer: nothing is known of it

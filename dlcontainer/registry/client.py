@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from dlcontainer.config.image_names import Reference, is_digest, is_loopback
 from dlcontainer.errors import BuildError
+from dlcontainer.registry.taking import Taking
 from dlcontainer.system import foreign_files
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ LIMIT = 4 * 1024 * 1024
 _MOST_REDIRECTS = 5
 # Small, so that one who answers drop by drop is noticed in time.
 _CHUNK = 512
+# Of a layer; its time is limited by silence alone.
+_LARGE_CHUNK = 1 << 20
 _TOKEN_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -77,6 +80,35 @@ class Client:
     def blob(self, digest: str) -> Answer | None:
         """Ask for a blob; None where there is none (404)."""
         return self._ask(f"blobs/{digest}", {}, head=False)
+
+    def save_blob(self, digest: str, size: int, target: Path) -> None:
+        """Write a blob of any size to a file, after a question that brought the token.
+
+        Raises BuildError where it has another size or digest than were announced.
+        """
+        address, repository = self.reference.address, self.reference.repository
+        scheme = "http" if self.way.is_plain(address) else "https"
+        bearer = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        with target.open("xb") as file:
+            taking = Taking(file=file, most=size)
+            url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
+            status, given, body = self._send("GET", url, bearer, taking=taking)
+        if status != 200:
+            self._read(status, given, body)
+            raise self._error(
+                "has the image only in part",
+                why=f"{digest} is missing (HTTP {status})",
+                next_step="ask its publisher, or choose another image",
+            )
+        if (taking.size, f"sha256:{taking.digest.hexdigest()}") != (size, digest):
+            more = "more than " if taking.size > size else ""
+            raise self._error(
+                "returned content that does not match the requested digest",
+                why=f"asked: {digest}, {size} bytes\n       given: "
+                f"sha256:{taking.digest.hexdigest()}, {more}{min(taking.size, size)} bytes",
+                next_step="do not use it: a proxy or mirror on the way changes what it hands on, "
+                "or the registry is damaged",
+            )
 
     def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> Answer | None:
         address, repository = self.reference.address, self.reference.repository
@@ -143,6 +175,8 @@ class Client:
         url: str,
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
+        *,
+        taking: Taking | None = None,
     ) -> tuple[int, Mapping[str, str], bytes]:
         import requests
 
@@ -159,6 +193,9 @@ class Client:
                             own.pop("Authorization", None)
                         url, query = urljoin(url, target), None
                         continue
+                    if taking is not None and response.status_code == 200:
+                        taking.take(response.iter_content(_LARGE_CHUNK))
+                        return 200, response.headers, b""
                     body = self._body(response, end) if method == "GET" else b""
                     return response.status_code, response.headers, body
         except (requests.RequestException, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
@@ -151,6 +151,28 @@ class Inspected:
         except CommandTimeoutError as error:
             return Unanswered(why=str(error))
 
+    @cached_property
+    def contained(self) -> Containment:
+        """How far the image is kept from this host: as far as the engine can."""
+        if self.record is None or not self.record.is_contained:
+            return ""
+        execution = self.context.execution
+        spec = RunSpec(
+            image=self.image,
+            argv=("/bin/sh", "-c", ":"),
+            mode=execution.run_mode,
+            contained="alone",
+        )
+        try:
+            execution.runner(
+                execution.engine.run_argv(spec),
+                env=apptainer.environment(execution.host.environ),
+                timeout=_TIMEOUT_S,
+            )
+        except (CommandFailedError, CommandTimeoutError):
+            return "apart"
+        return "alone"
+
     @property
     def remark(self) -> str:
         """What is said of the emulator beside a check of what runs."""
@@ -185,6 +207,7 @@ class Inspected:
             mode=execution.run_mode,
             environment={**ENVIRONMENT, **self._emulator},
             accelerators=self._accelerators,
+            contained=self.contained,
         )
         return execution.runner(
             execution.engine.run_argv(spec),

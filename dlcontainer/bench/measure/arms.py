@@ -14,7 +14,7 @@ from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.probes.base import Cell, Probe
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.system import digests
@@ -84,6 +84,7 @@ class Contained:
     name: ArmName = "container"
     mount: Mount = "first"
     instance: Instance | None = None
+    contained: Containment = ""
     # The checksums of the image's probe by its files' names; empty where the image can't tell.
     probe_files: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,6 +102,7 @@ class Contained:
             environment=workload.environment,
             binds=gathered.binds if gathered else (),
             together=gathered is not None,
+            contained=self.contained,
             accelerators=self.context.accelerators,
         )
         engine, joined = self.context.execution.engine, self.instance
@@ -142,39 +144,53 @@ def container(context: BenchContext, subject: BenchImage, probe: Probe) -> Conta
 
     Raises ChecksFailedError where the image does not run, or does not carry the probe.
     """
-    execution = context.execution
-    look = RunSpec(
-        image=subject.image,
-        argv=("/bin/sh", "-c", _LOOK, "sh", layout.PROBE),
-        mode=_mode(context, subject.image),
-    )
-    try:
-        answer = execution.runner(
-            execution.engine.run_argv(look),
-            env=apptainer.environment(execution.host.environ),
-            timeout=120,
-        )
-    except CommandFailedError as error:
-        raise ChecksFailedError(
-            f"{subject.image} does not run here",
-            why=" ".join(error.completed.stderr.split())[-400:] or str(error),
-            next_step="`dlcontainer doctor` names what the engine needs here",
-        ) from None
+    answer, contained = _looked(context, subject)
     again = f"build it again: dlcontainer build {subject.recipe}"
-    if _NO_PROBE in answer.stdout:
+    if _NO_PROBE in answer:
         raise ChecksFailedError(
             f"{subject.image} carries no probe",
             why=f"there is no {layout.PROBE} in it: it was built before images had one",
             next_step=again,
         )
-    files = _listed(answer.stdout)
+    files = _listed(answer)
     if files and not files.keys() & {probe.file, probe.earlier_file}:
         raise ChecksFailedError(
             f"{subject.image} does not carry the probe {probe.name!r}",
             why=f"there is no {layout.PROBE}/{probe.file} in it: it was built before",
             next_step=again,
         )
-    return Contained(context=context, image=subject.image, python=subject.python, probe_files=files)
+    return Contained(
+        context=context,
+        image=subject.image,
+        python=subject.python,
+        contained=contained,
+        probe_files=files,
+    )
+
+
+def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containment]:
+    """Ask an image for its probe; with how far the engine can keep it apart."""
+    execution = context.execution
+    ways: tuple[Containment, ...] = ("alone", "apart") if subject.is_contained else ("",)
+    for contained in ways:
+        look = RunSpec(
+            image=subject.image,
+            argv=("/bin/sh", "-c", _LOOK, "sh", layout.PROBE),
+            mode=_mode(context, subject.image),
+            contained=contained,
+        )
+        env = apptainer.environment(execution.host.environ)
+        try:
+            answer = execution.runner(execution.engine.run_argv(look), env=env, timeout=120)
+        except CommandFailedError as error:
+            failed = error
+        else:
+            return answer.stdout, contained
+    raise ChecksFailedError(
+        f"{subject.image} does not run here",
+        why=" ".join(failed.completed.stderr.split())[-400:] or str(failed),
+        next_step="`dlcontainer doctor` names what the engine needs here",
+    ) from None
 
 
 def _listed(text: str) -> dict[str, str]:
@@ -217,5 +233,11 @@ def unpacked(context: BenchContext, subject: BenchImage, name: str = "unpacked")
             f"{subject.image} can't be unpacked", why=error.completed.stdout[-600:]
         ) from None
     return Contained(
-        context=context, image=folder, python=subject.python, name="unpacked", mount="none"
+        context=context,
+        image=folder,
+        python=subject.python,
+        name="unpacked",
+        mount="none",
+        # A tree has no other way to run than the image has: as far as any engine keeps it apart.
+        contained="apart" if subject.is_contained else "",
     )

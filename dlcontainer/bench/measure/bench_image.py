@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.bench.probes.base import Contents
-from dlcontainer.errors import ChecksFailedError
+from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 
 
@@ -18,19 +18,28 @@ class BenchImage:
     sha256: str
     digest: str
     prefix: str
+    python: str
     modules: tuple[str, ...]
     environment: Mapping[str, str]
     variant: str | None = None
-
-    @property
-    def python(self) -> str:
-        """Path of the image's Python."""
-        return f"{self.prefix}/bin/python"
+    # Its recipe is unknown: there is nothing to make a native twin of.
+    is_adopted: bool = False
+    # It runs without the host's network, as long as nobody trusted it.
+    is_contained: bool = False
 
     @property
     def contents(self) -> Contents:
         """What a probe's parameters may depend on."""
         return Contents(image=self.image.name, recipe=self.recipe, modules=self.modules)
+
+    @property
+    def first_module(self) -> str:
+        """The module to import where none is named; raises UsageError where there is none."""
+        if not self.modules:
+            raise UsageError(
+                f"{self.image.name} promises no module", next_step="name one: --module NAME"
+            )
+        return self.modules[0]
 
 
 def read(image: Path, arch: str) -> BenchImage:
@@ -50,14 +59,18 @@ def read(image: Path, arch: str) -> BenchImage:
             why="it says what is in the image, and what a native twin must hold",
             next_step="measure an image that `dlcontainer build` made",
         )
-    content, recipe = written.content, written.content.recipe
+    content, offer = written.content, written.content.offer
+    recipe, adopted = content.recipe, content.adopted
     return BenchImage(
         image=image,
-        recipe=recipe.name,
+        recipe=offer.name,
         sha256=written.image.sha256,
         digest=written.digest,
-        prefix=recipe.prefix,
-        modules=tuple(recipe.verify.imports),
+        python=adopted.python if adopted else f"{offer.prefix}/bin/python",
+        prefix=offer.prefix,
+        modules=tuple(offer.verify.imports),
         environment=content.environment,
-        variant=recipe.variant,
+        variant=recipe.variant if recipe else None,
+        is_adopted=adopted is not None,
+        is_contained=written.is_contained,
     )

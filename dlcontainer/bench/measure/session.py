@@ -48,6 +48,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
             next_step="give another name with -o, move the file away, or let a session that was "
             "interrupted go on with --resume",
         )
+    _require_apart(settings, subject)
     if settings.rank_group:
         (context.work / _RANKS).mkdir(mode=0o700)
     candidate = arms.container(context, subject, settings.probe)
@@ -75,6 +76,24 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
         )
         _measure(settings, subject, context, sides)
     return settings.output
+
+
+def _require_apart(settings: SessionSettings, subject: BenchImage) -> None:
+    """Refuse what an adopted image can't be measured with; raises BenchDataError."""
+    if subject.is_contained and settings.rank_group:
+        raise BenchDataError(
+            f"{subject.image.name} was adopted, and nobody trusted it yet",
+            why="the ranks of a launch need this host's network and memory",
+            next_step=f"read docs/adopt.md; then: dlcontainer adopt {subject.image.name} "
+            f"--site {settings.site} --trust",
+        )
+    unpacked = settings.schedule.arms[:1] == ("unpacked",)
+    if subject.is_adopted and settings.native is None and not unpacked:
+        raise BenchDataError(
+            "no native side is available for an adopted image",
+            why="its recipe is unknown: there is nothing to make a native twin of",
+            next_step="take --arms unpacked,container, or give one with --native FOLDER",
+        )
 
 
 def _reference(
@@ -143,7 +162,9 @@ def _joiner(
     seen = ranks.binds(context.work / _RANKS) if settings.rank_group else ()
     with ExitStack() as stack:
         try:
-            instance = stack.enter_context(shared_mount.shared(context, candidate.image, seen))
+            instance = stack.enter_context(
+                shared_mount.shared(context, candidate.image, seen, candidate.contained)
+            )
         except shared_mount.CannotShareError as error:
             context.execution.progress.note(
                 f"no shared mount here ({error}): each rank mounts the image"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import Binds, RunSpec
+from dlcontainer.engines.base import Binds, Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -71,7 +71,9 @@ class _Holder:
 
 
 @contextmanager
-def shared(context: BenchContext, image: Path, binds: Binds = ()) -> Iterator[Instance]:
+def shared(
+    context: BenchContext, image: Path, binds: Binds = (), contained: Containment = ""
+) -> Iterator[Instance]:
     """Mount an image once for the ranks that join; raises CannotShareError where that fails.
 
     With `binds` the joiners are the ranks of one launch, who share the host's /tmp and memory.
@@ -88,6 +90,7 @@ def shared(context: BenchContext, image: Path, binds: Binds = ()) -> Iterator[In
         binds=binds,
         together=bool(binds),
         accelerators=context.accelerators,
+        contained=contained,
     )
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
     environment = apptainer.environment(

@@ -62,7 +62,8 @@ def output(options: "SessionOptions", image: "BenchImage", kind: str) -> Path:
 
 def plan(options: "SessionOptions", image: "BenchImage", world: "World") -> "Plan":
     """Plan the recipe that the image was built from, for this site."""
-    name = options.recipe or image.recipe
+    # Nothing of a plan is made for an adopted image: the site's default recipe stands for none.
+    name = options.recipe or (None if image.is_adopted else image.recipe)
     return world.plan(name, options.site, options.settings, variant=image.variant)
 
 

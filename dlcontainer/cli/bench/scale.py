@@ -115,7 +115,7 @@ def _settings(options: SessionOptions, measured: _Measured, image: "BenchImage")
         matrix=matrix,
         output=defaults.output(options, image, "scale"),
         site=options.site,
-        module=measured.module or matrix.module or image.modules[0],
+        module=measured.module or matrix.module or image.first_module,
         rounds=measured.rounds or (before.rounds if before else matrix.rounds),
         seed=defaults.seed(options, before.seed if before else None),
         timeout_s=options.timeout,

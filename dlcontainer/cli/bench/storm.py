@@ -170,7 +170,7 @@ def _of_image(
     subject = subjects.read(image.resolve(), world.host.arch)
     execution = world.execution(console)
     context = BenchContext(execution=execution, templates=(), work=bench.work)
-    name = module or subject.modules[0]
+    name = module or subject.first_module
     work = arms.Workload(
         probe=import_.IMPORT, cell=import_.cell(name, threads=1), environment=subject.environment
     )

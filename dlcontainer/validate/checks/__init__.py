@@ -13,6 +13,7 @@ CHECKS: Mapping[str, CheckFunction] = {
     "record": file.record,
     "labels": file.labels,
     "runs": inside.runs,
+    "contained": inside.contained,
     "machine": inside.machine,
     "python": inside.python,
     "manifest": inside.manifest,

@@ -15,6 +15,15 @@ def runs(image: Inspected) -> Iterator[Answer]:
     yield Answer(ok=True, detail=f"engine mode {mode}{image.remark}")
 
 
+def contained(image: Inspected) -> Iterator[Answer]:
+    """Say how an image that nobody here built is kept apart; nothing of one that is trusted."""
+    if image.contained == "alone":
+        yield Answer(ok=True, detail="no network, no home, no privilege, none of the site's binds")
+    elif image.contained == "apart":
+        detail = "no home, no privilege; the engine can't take the network away here"
+        yield Answer(ok=None, detail=detail)
+
+
 def machine(image: Inspected) -> Iterator[Answer]:
     """Compare the machine that programs see inside with the image's architecture."""
     seen = image.inside["machine"]
@@ -60,6 +69,9 @@ def host_stays_out(image: Inspected) -> Iterator[Answer]:
 
 def no_leftovers(image: Inspected) -> Iterator[Answer]:
     """See that the build left nothing of its own behind."""
+    if image.record is not None and image.record.content.adopted is not None:
+        yield Answer(ok=None, detail="recipe unknown: the image was adopted, its build is not ours")
+        return
     leftovers = image.inside["leftovers"]
     detail = _listed(leftovers) or "no cache, log, token or CA of a build"
     yield Answer(ok=not leftovers, detail=detail)

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,17 @@ def test_run_argv(mode: str, options: list[str]) -> None:
         *["--env", "A=x=y z", "--env", "B=2", "--bind", "/data:/data"],
         *[str(IMAGE), "python", "-c", "print('it''s')"],
     ]
+
+
+def test_what_nobody_trusts_gets_nothing_of_the_host() -> None:
+    apart = ["--no-privs", "--no-mount", "hostfs,bind-paths"]
+    alone = RunSpec(image=IMAGE, argv=("a",), mode="plain", contained="alone")
+    rest = ["--no-home", "--pwd", "/", str(IMAGE), "a"]
+    head = [*HEAD, "--quiet", "exec", "--cleanenv", "--containall"]
+    assert ENGINE.run_argv(alone) == [*head, *apart, "--net", "--network", "none", *rest]
+    assert ENGINE.run_argv(replace(alone, contained="apart")) == [*head, *apart, *rest]
+    start = ENGINE.start_argv(alone, "x")
+    assert start[start.index("--containall") + 1 :][:6] == [*apart, "--net", "--network", "none"]
 
 
 def test_every_mode_has_its_command_line() -> None:

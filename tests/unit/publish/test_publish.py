@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.adopt import trust
 from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.publish import publish as publishing
-from tests.publishing import BOTH, hidden, image_of, put, seen
+from tests.publishing import BOTH, RECIPE, hidden, image_of, put, seen
 from tests.skips import skip
 from tests.values import site_of
 
@@ -243,3 +244,26 @@ def test_no_space(image: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(PublishError, match=r"the image needs 1 MB, .* has 0 MB"):
         put(image, root)
     assert (seen(root), hidden(root)) == ([], [])
+
+
+def test_an_adopted_image_is_published_once_it_is_trusted(tmp_path: Path, root: Path) -> None:
+    told = {key: RECIPE[key] for key in ("name", "version", "summary", "prefix", "exposes")}
+    told |= {
+        "source": "vendor.sif",
+        "digest": f"sha256:{'cd' * 32}",
+        "python": "/opt/demo/bin/python",
+    }
+    image = image_of(tmp_path / "given", more={"adopted": told, "recipe": None})
+    with pytest.raises(PublishError, match="nobody trusted it yet") as caught:
+        put(image, root)
+    assert str(caught.value.next_step).endswith("--site lab --trust")
+    assert not root.exists() or not seen(root)
+    file = trust.adopted(image)
+    assert file is not None
+    trust.write(image, file, "ada")
+    assert put(image, root).place.version == "1.0"
+    with pytest.raises(PublishError, match="built for the site lab") as caught:
+        put(image, root, site=site_of(name="elsewhere").value)
+    assert (
+        caught.value.next_step == "adopt it for this one: dlcontainer adopt SOURCE --site elsewhere"
+    )

@@ -12,13 +12,27 @@ from dlcontainer.bench.probes import train
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.write_record import Facts
-from dlcontainer.errors import ChecksFailedError
+from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
 VARIANTS = {
     name: {"kind": "distro", "summary": f"the {name} one", "changes": {"license": name}}
     for name in ("first", "second")
+}
+
+ADOPTED = {
+    "site": "demo",
+    "adopted": {
+        "name": "vendor",
+        "version": "24.1",
+        "summary": "Somebody else's",
+        "source": "vendor.sif",
+        "digest": f"sha256:{'cd' * 32}",
+        "python": "/usr/bin/python3",
+        "prefix": "/usr",
+        "exposes": ["python3"],
+    },
 }
 
 
@@ -106,3 +120,19 @@ def test_a_record_whose_names_are_paths(image: Path, change: dict[str, Any], key
     path.write_text(json.dumps(body))
     with pytest.raises(ChecksFailedError, match=f"invalid record: {key}"):
         bench_image.read(image, "x86_64")
+
+
+def test_an_adopted_image(image: Path) -> None:
+    """Its Python is the one that was read from its files; nothing of the image's is set twice."""
+    body = {
+        "schema": "dlcontainer/record/1",
+        "image": {"sha256": "ab" * 32, "size": 5},
+        "digest": "cd" * 32,
+        "content": ADOPTED,
+    }
+    record.beside(image).write_text(json.dumps(body))
+    seen = bench_image.read(image, "x86_64")
+    assert (seen.python, seen.is_adopted, seen.is_contained) == ("/usr/bin/python3", True, True)
+    assert (seen.recipe, seen.variant, dict(seen.environment)) == ("vendor", None, {})
+    with pytest.raises(UsageError, match="promises no module"):
+        assert seen.first_module

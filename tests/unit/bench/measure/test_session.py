@@ -162,3 +162,20 @@ def test_an_image_without_the_probe(bench: Bench) -> None:
     with pytest.raises(ChecksFailedError, match="carries no probe") as caught:
         bench.run(ProbeRunner(stdout="dlc-no-probe\n"))
     assert "dlcontainer build" in str(caught.value.next_step)
+
+
+def test_an_adopted_image_runs_contained(bench: Bench) -> None:
+    runner = ProbeRunner()
+    bench.adopted = True
+    bench.run(runner)
+    launched = [argv for argv in runner.launches if any("apptainer" in word for word in argv)]
+    assert launched
+    for argv in launched:
+        assert {"--no-privs", "none"} <= set(argv)
+
+
+def test_an_adopted_image_has_no_twin(bench: Bench) -> None:
+    bench.adopted = True
+    with pytest.raises(BenchDataError, match="no native side is available") as caught:
+        bench.run(ProbeRunner(), native=None)
+    assert "recipe is unknown" in str(caught.value.why)

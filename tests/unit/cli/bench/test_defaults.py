@@ -22,6 +22,7 @@ IMAGE = BenchImage(
     sha256="",
     digest="",
     prefix="/opt/demo",
+    python="/opt/demo/bin/python",
     modules=("torch",),
     environment={},
 )

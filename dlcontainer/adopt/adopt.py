@@ -1,0 +1,278 @@
+"""Adopt: an image of somebody else's -> an image with a record; nothing of it runs on the way."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.adopt import archive, given, layer, reading, vetting, write_record
+from dlcontainer.adopt.given import Given
+from dlcontainer.adopt.layer import Origin
+from dlcontainer.adopt.reading import Seen
+from dlcontainer.config.field_types import OCI_ARCH
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.execution import Execution
+from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
+from dlcontainer.formats import apptainer_metadata
+from dlcontainer.image import sbom, sif
+from dlcontainer.image.contents import Entry, Packed, take
+from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.image.record import Record
+from dlcontainer.registry import pull
+from dlcontainer.registry.client import Way
+from dlcontainer.sites.site import Site
+from dlcontainer.system.machine import free_mb
+from dlcontainer.system.process import CommandFailedError
+from dlcontainer.system.workspace import settle, settling, workspace
+
+_LAYOUT, _PLAIN = "layout", "plain.sif"
+# Of a script that sets variables, bytes.
+_MOST = 1_000_000
+# Between two steps: quick to write and to read.
+_QUICK = ("-comp", "lz4")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wishes:
+    """What was asked: where to, how it is called, which commands a module has; `most` in bytes."""
+
+    output: Path
+    tmpdir: Path | None
+    commands: tuple[str, ...]
+    name: str | None
+    version: str | None
+    most: int
+    trusted: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdoptContext:
+    """With what an image is adopted; `check` validates it against its record."""
+
+    execution: Execution
+    way: Way
+    check: Callable[[Path, Record], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adopted:
+    """An image and its record, in their places, and what its files told."""
+
+    image: Path
+    record: Path
+    digest: str
+    seen: Seen
+    trusted: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Work:
+    """One adoption: `work` is private, `near` on the file system of the output."""
+
+    source: Given
+    site: Site
+    wishes: Wishes
+    context: AdoptContext
+    work: Path
+    near: Path
+
+
+def adopt(source: Given, site: Site, wishes: Wishes, context: AdoptContext) -> Adopted:
+    """Adopt an image for a site.
+
+    Raises BuildError for a registry or an archive that does not give what it announced,
+    ChecksFailedError for an image that can't be used or fails a check, MisfitError for another
+    architecture. Nothing is left behind then.
+    """
+    try:
+        wishes.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(
+            f"can't write in {wishes.output}: {error.strerror}",
+            next_step="choose another folder: -o DIR",
+        ) from None
+    parent, execution = wishes.tmpdir or wishes.output, context.execution
+    with (
+        workspace(parent, execution.runner, execution.progress.note) as work,
+        workspace(wishes.output, execution.runner, execution.progress.note) as near,
+    ):
+        return _adopted(
+            _Work(source=source, site=site, wishes=wishes, context=context, work=work, near=near)
+        )
+
+
+def _adopted(work: _Work) -> Adopted:
+    execution, site = work.context.execution, work.site
+    digest = _plain(work)
+    image, origin = work.work / _PLAIN, _origin(work, digest)
+    _require_arch(image, site, origin)
+    execution.progress.step("read its files")
+    tree = Packed.of(image, execution.host.environ, execution.runner)
+    entries = tree.entries()
+    vetting.require_harmless(entries, _most(work), origin.source)
+    rpms = RpmReader(runner=execution.runner, environ=execution.host.environ)
+    contents = take(tree, rpms, entries)
+    seen = reading.read(entries, contents.packages)
+    _require_usable(seen, origin)
+    _require_commands(work.wishes.commands, entries, origin)
+    sets = _variables(tree, work.work / "scripts")
+    content = layer.content(origin, site, seen, work.wishes.commands, sets)
+    execution.progress.step("add the layer: record, probe, mount points")
+    folder = work.work / "layer"
+    folder.mkdir()
+    layer.write(folder, content, site, entries, seen.interpreters[0])
+    (work.work / layer.DEFINITION).write_text(layer.definition(image, content, origin))
+    finished = work.near / "image.sif"
+    _build(work, layer.DEFINITION, finished, apptainer.SQUASH, {"DLC_LAYER": str(folder)})
+    written = write_record.Facts(
+        origin=origin,
+        content=content,
+        image=finished,
+        name=f"{_stem(work, origin)}.sif",
+        execution=execution,
+        trusted=work.wishes.trusted,
+    )
+    record = write_record.write(work.near / "record.json", written)
+    bill = write_record.bill(origin, layer.digest(content), site.arch, contents)
+    (work.near / "sbom.json").write_text(bill)
+    execution.progress.step("validate it")
+    work.context.check(finished, record)
+    return _settled(work, origin, seen, record)
+
+
+def _most(work: _Work) -> int:
+    return min(work.wishes.most, free_mb(work.work) * 1_000_000)
+
+
+def _plain(work: _Work) -> str:
+    """Have the image as a SIF in the private folder; give the digest that names it."""
+    source, execution, plain = work.source, work.context.execution, work.work / _PLAIN
+    if source.kind == "sif":
+        plain.symlink_to(source.path)
+        return given.sha256_of(source.path)
+    layout = work.work / _LAYOUT
+    layout.mkdir()
+    most = _most(work)
+    if source.reference is not None:
+        execution.progress.step(f"fetch {source.reference}")
+        digest = str(source.reference.digest)
+        pull.pull(source.reference, work.site.arch, work.context.way, layout, most)
+    else:
+        execution.progress.step(f"read {source.path.name}")
+        digest = archive.unpack(source.path, work.site.arch, layout, most)
+    where = source.reference or source.path.name
+    vetting.require_layers(layout, archive.manifest_of(layout), most, where)
+    execution.progress.step("unpack its layers")
+    _build(work, f"oci:{_LAYOUT}", plain, _QUICK, {})
+    return digest
+
+
+def _origin(work: _Work, digest: str) -> Origin:
+    name, version = given.name_of(work.source, digest)
+    return Origin(
+        source=given.shown(work.source, digest),
+        digest=digest,
+        name=work.wishes.name or name,
+        version=work.wishes.version or version,
+    )
+
+
+def _build(
+    work: _Work, definition: str, image: Path, squash: Sequence[str], values: Mapping[str, str]
+) -> None:
+    execution = work.context.execution
+    foreign = work.site.arch != execution.host.arch
+    spec = BuildSpec(
+        definition=definition,
+        image=image,
+        mode=execution.build_mode,
+        squash=tuple(squash) if execution.capabilities.takes_squash else (),
+        arch=OCI_ARCH[work.site.arch] if foreign else None,
+    )
+    tmp = work.work / "tmp"
+    tmp.mkdir(exist_ok=True)
+    env = apptainer.environment(execution.host.environ, tmpdir=tmp) | dict(values)
+    try:
+        execution.runner(
+            execution.engine.build_argv(spec),
+            env=env,
+            cwd=work.work,
+            on_line=execution.progress.line,
+        )
+    except CommandFailedError as error:
+        raise BuildError(
+            "the engine could not take the image",
+            why=(error.completed.stderr or error.completed.stdout).strip()[-600:],
+            next_step="see its own output: --verbose",
+        ) from None
+
+
+def _variables(tree: Packed, folder: Path) -> list[str]:
+    """Name the variables that the image's scripts set, read and not run."""
+    folder.mkdir()
+    sizes = {entry.path: entry.size for entry in tree.entries() if entry.kind == "-"}
+    paths = [path for path in apptainer_metadata.ENVIRONMENT if sizes.get(path, _MOST) < _MOST]
+    files = tree.fetch(paths, folder)
+    return list(
+        apptainer_metadata.exported(
+            {path: file.read_text(errors="replace") for path, file in files.items()}
+        )
+    )
+
+
+def _require_arch(image: Path, site: Site, origin: Origin) -> None:
+    arch = sif.arch(image)
+    if arch != site.arch:
+        raise MisfitError(
+            f"{origin.source} is for {arch}, the site {site.name} is {site.arch}",
+            next_step=f"choose an image for {OCI_ARCH[site.arch]}, or a site of {arch}",
+        )
+
+
+def _require_usable(seen: Seen, origin: Origin) -> None:
+    if seen.c_library == "musl":
+        raise ChecksFailedError(
+            f"{origin.source} is built on musl",
+            why="drivers and MPI libraries of a site are built for glibc: none of them loads there",
+            next_step="choose an image of a distribution with glibc (Debian, Ubuntu, RHEL, SLES)",
+        )
+    if not seen.interpreters:
+        oldest = ".".join(map(str, reading.OLDEST))
+        raise ChecksFailedError(
+            f"{origin.source} has no Python",
+            why=f"no folder has lib/python3.*/os.py and bin/python of Python {oldest} or later",
+            next_step="choose an image with Python: validation and measurements run on it",
+        )
+
+
+def _require_commands(names: Sequence[str], entries: Sequence[Entry], origin: Origin) -> None:
+    present = {entry.path.rpartition("/")[2] for entry in entries if entry.kind in "-l"}
+    missing = sorted(set(names) - present)
+    if missing:
+        raise ChecksFailedError(
+            f"{origin.source} has no {', '.join(missing)}",
+            why="no file of that name is in it, and a module would offer it",
+            next_step="read the names again: --command NAME",
+        )
+
+
+def _stem(work: _Work, origin: Origin) -> str:
+    return f"{origin.name}-{origin.version}-{work.site.target}"
+
+
+def _settled(work: _Work, origin: Origin, seen: Seen, record: Record) -> Adopted:
+    stem = work.wishes.output / _stem(work, origin)
+    image = stem.with_name(f"{stem.name}.sif")
+    written = stem.with_name(f"{stem.name}.json")
+    with settling(work.wishes.output):
+        settle(work.near / "sbom.json", stem.with_name(f"{stem.name}{sbom.SUFFIX}"))
+        settle(work.near / "record.json", written)
+        # Last: who sees the image sees its record too.
+        settle(work.near / "image.sif", image)
+    return Adopted(
+        image=image,
+        record=written,
+        digest=record.digest,
+        seen=seen,
+        trusted=not record.is_contained,
+    )

@@ -1,0 +1,148 @@
+"""An OCI archive (tar) becomes a layout in a folder; only names that a layout has are taken."""
+
+import hashlib
+import json
+import re
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from dlcontainer.config.field_types import OCI_ARCH, Arch
+from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
+from dlcontainer.registry import pull
+from dlcontainer.system import foreign_files
+
+_BLOB = re.compile(r"(?:\./)?blobs/sha256/([0-9a-f]{64})")
+_INDEX = re.compile(r"(?:\./)?index\.json")
+_MOST_JSON = 4 * 1024 * 1024
+_CHUNK = 1 << 20
+_MOST_INDEXES = 3
+
+
+def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
+    """Take an archive's image for an architecture; give its manifest's digest.
+
+    Raises ChecksFailedError for a file that is no archive, BuildError for a part whose bytes are
+    not its digest's, MisfitError where there is nothing for this architecture.
+    """
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            index = _laid_out(tar, blobs, most, archive)
+    except (tarfile.TarError, OSError, ValueError) as error:
+        raise ChecksFailedError(
+            f"{archive} can't be read as an OCI archive",
+            why=str(error),
+            next_step="give a SIF, or an archive that `skopeo copy … oci-archive:FILE` made",
+        ) from None
+    if index is None:
+        raise ChecksFailedError(
+            f"{archive} is not an OCI archive",
+            why="there is no index.json in it",
+            next_step="make one: skopeo copy docker-archive:FILE oci-archive:NEW",
+        )
+    digest = _chosen(index, arch, blobs, archive)
+    body = _blob(blobs, digest, archive)
+    manifest = foreign_files.loads(body)
+    given = pull.parts(manifest, archive)
+    _require_arch(manifest, arch, blobs, archive)
+    for part, size in given.items():
+        path = blobs / part.removeprefix("sha256:")
+        if not path.is_file() or path.stat().st_size != size:
+            raise _damaged(archive, f"{part} is missing, or has not {size} bytes")
+    pull.write(folder, body, digest, manifest)
+    return digest
+
+
+def _laid_out(tar: tarfile.TarFile, blobs: Path, most: int, archive: Path) -> Any:
+    index, left = None, most
+    for member in tar:
+        source = tar.extractfile(member) if member.isreg() else None
+        if source is None:
+            continue
+        left -= member.size
+        if left < 0:
+            raise _damaged(archive, f"it holds more than {most / 1e9:.1f} GB")
+        match = _BLOB.fullmatch(member.name)
+        if match:
+            _copy(source, blobs / match[1], archive)
+        elif _INDEX.fullmatch(member.name) and member.size <= _MOST_JSON:
+            index = foreign_files.loads(source.read())
+    return index
+
+
+def _copy(source: IO[bytes], target: Path, archive: Path) -> None:
+    digest = hashlib.sha256()
+    with target.open("wb") as file:
+        while chunk := source.read(_CHUNK):
+            digest.update(chunk)
+            file.write(chunk)
+    if digest.hexdigest() != target.name:
+        raise _damaged(
+            archive,
+            f"asked: sha256:{target.name}\n       given: sha256:{digest.hexdigest()}",
+        )
+
+
+def _chosen(index: Any, arch: Arch, blobs: Path, archive: Path) -> str:
+    """Follow indexes to the one manifest for an architecture."""
+    for _ in range(_MOST_INDEXES):
+        entries = index.get("manifests") if isinstance(index, dict) else None
+        if not isinstance(entries, list) or not entries:
+            raise _damaged(archive, "its index names no image")
+        digest = _fitting([entry for entry in entries if isinstance(entry, dict)], arch, archive)
+        body = foreign_files.loads(_blob(blobs, digest, archive))
+        if isinstance(body, dict) and "manifests" not in body:
+            return digest
+        index = body
+    raise _damaged(archive, "its indexes name indexes without end")
+
+
+def _fitting(entries: Iterable[dict[str, Any]], arch: Arch, archive: Path) -> str:
+    entries, wanted = list(entries), OCI_ARCH[arch]
+    # Attestations stand in an index as images for unknown/unknown.
+    for entry in entries:
+        platform = entry.get("platform")
+        named = platform.get("architecture") if isinstance(platform, dict) else None
+        if named == wanted or (named is None and len(entries) == 1):
+            return str(entry.get("digest"))
+    raise _other_platform(archive, arch, f"none of its {len(entries)} images")
+
+
+def _require_arch(manifest: Any, arch: Arch, blobs: Path, archive: Path) -> None:
+    config = foreign_files.loads(_blob(blobs, manifest["config"]["digest"], archive))
+    seen = config.get("architecture") if isinstance(config, dict) else None
+    if seen != OCI_ARCH[arch]:
+        raise _other_platform(archive, arch, f"the image is for {seen!a}, it")
+
+
+def _blob(blobs: Path, digest: str, archive: Path) -> bytes:
+    path = blobs / digest.removeprefix("sha256:")
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest) or not path.is_file():
+        raise _damaged(archive, f"{digest!a} is missing")
+    if path.stat().st_size > _MOST_JSON:
+        raise _damaged(archive, f"{digest} is too large for a manifest")
+    return path.read_bytes()
+
+
+def _damaged(archive: Path, why: str) -> BuildError:
+    return BuildError(
+        f"{archive} is refused", why=why, next_step="do not use it; copy the image again"
+    )
+
+
+def _other_platform(archive: Path, arch: Arch, what: str) -> MisfitError:
+    return MisfitError(
+        f"{archive} holds no image for {arch}",
+        why=f"{what} is not for linux/{OCI_ARCH[arch]}",
+        next_step=f"choose an image for {OCI_ARCH[arch]}, or a site of another architecture",
+    )
+
+
+def manifest_of(folder: Path) -> Any:
+    """Give the manifest of a layout that `unpack` or `pull` wrote."""
+    index = json.loads((folder / "index.json").read_text())
+    digest = index["manifests"][0]["digest"].removeprefix("sha256:")
+    return json.loads((folder / "blobs" / "sha256" / digest).read_text())

@@ -1,0 +1,99 @@
+"""What is asked to be adopted: an image of a registry, an archive, a SIF; and how it is called."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dlcontainer.config.field_types import Arch
+from dlcontainer.config.image_names import Reference, parse_image
+from dlcontainer.errors import ChecksFailedError, DlcontainerError, UsageError
+from dlcontainer.image import sif
+from dlcontainer.registry import base_image
+from dlcontainer.registry.client import Way
+from dlcontainer.system import digests, foreign_files
+
+_ARCHIVE = "oci-archive:"
+_TAR_MAGIC_AT, _TAR_MAGIC = 257, b"ustar"
+_SIF_MAGIC_AT, _SIF_MAGIC = 32, b"SIF_MAGIC"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What was given: a pinned image of a registry, or a file of one of two kinds."""
+
+    kind: Literal["registry", "archive", "sif"]
+    reference: Reference | None = None
+    path: Path = Path()
+
+
+def read(source: str, arch: Arch, way: Way, site: str) -> Given:
+    """Read the argument; raises UsageError for a tag without a digest, with the line to type."""
+    if source.startswith("docker://"):
+        try:
+            reference = parse_image(source)
+        except ValueError as error:
+            raise UsageError(str(error), next_step="dlcontainer adopt --help") from None
+        if reference.digest is None:
+            raise _unpinned(reference, arch, way, site)
+        return Given(kind="registry", reference=reference)
+    path = Path(source.removeprefix(_ARCHIVE))
+    try:
+        with foreign_files.opened(path) as file:
+            head = file.read(512)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"can't read {path}: {error.strerror if isinstance(error, OSError) else error}",
+            next_step="give docker://NAME@sha256:DIGEST, an OCI archive or a SIF",
+        ) from None
+    if head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
+        return Given(kind="archive", path=path.absolute())
+    if not head[_SIF_MAGIC_AT:].startswith(_SIF_MAGIC):
+        raise ChecksFailedError(
+            f"{path} is neither a SIF nor an OCI archive",
+            why=f"it begins with {head[:16]!r}",
+            next_step="give docker://NAME@sha256:DIGEST, an OCI archive or a SIF",
+        )
+    sif.tree(path)
+    return Given(kind="sif", path=path.absolute())
+
+
+def sha256_of(path: Path) -> str:
+    """Give a file's digest, as registries write it."""
+    return f"sha256:{digests.of_file(path)}"
+
+
+def name_of(given: Given, digest: str) -> tuple[str, str]:
+    """Give a name and a version for the module: of the image's own name, or of the file's."""
+    tag = None
+    if given.reference is not None:
+        last, tag = given.reference.name.rpartition("/")[2], given.reference.tag
+    else:
+        last = re.sub(r"(\.oci)?\.(sif|tar|img)$", "", given.path.name)
+    name = re.sub(r"[^a-z0-9._-]+", "-", last.lower()).strip("-._")[:62]
+    # A version begins with a letter or a digit; a tag may be longer, too.
+    version = (tag or "").lstrip("._-")[:62]
+    return name or "image", version or digest.removeprefix("sha256:")[:12]
+
+
+def shown(given: Given, digest: str) -> str:
+    """Say in one line where an image came from; no folder of this host."""
+    if given.reference is not None:
+        return f"docker://{given.reference.tagged}@{given.reference.digest}"
+    name = given.path.name if given.path.name.isprintable() else "a file"
+    return f"{name} ({'SIF' if given.kind == 'sif' else 'OCI archive'}), {digest}"
+
+
+def _unpinned(reference: Reference, arch: Arch, way: Way, site: str) -> UsageError:
+    line = f"dlcontainer adopt docker://{reference.tagged}@"
+    try:
+        now: str | None = base_image.find_digest(reference, arch, way)
+        why = "a tag names another image tomorrow"
+    except DlcontainerError as error:
+        now = None
+        why = f"a tag names another image tomorrow; its digest can't be asked: {error.what}"
+    return UsageError(
+        f"{reference} has no digest",
+        why=why,
+        next_step=f"{line}{now or 'sha256:DIGEST'} --site {site}",
+    )

@@ -1,0 +1,138 @@
+"""The thin layer over an adopted image: its record inside, the probe, mount points, the path."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import get_args
+
+from dlcontainer import __version__
+from dlcontainer.adopt.reading import Interpreter, Seen
+from dlcontainer.config.field_types import MpiFamily
+from dlcontainer.config.resources import probe_files
+from dlcontainer.formats import apptainer_metadata, labels
+from dlcontainer.image import layout
+from dlcontainer.image.contents import Entry
+from dlcontainer.sites.site import Site
+
+# Between the definition's own environment (90) and the engine's applications (94).
+_ENVIRONMENT = f"{apptainer_metadata.FOLDER}/env/93-dlcontainer.sh"
+# On every image's search path already.
+_USUAL = ("/usr", "/usr/local")
+DEFINITION = "layer.def"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where an image came from, as it is written down, and the digest that names it."""
+
+    source: str
+    digest: str
+    name: str
+    version: str
+
+
+def content(
+    origin: Origin, site: Site, seen: Seen, commands: Sequence[str], sets: Sequence[str]
+) -> dict[str, object]:
+    """Give all that makes the adopted image; `sets` are the variables that the image sets."""
+    python = seen.interpreters[0]
+    summary = f"{origin.name} {origin.version}, adopted: its recipe is unknown"
+    return {
+        "site": site.name,
+        **({"epoch": site.epoch} if site.epoch else {}),
+        **({"node_type": site.node_type} if site.node_type else {}),
+        "adopted": {
+            "name": origin.name,
+            "version": origin.version,
+            "summary": summary,
+            "source": origin.source,
+            "digest": origin.digest,
+            "python": python.path,
+            "prefix": python.prefix,
+            "exposes": list(dict.fromkeys([*python.commands, *commands])),
+            "verify": {"imports": dict(python.frameworks)},
+            "stack": _stack(seen),
+            "glibc": seen.glibc,
+            "recipe": "unknown",
+            "sets": sorted(sets),
+            "seen": asdict(seen),
+        },
+        "environment": {},
+        "probe": {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in probe_files()
+        },
+    }
+
+
+def _stack(seen: Seen) -> dict[str, object]:
+    """Give the MPI as a recipe states its own, where all that is known is of one family."""
+    families = {library.family for library in seen.mpi}
+    known = families & set(get_args(MpiFamily))
+    return {"mpi": {"family": families.pop()}} if len(families) == 1 and known else {}
+
+
+def digest(content: Mapping[str, object]) -> str:
+    """Give the digest of a content, as plans have theirs."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(folder: Path, content: Mapping[str, object], site: Site, entries: Sequence[Entry],
+          python: Interpreter) -> None:  # fmt: skip
+    """Write the layer's files below an empty folder, as they will lie in the image."""
+    for path, data in _files(content, python):
+        target = folder / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        target.chmod(0o644)
+    for point in mount_points(site, entries):
+        (folder / point.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    for below in (folder, *folder.rglob("*")):
+        if below.is_dir():
+            below.chmod(0o755)
+
+
+def _files(content: Mapping[str, object], python: Interpreter) -> Iterator[tuple[str, bytes]]:
+    manifest = {
+        "schema": "dlcontainer/manifest/1",
+        "dlcontainer": __version__,
+        "digest": digest(content),
+        "python": python.path,
+        "verify": "",
+        "content": content,
+    }
+    yield layout.MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+    for path in probe_files():
+        yield f"{layout.PROBE}/{path.name}", path.read_bytes()
+    if python.prefix not in _USUAL:
+        # A path that the record's type takes needs no quotes.
+        yield _ENVIRONMENT, f'export PATH="{python.prefix}/bin:$PATH"\n'.encode()
+
+
+def mount_points(site: Site, entries: Sequence[Entry]) -> list[str]:
+    """Name the site's folders that are missing in the image and lie below no link or file of it."""
+    kinds = {entry.path: entry.kind for entry in entries}
+    points = [layout.ROUTING_FOLDER, *(system.path for system in site.filesystems)]
+    missing = []
+    for point in points:
+        above = [str(folder) for folder in PurePosixPath(point).parents]
+        if point not in kinds and all(kinds.get(folder, "d") == "d" for folder in above):
+            missing.append(point)
+    return sorted(set(missing))
+
+
+def definition(image: Path, content: Mapping[str, object], origin: Origin) -> str:
+    """Give the definition file that lays the layer over an image; no program of it runs."""
+    given = {
+        f"{labels.PREFIX}.adopted": origin.digest,
+        f"{labels.PREFIX}.digest": f"sha256:{digest(content)}",
+    }
+    lines = [f"    {key} {value}" for key, value in given.items()]
+    return (
+        f"Bootstrap: localimage\nFrom: {image.name}\n\n%setup\n    set -eu\n"
+        '    cp -R "$DLC_LAYER/." "${APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}/"\n\n%labels\n'
+        + "\n".join(lines)
+        + "\n"
+    )

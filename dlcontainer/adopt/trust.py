@@ -1,0 +1,49 @@
+"""Who trusts an adopted image: written into its record, by the image's SHA-256."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import record
+from dlcontainer.image.record import RecordFile
+from dlcontainer.system import atomic_files, digests
+
+
+def of(user: str, sha256: str) -> Mapping[str, str]:
+    """Give what a record says of somebody's trust."""
+    return {
+        "by": user,
+        "sha256": sha256,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def adopted(image: Path) -> RecordFile | None:
+    """Give the record beside an image that was adopted; None for any other file."""
+    try:
+        file = record.opened(record.beside(image))
+    except ChecksFailedError:
+        return None  # a file of that name that is no record says nothing of the image
+    return file if file and file.record.content.adopted else None
+
+
+def write(image: Path, file: RecordFile, user: str) -> None:
+    """Note in an adopted image's record that this user trusts it; raises ChecksFailedError."""
+    sha256 = digests.of_file(image)
+    if sha256 != file.record.image.sha256:
+        raise ChecksFailedError(
+            f"{image} is not the image of its record",
+            why=f"sha256 {sha256[:12]}…, the record says {file.record.image.sha256[:12]}…",
+            next_step="adopt it again from its source",
+        )
+    body = {**file.body, "trust": of(user, sha256)}
+    path = record.beside(image)
+    try:
+        atomic_files.write(path, json.dumps(body, indent=1) + "\n")
+    except OSError as error:
+        raise ChecksFailedError(
+            f"can't write {path}: {error.strerror}",
+            next_step="copy the image and its record to a folder of your own",
+        ) from None

@@ -1,0 +1,190 @@
+"""What would harm this host while an image is unpacked: refused before the engine touches it.
+
+The engine writes files of its own into a tree, and so does the layer: through a link of the image's
+they would land on this host. An image may also unpack to more than any disk holds.
+"""
+
+import gzip
+import io
+import posixpath
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import layout
+from dlcontainer.image.contents import Entry
+
+# The engine and the layer write in these: folders, or links that stay in the tree.
+FOLDERS = (
+    *("/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/mnt", "/opt", "/proc", "/root", "/run"),
+    *("/sbin", "/sys", "/tmp", "/usr", "/var", "/var/tmp"),  # noqa: S108
+)
+# Written into by name: no link at all, in no place below.
+OWN = ("/.singularity.d", "/opt")
+# The engine makes these where they are missing; a link to a place of the running system is usual.
+_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
+_RUNTIME = ("/run/", "/proc/")
+_MOST_ENTRIES = 10_000_000
+# As the kernel follows.
+_MOST_HOPS = 40
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def require_harmless(entries: Sequence[Entry], most: int, where: object) -> None:
+    """Refuse a tree by its entries; raises ChecksFailedError."""
+    total = sum(entry.size for entry in entries)
+    if total > most:
+        raise _too_large(where, most)
+    links = {entry.path: entry.target for entry in entries if entry.kind == "l"}
+    require_links(links, where)
+    if any(entry.path == layout.FOLDER for entry in entries):
+        raise ChecksFailedError(
+            f"{where} has a {layout.FOLDER} of its own",
+            why="dlcontainer made the image, or something that calls itself so; adopting replaces "
+            "nothing",
+            next_step="validate and publish it with the record that belongs to it, or take the "
+            "image that it was adopted from",
+        )
+    shared = [path for path in FOLDERS if path not in links]
+    for entry in entries:
+        if entry.path in shared and entry.kind != "d":
+            raise _link(where, entry.path, "it is no folder")
+
+
+def require_links(links: Mapping[str, str], where: object) -> None:
+    """Refuse links where the engine or the layer writes; raises ChecksFailedError."""
+    for path, target in links.items():
+        if path in OWN:
+            raise _link(where, path, f"it is a link to {target!r}")
+        if path in _FILES and target.startswith(_RUNTIME):
+            continue
+        is_written = path in FOLDERS or path in _FILES or path.startswith(f"{OWN[0]}/")
+        if is_written and _escapes(path, links):
+            raise _link(where, path, f"it is a link to {target!r}, out of the tree")
+
+
+def _escapes(path: str, links: Mapping[str, str]) -> bool:
+    """Tell whether a path leads out of its tree on this host: by '..', by an absolute link."""
+    rest, here, hops = path.split("/"), "", 0
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            if not here:
+                return True
+            here = posixpath.dirname(here).rstrip("/")
+        elif part not in ("", "."):
+            here = f"{here}/{part}"
+        target = links.get(here)
+        if target is not None and part not in ("", "."):
+            hops += 1
+            if target.startswith("/") or hops > _MOST_HOPS:
+                return True
+            rest = [*target.split("/"), *rest]
+            here = posixpath.dirname(here).rstrip("/")
+    return False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Counted(io.RawIOBase):
+    """A stream that ends with a refusal once it gave all that is left of an allowance."""
+
+    source: BinaryIO
+    left: int
+    most: int
+    where: object
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self.source.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise _too_large(self.where, self.most)
+        return data
+
+
+def require_layers(folder: Path, manifest: Mapping[str, Any], most: int, where: object) -> None:
+    """Read the layers of a layout through once, without unpacking them to disk.
+
+    Raises ChecksFailedError for links into this host and for more than `most` bytes unpacked.
+    """
+    links: dict[str, str] = {}
+    left = most
+    for layer in manifest["layers"]:
+        path = folder / "blobs" / "sha256" / layer["digest"].removeprefix("sha256:")
+        with path.open("rb") as file:
+            counted = _Counted(source=_unpacked(file, where), left=left, most=most, where=where)
+            try:
+                for kind, name, target in _members(counted):
+                    # A later layer's file takes the place of a link, and the other way round.
+                    links.pop(name, None)
+                    if kind == "l":
+                        links[name] = target
+                    if name in OWN and kind == "-":
+                        raise _link(where, name, "it is no folder")
+                require_links(links, where)
+            except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+                raise ChecksFailedError(
+                    f"{where}: a layer can't be read",
+                    why=f"{layer['digest']}: {error}",
+                    next_step="copy the image again",
+                ) from None
+            left = counted.left
+
+
+def _unpacked(file: BinaryIO, where: object) -> BinaryIO:
+    head = file.read(4)
+    file.seek(0)
+    if head[:2] == _GZIP:
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+    if head == _ZSTD:
+        raise ChecksFailedError(
+            f"{where} has layers packed with zstd",
+            why="their size can't be told here before they are unpacked",
+            next_step="copy it: skopeo copy --dest-compress-format gzip --dest-force-compress-"
+            "format SOURCE oci-archive:FILE; or convert it to a SIF",
+        )
+    return file
+
+
+def _members(stream: _Counted) -> Iterator[tuple[str, str, str]]:
+    with tarfile.open(fileobj=stream, mode="r|") as tar:
+        for number, member in enumerate(tar):
+            if number > _MOST_ENTRIES:
+                raise tarfile.ReadError("more files than any image has")
+            name = posixpath.normpath("/" + member.name.lstrip("/"))
+            # It removes the name in the layers below.
+            folder, base = posixpath.split(name)
+            if base.startswith(".wh."):
+                name = posixpath.join(folder, base[4:])
+                yield "removed", name, ""
+            elif member.issym():
+                yield "l", name, member.linkname
+            else:
+                yield ("d" if member.isdir() else "-"), name, ""
+            tar.members.clear()  # type: ignore[attr-defined]  # typeshed leaves it out
+    # What stands behind the end of the tar is unpacked too.
+    while stream.read(1 << 20):
+        pass
+
+
+def _link(where: object, path: str, why: str) -> ChecksFailedError:
+    return ChecksFailedError(
+        f"{where}: {path} is refused",
+        why=f"{why}; what is written there while the image is unpacked could land on this host",
+        next_step="do not use this image; ask its publisher",
+    )
+
+
+def _too_large(where: object, most: int) -> ChecksFailedError:
+    return ChecksFailedError(
+        f"{where} unpacks to more than {most / 1e9:.0f} GB",
+        why="more than is allowed, or than the disk has",
+        next_step="make room (--tmpdir), or allow more: --most-gb N",
+    )

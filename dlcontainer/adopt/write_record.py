@@ -1,0 +1,60 @@
+"""The record of an adopted image, and the bill of its packages."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import __version__
+from dlcontainer.adopt import layer, trust
+from dlcontainer.adopt.layer import Origin
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.execution import Execution
+from dlcontainer.image import sbom
+from dlcontainer.image.contents import Contents
+from dlcontainer.image.record import SCHEMA, Record
+from dlcontainer.system import digests
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """All that a record is made of; `name` is the image's file in its place."""
+
+    origin: Origin
+    content: Mapping[str, object]
+    image: Path
+    name: str
+    execution: Execution
+    trusted: bool
+
+
+def write(path: Path, facts: Facts) -> Record:
+    """Write the record of an adopted image."""
+    capabilities, host = facts.execution.capabilities, facts.execution.host
+    sha256 = digests.of_file(facts.image)
+    body = {
+        "schema": SCHEMA,
+        "dlcontainer": __version__,
+        "image": {"file": facts.name, "sha256": sha256, "size": facts.image.stat().st_size},
+        "digest": layer.digest(facts.content),
+        "content": facts.content,
+        "engine": {
+            "builder": "apptainer",
+            "version": capabilities.version,
+            "mode": capabilities.build_mode,
+            "squash": list(apptainer.SQUASH),
+        },
+        "adopted_on": {"arch": host.arch, "distribution": host.distribution},
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "trust": trust.of(host.user, sha256) if facts.trusted else None,
+    }
+    text = json.dumps(body, indent=1) + "\n"
+    path.write_text(text)
+    return Record.model_validate_json(text)
+
+
+def bill(origin: Origin, digest: str, arch: str, contents: Contents) -> str:
+    """Give the bill of materials, by the databases of packages in the image."""
+    subject = sbom.Subject(name=origin.name, version=origin.version, digest=digest, arch=arch)
+    return sbom.render(subject, contents)

@@ -1,0 +1,200 @@
+"""`dlcontainer adopt`: an image of somebody else's gets a record, a probe and a validation."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlcontainer.adopt.adopt import AdoptContext, Adopted
+    from dlcontainer.cli.context import World
+    from dlcontainer.image.record import Record
+    from dlcontainer.registry.client import Way
+    from dlcontainer.sites.site import Site
+    from dlcontainer.validate.inspected import Check
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="docker://NAME@sha256:DIGEST, an OCI archive, or a SIF file."
+    ),
+]
+Command = Annotated[
+    list[str] | None,
+    typer.Option("--command", metavar="NAME", help="A command that the module offers, too."),
+]
+Named = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME[/VERSION]", help="The module's name; else the image's."),
+]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Run it as what you built yourself; your name is recorded."),
+]
+Most = Annotated[
+    int,
+    typer.Option("--most-gb", min=1, metavar="N", help="Refuse what unpacks to more."),
+]
+
+
+def adopt(
+    source: Source,
+    site: options.Site,
+    target: options.Output = Path("images"),
+    command: Command = None,
+    name: Named = None,
+    trust: Trust = False,
+    most_gb: Most = 100,
+    tmpdir: options.Tmpdir = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Take an image that was built elsewhere, with a record of what its files tell."""
+    from dlcontainer.adopt import adopt as adopting
+    from dlcontainer.adopt import given
+    from dlcontainer.cli.context import here
+
+    world = here()
+    loaded = world.site(site).value
+    console = output.Console(verbose=verbose, events=as_json)
+    if _already(source, world, trusted=trust, as_json=as_json):
+        return
+    module, version = _names(name)
+    wishes = adopting.Wishes(
+        output=target.absolute(),
+        tmpdir=tmpdir.absolute() if tmpdir else None,
+        commands=tuple(_command(word) for word in command or []),
+        name=module,
+        version=version,
+        most=most_gb * 10**9,
+        trusted=trust,
+    )
+    way = _way(loaded, world)
+    source_read = given.read(source, loaded.arch, way, site)
+    context = _context(loaded, way, world, console)
+    _show(adopting.adopt(source_read, loaded, wishes, context), as_json=as_json)
+
+
+def _context(site: "Site", way: "Way", world: "World", console: output.Console) -> "AdoptContext":
+    from dlcontainer.adopt.adopt import AdoptContext
+    from dlcontainer.validate import validate as validating
+    from dlcontainer.validate.inspected import ValidateContext
+
+    execution = world.execution(console)
+
+    def check(image: Path, written: "Record") -> None:
+        context = ValidateContext(execution=execution, on_check=_teller(console))
+        validating.require_ok(validating.validate(image, site, context, written))
+
+    return AdoptContext(execution=execution, way=way, check=check)
+
+
+def _teller(console: output.Console) -> "Callable[[Check], None]":
+    def tell(check: "Check") -> None:
+        mark = "FAILED" if check.state == "failed" else check.state
+        console.note(f"{mark} {check.name}: {check.detail}")
+
+    return tell
+
+
+def _way(site: "Site", world: "World") -> "Way":
+    from dlcontainer.packages.proxies import proxies_of
+    from dlcontainer.packages.routing import ca_of
+    from dlcontainer.registry.client import Way
+
+    routing = site.routing
+    return Way(
+        proxies=proxies_of(routing, world.host),
+        ca=ca_of(routing, world.host),
+        plain_http=routing.plain_http,
+    )
+
+
+def _already(source: str, world: "World", *, trusted: bool, as_json: bool) -> bool:
+    """Deal with an image that was adopted: note the trust in its record, or refuse."""
+    from dlcontainer.adopt import trust
+    from dlcontainer.errors import UsageError
+
+    path = Path(source)
+    there = trust.adopted(path) if path.is_file() else None
+    if there is None:
+        return False
+    if not trusted:
+        raise UsageError(
+            f"{path} was adopted already",
+            next_step=f"dlcontainer validate {path}; to run it as your own: --trust",
+        )
+    trust.write(path, there, world.host.user)
+    if as_json:
+        output.emit("adopt", {"image": str(path), "trusted_by": world.host.user})
+    else:
+        output.say(f"{path}: trusted by {world.host.user}, sha256 {there.record.image.sha256}")
+    return True
+
+
+def _names(text: str | None) -> tuple[str | None, str | None]:
+    from pydantic import TypeAdapter
+
+    from dlcontainer.config.field_types import Name, Version
+
+    if text is None:
+        return None, None
+    name, slash, version = text.partition("/")
+    _require(TypeAdapter(Name), name, f"--name {text}")
+    if slash:
+        _require(TypeAdapter(Version), version, f"--name {text}")
+    return name, version or None
+
+
+def _command(text: str) -> str:
+    from pydantic import TypeAdapter
+
+    from dlcontainer.config import field_types
+
+    _require(TypeAdapter(field_types.Command), text, f"--command {text}")
+    return text
+
+
+def _require(kind: object, text: str, option: str) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from dlcontainer.errors import UsageError
+
+    assert isinstance(kind, TypeAdapter)  # noqa: S101 - made above, a line earlier
+    try:
+        kind.validate_python(text)
+    except ValidationError as error:
+        why = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"{option}: {why}", next_step="dlcontainer adopt --help") from None
+
+
+def _show(done: "Adopted", *, as_json: bool) -> None:
+    if as_json:
+        body = {
+            "image": str(done.image),
+            "record": str(done.record),
+            "digest": done.digest,
+            "trusted": done.trusted,
+            "seen": asdict(done.seen),
+        }
+        output.emit("adopt", body)
+        return
+    python = done.seen.interpreters[0]
+    frameworks = ", ".join(f"{name} {version}" for name, version in python.frameworks)
+    mpi = ", ".join(f"{one.library} ({one.family})" for one in done.seen.mpi)
+    counted = ", ".join(f"{count} {kind}" for kind, count in done.seen.packages.items())
+    rows = [
+        ("python", f"{python.path}, {python.version}"),
+        ("frameworks", frameworks or "none that is known"),
+        ("mpi", mpi or "none"),
+        ("packages", counted or "none in a database that can be read"),
+        ("c library", f"{done.seen.c_library} {done.seen.glibc or ''}".strip()),
+        ("runs", "as built here" if done.trusted else "contained, until --trust (docs/adopt.md)"),
+    ]
+    output.complain(output.table(rows))
+    output.say(str(done.image))

@@ -1,0 +1,83 @@
+"""A whole image of a registry, as an OCI layout in a folder: every part has its digest's bytes."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.config.field_types import Arch
+from dlcontainer.config.image_names import Reference, is_digest
+from dlcontainer.errors import BuildError
+from dlcontainer.registry import base_image
+from dlcontainer.registry.client import Client, Way
+from dlcontainer.system import foreign_files
+
+MOST_LAYERS = 1000
+
+
+def pull(reference: Reference, arch: Arch, way: Way, folder: Path, most: int) -> str:
+    """Fetch a pinned image into an empty folder; give its manifest's digest.
+
+    Raises BuildError for parts that are not as they were announced, and for an image whose layers
+    have more than `most` bytes.
+    """
+    checked = base_image.check(reference, arch, way)
+    named = replace(reference, digest=checked.platform_digest)
+    with Client(reference=named, way=way) as client:
+        answer = client.manifest(checked.platform_digest)
+        body = answer.body if answer else b""
+        if base_image.sha256(body) != checked.platform_digest:
+            raise _refused(named, "the manifest changed between two questions")
+        manifest = foreign_files.loads(body)
+        blobs = folder / "blobs" / "sha256"
+        blobs.mkdir(parents=True)
+        given = parts(manifest, named)
+        if sum(given.values()) > most:
+            size = sum(given.values()) / 1e9
+            raise _refused(named, f"its layers have {size:.1f} GB, allowed are {most / 1e9:.1f}")
+        for digest, size in given.items():
+            client.save_blob(digest, size, blobs / digest.removeprefix("sha256:"))
+    write(folder, body, checked.platform_digest, manifest)
+    return checked.platform_digest
+
+
+def parts(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
+    """Give digest and announced size of configuration and layers; raises BuildError."""
+    try:
+        layers = manifest["layers"]
+        if not isinstance(layers, list) or not 0 < len(layers) <= MOST_LAYERS:
+            raise TypeError
+        return dict(_described([manifest["config"], *layers]))
+    except (KeyError, TypeError, AttributeError):
+        raise _refused(where, "its manifest names no parts by SHA-256 and size") from None
+
+
+def _described(entries: list[Any]) -> Iterator[tuple[str, int]]:
+    for entry in entries:
+        digest, size = entry["digest"], entry["size"]
+        # The digest becomes a part of an address and of a path.
+        if not isinstance(digest, str) or not is_digest(digest):
+            raise TypeError
+        if type(size) is not int or size < 0:
+            raise TypeError
+        yield digest, size
+
+
+def write(folder: Path, body: bytes, digest: str, manifest: Mapping[str, Any]) -> None:
+    """Write what makes a folder of blobs a layout of one image."""
+    (folder / "blobs" / "sha256" / digest.removeprefix("sha256:")).write_bytes(body)
+    kind = manifest.get("mediaType") or "application/vnd.oci.image.manifest.v1+json"
+    entry = {"mediaType": kind, "digest": digest, "size": len(body)}
+    index = {"schemaVersion": 2, "manifests": [entry]}
+    (folder / "index.json").write_text(json.dumps(index))
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+
+
+def _refused(where: object, why: str) -> BuildError:
+    return BuildError(
+        "the image is refused",
+        where=str(where),
+        why=why,
+        next_step="ask its publisher, or choose another image",
+    )
