@@ -15,6 +15,7 @@ from dlcontainer.formats import apptainer_metadata, labels
 from dlcontainer.image import layout
 from dlcontainer.image.contents import Entry
 from dlcontainer.sites.site import Site
+from dlcontainer.system import digests
 
 # Between the definition's own environment (90) and the engine's applications (94).
 _ENVIRONMENT = f"{apptainer_metadata.FOLDER}/env/93-dlcontainer.sh"
@@ -60,9 +61,7 @@ def content(
             "seen": asdict(seen),
         },
         "environment": {},
-        "probe": {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in probe_files()
-        },
+        "probe": {path.name: digests.of_file(path) for path in probe_files()},
     }
 
 
