@@ -49,8 +49,9 @@ dlc_number=${SLURM_JOB_ID-}
 dlc_number=${dlc_number%%.*}
 dlc_number=${dlc_number//[!0-9]/}
 MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-# Where the ranks meet: the job's first node, at a port that follows from the job's number, so that
-# two jobs on one node have two. DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+# jobs on one node have two, unless the site's own documentation gives one.
+# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
 MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
 dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
 if [ -z "$MASTER_ADDR" ]; then
