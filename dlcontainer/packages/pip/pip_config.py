@@ -12,9 +12,10 @@ from urllib.parse import unquote, urlsplit
 from dlcontainer.errors import ConfigError
 from dlcontainer.system.machine import Host
 
-# Where the files of an index in a folder lie beside it: its pages link to ../../packages/…
-# Source: the layout of bandersnatch, PyPI's own mirror program.
-_BESIDE_INDEX = "packages"
+# Where the files of an index in a folder lie beside it: its pages link to ../../packages/… (the
+# layout of bandersnatch, PyPI's own mirror program) or to ../../files/… (mirrors made by hand).
+# No other name is taken from a page: it could be that of any folder beside the index.
+_BESIDE_INDEX = ("packages", "files")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,9 +111,8 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
             top = f"{folder}/folder-{len(known)}"
             known[path, is_index] = f"{top}/index" if is_index else top
             binds.append((path, known[path, is_index]))
-            files = path.parent / _BESIDE_INDEX
-            if is_index and files.is_dir():
-                binds.append((files, f"{top}/{_BESIDE_INDEX}"))
+            beside = [name for name in _BESIDE_INDEX if is_index and (path.parent / name).is_dir()]
+            binds += [(path.parent / name, f"{top}/{name}") for name in beside]
         inner = known[path, is_index]
         return [f"file://{quote_url(inner)}" if place.startswith("file:") else inner]
 

@@ -128,8 +128,9 @@ def test_folders_become_folders_of_the_build(tmp_path: Path) -> None:
     }
 
 
-def test_an_index_is_bound_alone_with_its_files(tmp_path: Path) -> None:
-    index, files, secret = (tmp_path / name for name in ("simple", "packages", "private"))
+@pytest.mark.parametrize("beside", ["packages", "files"])
+def test_an_index_is_bound_alone_with_its_files(tmp_path: Path, beside: str) -> None:
+    index, files, secret = (tmp_path / name for name in ("simple", beside, "private"))
     for folder in (index, secret):
         folder.mkdir()
     settings = PipSettings(index=str(index), extra_indexes=(str(index), index.as_uri()))
@@ -141,7 +142,7 @@ def test_an_index_is_bound_alone_with_its_files(tmp_path: Path) -> None:
     files.mkdir()
     assert pip_config.inside(settings, "/mnt") == (
         text,
-        [(index, "/mnt/folder-0/index"), (files, "/mnt/folder-0/packages")],
+        [(index, "/mnt/folder-0/index"), (files, f"/mnt/folder-0/{beside}")],
     )
 
 
