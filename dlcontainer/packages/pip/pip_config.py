@@ -112,7 +112,7 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
             known[path, is_index] = f"{top}/index" if is_index else top
             binds.append((path, known[path, is_index]))
             beside = [name for name in _BESIDE_INDEX if is_index and (path.parent / name).is_dir()]
-            binds += [(path.parent / name, f"{top}/{name}") for name in beside]
+            binds.extend((path.parent / name, f"{top}/{name}") for name in beside)
         inner = known[path, is_index]
         return [f"file://{quote_url(inner)}" if place.startswith("file:") else inner]
 
