@@ -197,7 +197,7 @@ def test_the_image_must_be_there(machine: Machine, tmp_path: Path) -> None:
     [
         ({"SLURM_JOB_ID": "17"}, "proof-17"),
         ({"PBS_JOBID": "18.server"}, "proof-18.server"),
-        ({"LSB_JOBID": "19"}, "proof-19"),
+        ({"PBS_JOBID": "", "LSB_JOBID": "19"}, "proof-19"),
     ],
 )
 def test_a_job_without_a_command_proves_into_a_folder_of_its_own(
