@@ -1,6 +1,7 @@
 """The command line: JSON everywhere, exit codes, overrides, no processes where none are due."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,16 @@ import pytest
 from dlcontainer import __version__
 from dlcontainer.cli import main
 from dlcontainer.formats import texts
-from tests.values import IMAGE_BASE, RECIPE, SITE, TEMPLATES, folder_of, shipped_plan, write_yaml
+from tests.values import (
+    IMAGE_BASE,
+    RECIPE,
+    ROOT,
+    SITE,
+    TEMPLATES,
+    folder_of,
+    shipped_plan,
+    write_yaml,
+)
 
 Run = Callable[..., tuple[int, str, str]]
 SLURM = ("--site", "example-slurm")
@@ -238,3 +248,19 @@ def test_what_is_no_image_needs_no_engine(run: Run, tmp_path: Path) -> None:
     (tmp_path / "it's text.sif").write_text("text")
     code, _, err = run("validate", tmp_path / "it's text.sif")
     assert (code, "is not a SIF image" in err) == (1, True)
+
+
+def test_the_three_roads_are_as_the_page_says(run: Run, tmp_path: Path) -> None:
+    """Type the commands of the page that need neither the site's machine nor a network."""
+    page = (ROOT / "docs/from-plan-to-proof.md").read_text()
+    lines = re.findall(r"^\$ dlcontainer ((?:plan|render) .*)$", page, re.MULTILINE)
+    assert len(lines) == 7
+    for line in lines:
+        code, out, err = run(*line.split())
+        assert code == (8 if "--variant" in line else 0), f"{line}\n{err}"
+        if line.startswith("plan") and "lumi" not in line:
+            assert f"images/{out.split()[1]}.sif" in page
+        if line.startswith("render"):
+            text = (tmp_path / "it's a home/here/job.sh").read_text()
+            assert re.search(r"^#SBATCH (--nodes=|-N )2$", text, re.MULTILINE)
+            (tmp_path / "it's a home/here/job.sh").unlink()
