@@ -117,7 +117,10 @@ def entry_of(cache: Path, name: str) -> Path:
     return note.with_suffix(".sqfs")
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
+# Each is a whole build: the second is where a swap once got through.
+@pytest.mark.parametrize(
+    "number", [2, *(pytest.param(number, marks=pytest.mark.long) for number in (1, 3, 4))]
+)
 def test_what_another_user_swaps_meanwhile_is_not_in_the_image(
     alone: World, engine: Apptainer, tried: Trial, cache: Path, stepped: Path, tmp_path: Path,
     number: int,
@@ -157,7 +160,9 @@ def member(alone: World, engine: Apptainer) -> Iterator[World]:
         yield world
 
 
-@pytest.mark.parametrize("mask", [0o022, 0o077], ids=oct)
+@pytest.mark.parametrize(
+    "mask", [0o022, pytest.param(0o077, marks=pytest.mark.long)], ids=["0o22", "0o77"]
+)
 def test_two_users_share_what_they_keep(
     alone: World, member: World, cache: Path, stepped: Path, tmp_path: Path, mask: int
 ) -> None:
