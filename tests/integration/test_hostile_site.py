@@ -49,6 +49,9 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
         "root": host,
         "version": "1",
     }
+    jobs: dict[str, Any] = {"flags_without_mpi": around["flags"]}
+    if runtime in ("apptainer", "singularity"):  # the others have no image file to copy
+        jobs["staging"] = {"how": "copy", "to": host, "usual": False}
     form = {"summary": line, "launcher": ["srun", host], "ranks_per_node": 2, "sources": ["s"]}
     return {
         "summary": line,
@@ -60,7 +63,7 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
         "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1, "target": line},
         "network": {"kind": "ethernet", "model": line},
         "environment": {"HOSTILE_C": line},
-        "jobs": {**around, "prefix": ["numactl", line]},
+        "jobs": {**around, "prefix": ["numactl", line], **jobs},
         "mpi": mpi,
         "scheduler": {
             "kind": kind,
@@ -90,9 +93,11 @@ def test_no_field_of_a_site_is_forgotten() -> None:
     site = site_of(**made).value
     unsaid = {"remembered", "sources"}
     assert site.mpi
-    assert site.jobs.model_fields_set | unsaid == fields(type(site.jobs))
-    assert site.mpi.model_fields_set | unsaid | {"scripts"} == fields(type(site.mpi))
-    assert site.scheduler.model_fields_set | unsaid == fields(type(site.scheduler))
+    # Of types that take no such text.
+    assert site.jobs.model_fields_set | unsaid | {"rendezvous"} == fields(type(site.jobs))
+    typed = {"scripts", "also", "version_variable", "known_versions"}
+    assert site.mpi.model_fields_set | unsaid | typed == fields(type(site.mpi))
+    assert site.scheduler.model_fields_set | unsaid | {"resources"} == fields(type(site.scheduler))
 
 
 def run_quietly(machine: Machine, shell: str, script: str) -> str:
