@@ -190,6 +190,12 @@ def check(tmp_path: Path, line: str, host: str, runtime: str, kind: str) -> None
         assert line in launched
         assert ran.environment["HOSTILE_A"] == value
         assert ran.modules[1] == " ".join(f"load {line}".split())
+        if runtime in ("apptainer", "singularity"):  # the copy's folder is the hostile text
+            staged = machine.job(
+                plan, launch=form, DLCONTAINER_IMAGE=image, DLCONTAINER_STAGE="1", **environ
+            )
+            copied = [word for call in staged.calls for word in call if word.startswith(value)]
+            assert any(word.startswith(f"{value}/dlcontainer-") for word in copied), staged.err
     check_edf(plan)
     run_route(plan, machine)
     check_image_texts(plan, machine, line)
