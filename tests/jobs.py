@@ -1,6 +1,7 @@
 """Made-up sites for job scripts, and a machine whose launchers, runtimes and modules only note."""
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +121,7 @@ class Ran:
     def started(self) -> list[str]:
         """Give the one command that is no module command."""
         [argv] = [call for call in self.calls if call[0] != "module"]
-        return [PROOF_FOLDER if "/proof-" in word else word for word in argv]
+        return [re.sub(r"/[^:=]*/proof-[^:]*", PROOF_FOLDER, word) for word in argv]
 
     @property
     def launched(self) -> list[str]:

@@ -84,6 +84,7 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *map(Text, ("podman-hpc", "run", "--rm")),
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
+            _proof("-v "),
             *_variables("-e", around),
             # Without a value: as this rank has it, if it has it.
             *(Text(f"-e {name}") for name in HANDED),
@@ -102,6 +103,7 @@ def _shifter(_plan: Plan, around: Surroundings) -> Start:
             Text('--image="$dlc_image"'),
             *map(host_variables.shell, around.flags),
             *(Text(f"--volume={host_variables.shell(bind)}") for bind in map(both, around.binds)),
+            _proof("--volume="),
             *_variables("--env", around),
         ),
         image=None,
@@ -134,6 +136,11 @@ _STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], Start]] = {
     "shifter": _shifter,
     "container-engine": _container_engine,
 }
+
+
+def _proof(option: str) -> Text:
+    """Show the folder of the job's proof, where one is made: these show no current folder."""
+    return Text(f'${{dlc_proof:+{option}"$dlc_proof:$dlc_proof"}}')
 
 
 def both(bind: str) -> str:

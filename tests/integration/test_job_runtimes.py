@@ -6,7 +6,7 @@ import pytest
 
 from dlcontainer.formats import texts
 from dlcontainer.formats.runtimes import HANDED
-from tests.jobs import LSF, PROOF, SLURM, SWAP, Machine, plan_at
+from tests.jobs import LSF, PROOF, PROOF_FOLDER, SLURM, SWAP, Machine, plan_at
 from tests.values import RECIPE, TEMPLATES
 
 
@@ -29,6 +29,7 @@ def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
     ran = machine.job(plan, SLURM_NNODES="1", SCRATCH="/s c", CRAY="/c$(touch X)")
     assert ran.launched[4:] == [
         *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
+        *("-v", f"{PROOF_FOLDER}:{PROOF_FOLDER}"),
         *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
         *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
         *(word for name in HANDED for word in ("-e", name)),
@@ -47,8 +48,10 @@ def test_shifter(machine: Machine, tmp_path: Path) -> None:
     ran = machine.job(plan, SLURM_NNODES="1", DLCONTAINER_IMAGE="docker:me/it:1")
     assert ran.launched[4:] == [
         *("shifter", "--image=docker:me/it:1", "--module=gpu,mpich", "--volume=/a:/a"),
-        *("--env", "A=b c", *PROOF),
+        *(f"--volume={PROOF_FOLDER}:{PROOF_FOLDER}", "--env", "A=b c", *PROOF),
     ]
+    own = machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_IMAGE="docker:me/it:1")
+    assert not [word for word in own.launched if "proof-" in word]
 
 
 def test_the_container_engine(machine: Machine, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ cd "${PBS_O_WORKDIR:-$PWD}"
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.9.1-polaris-2024-04.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+dlc_proof=
 if [ $# -eq 0 ]; then
     dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
     mkdir -p "$dlc_proof"

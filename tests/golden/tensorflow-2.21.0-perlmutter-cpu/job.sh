@@ -29,6 +29,7 @@ dlc_need() {
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-tensorflow:2.21.0-perlmutter-cpu}
+dlc_proof=
 if [ $# -eq 0 ]; then
     dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
     mkdir -p "$dlc_proof"
@@ -77,8 +78,8 @@ dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores)
 
 # What each rank runs.
 set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${PSCRATCH}":"${PSCRATCH}" \
-    -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE \
-    -e PET_NODE_RANK -e TF_CONFIG "$dlc_image" "$@"
+    ${dlc_proof:+-v "$dlc_proof:$dlc_proof"} -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE \
+    -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
