@@ -64,19 +64,25 @@ def command(gathering: Gathering, script: str) -> tuple[str, ...]:
 
 
 class Count:
-    """The most FUSE processes that were below this process at once."""
+    """The most FUSE processes that were below this process at once.
+
+    A process counts when two looks in a row see it: a child of a FUSE process that has forked and
+    not yet started `fusermount` bears its parent's name for a moment.
+    """
 
     def __init__(self) -> None:
-        self.before, self.most = self.now(), 0
+        self.before, self.most = len(self.now()), 0
         self.over = threading.Event()
 
-    def now(self) -> int:
-        names = [Path(f"/proc/{pid}/comm") for pid in holders(os.getpid())]
-        return sum(read(name).startswith("squashfuse") for name in names)
+    def now(self) -> set[int]:
+        pids = holders(os.getpid())
+        return {pid for pid in pids if read(Path(f"/proc/{pid}/comm")).startswith("squashfuse")}
 
     def watch(self) -> None:
+        last: set[int] = set()
         while not self.over.wait(0.1):
-            self.most = max(self.most, self.now())
+            now = self.now()
+            self.most, last = max(self.most, len(now & last)), now
 
 
 def read(path: Path) -> str:
