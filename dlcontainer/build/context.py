@@ -19,7 +19,7 @@ from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.registry.client import Way
-from dlcontainer.sites.facts import EngineConfig
+from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.system import machine
 from dlcontainer.system.background import Beside
 from dlcontainer.system.machine import find_program

@@ -8,7 +8,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.planning.surroundings import Surroundings
-from dlcontainer.sites.facts import Runtime
+from dlcontainer.sites.engine import Runtime
 
 # The variables in which a rank hands its place on, into the image.
 HANDED = (

@@ -4,7 +4,7 @@ import re
 
 from dlcontainer.config.field_types import is_proxy
 from dlcontainer.errors import ConfigError
-from dlcontainer.sites.facts import Routing
+from dlcontainer.sites.routing import Routing
 from dlcontainer.system.machine import Host
 
 _VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")

@@ -21,7 +21,7 @@ from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_config import PipSettings
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
-from dlcontainer.sites.facts import PipRouting, Routing
+from dlcontainer.sites.routing import PipRouting, Routing
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 

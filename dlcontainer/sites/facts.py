@@ -7,25 +7,19 @@ from pydantic import Field, field_validator, model_validator
 
 from dlcontainer.config.field_types import (
     AbsolutePath,
-    AptLine,
     EnvName,
     EnvPattern,
     Fabric,
     GroupName,
     HostText,
-    IndexFolder,
     Line,
     MpiFamily,
     MpiMode,
     Name,
-    Proxy,
-    RegistryHost,
     Strict,
-    Url,
     Vendor,
     Version,
 )
-from dlcontainer.engines.base import EngineKind
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.launching import Rendezvous, Resources, Staging
 
@@ -34,10 +28,6 @@ if TYPE_CHECKING:
 else:
     # Literal, so that messages and the JSON schema list the names; mypy takes no computed one.
     SchedulerKind = Literal[tuple(SCHEDULERS)]
-# What starts images in jobs.
-Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
-# The modes of dlcontainer.engines.apptainer.RUN_MODES.
-RunMode = Literal["plain", "userns", "unpacked"]
 # What a launcher's words may ask for: filled in by the job script.
 LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
 
@@ -291,63 +281,3 @@ class FileSystem(Facts):
     kind: Line = Field(description="lustre, gpfs, nfs, local …")
     purpose: Literal["home", "project", "scratch", "node-local"]
     speed: FileSystemSpeed | None = None
-
-
-class EngineConfig(Facts):
-    """The container engine that builds here, and what starts images in jobs."""
-
-    kind: EngineKind = "apptainer"
-    module: Line | None = Field(default=None, description="module to load first")
-    tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
-    cache: AbsolutePath | None = Field(
-        default=None, description="where builds keep their steps; without it each user's own"
-    )
-    cache_gb: int = Field(default=20, gt=0, description="what the kept steps may take up")
-    builders: tuple[Name, ...] = Field(
-        default=(), description="users whose kept steps are trusted, where a group shares a cache"
-    )
-    runtime: Runtime = Field(default="apptainer", description="what starts images in jobs")
-    run_mode: RunMode | None = Field(
-        default=None,
-        description="how Apptainer or Singularity must run images in jobs: userns where no setuid "
-        "starter may; on the site `local` it is tried",
-    )
-    version: Version | None = Field(default=None, description="of the runtime, at the site")
-    route: tuple[Line, ...] = Field(
-        default=(), description="how the site documents a build: podman, docker-archive, apptainer"
-    )
-
-    @model_validator(mode="after")
-    def _modes_are_apptainer_s(self) -> Self:
-        if self.run_mode is not None and self.runtime not in ("apptainer", "singularity"):
-            raise ValueError(f"'run_mode' is of Apptainer and Singularity, not of {self.runtime}")
-        return self
-
-
-class PipRouting(Strict):
-    """Where pip finds packages during a build, said outright."""
-
-    index: Url | None = None
-    extra_indexes: tuple[Url | IndexFolder, ...] = Field(
-        default=(), description="https:// addresses, or folders of this host"
-    )
-
-
-class Routing(Strict):
-    """The way to the outside during a build: never content, so never in a text or a digest."""
-
-    apt: Literal["auto", "default"] | tuple[AptLine, ...] = Field(
-        default="auto", description="auto: the build host's mirrors; or a list of deb lines"
-    )
-    pip: Literal["auto", "default"] | PipRouting = "auto"
-    ca: Literal["auto", "default"] | AbsolutePath = "auto"
-    proxy: Proxy = Field(
-        default="auto", description="auto, none, or http://[USER:PASSWORD@]HOST[:PORT]"
-    )
-    wheels: tuple[AbsolutePath, ...] = Field(default=(), description="folders of wheels")
-    plain_http: tuple[RegistryHost, ...] = Field(
-        default=(), description="registries that speak http: HOST or HOST:PORT"
-    )
-    upstreams: dict[Url, Literal["auto", "none"] | Url] = Field(
-        default_factory=dict, description="a recipe's upstream -> your mirror of it"
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from dlcontainer.config import Sourced
 from dlcontainer.config.field_types import Vendor
 from dlcontainer.errors import ConfigError
-from dlcontainer.sites.facts import Runtime
+from dlcontainer.sites.engine import Runtime
 from dlcontainer.sites.site import Site
 
 # Apptainer and SingularityCE have no flag for Intel's devices: /dev is shown as it is.

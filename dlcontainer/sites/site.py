@@ -9,10 +9,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dlcontainer import config
 from dlcontainer.config.field_types import Arch, EnvName, Line, Name, Strict
+from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.sites.facts import (
     Accelerator,
     Cpu,
-    EngineConfig,
     Facts,
     FileSystem,
     Jobs,
@@ -21,9 +21,9 @@ from dlcontainer.sites.facts import (
     Mpi,
     Network,
     Os,
-    Routing,
     Scheduler,
 )
+from dlcontainer.sites.routing import Routing
 
 
 def _date(value: str) -> str:

@@ -14,7 +14,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import texts
 from dlcontainer.planning.plan import Plan
 from dlcontainer.publish.modulefiles import LastResort, Release, wrappers
-from dlcontainer.sites.facts import Runtime
+from dlcontainer.sites.engine import Runtime
 from dlcontainer.sites.site import Site
 from tests.jobs import BASH, Machine, plan_at
 from tests.values import HOSTILE, TEMPLATES, site_of

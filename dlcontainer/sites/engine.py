@@ -1,0 +1,45 @@
+"""The engine of a site: what builds there, and what starts images in jobs."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from dlcontainer.config.field_types import AbsolutePath, Line, Name, Version
+from dlcontainer.engines.base import EngineKind
+from dlcontainer.sites.facts import Facts
+
+# What starts images in jobs.
+Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
+# The modes of dlcontainer.engines.apptainer.RUN_MODES.
+RunMode = Literal["plain", "userns", "unpacked"]
+
+
+class EngineConfig(Facts):
+    """The container engine that builds here, and what starts images in jobs."""
+
+    kind: EngineKind = "apptainer"
+    module: Line | None = Field(default=None, description="module to load first")
+    tmpdir: AbsolutePath | None = Field(default=None, description="fast local disk for builds")
+    cache: AbsolutePath | None = Field(
+        default=None, description="where builds keep their steps; without it each user's own"
+    )
+    cache_gb: int = Field(default=20, gt=0, description="what the kept steps may take up")
+    builders: tuple[Name, ...] = Field(
+        default=(), description="users whose kept steps are trusted, where a group shares a cache"
+    )
+    runtime: Runtime = Field(default="apptainer", description="what starts images in jobs")
+    run_mode: RunMode | None = Field(
+        default=None,
+        description="how Apptainer or Singularity must run images in jobs: userns where no setuid "
+        "starter may; on the site `local` it is tried",
+    )
+    version: Version | None = Field(default=None, description="of the runtime, at the site")
+    route: tuple[Line, ...] = Field(
+        default=(), description="how the site documents a build: podman, docker-archive, apptainer"
+    )
+
+    @model_validator(mode="after")
+    def _modes_are_apptainer_s(self) -> Self:
+        if self.run_mode is not None and self.runtime not in ("apptainer", "singularity"):
+            raise ValueError(f"'run_mode' is of Apptainer and Singularity, not of {self.runtime}")
+        return self
