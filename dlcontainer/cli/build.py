@@ -17,9 +17,15 @@ if TYPE_CHECKING:
     from dlcontainer.errors import BuildError
     from dlcontainer.planning.plan import Plan
 
+# The groups of the help page.
+HOW, FROM = "Engine", "Packages"
+SHOW, STEPS = "Instead of building", "Steps"
+
 Engine = Annotated[
     EngineKind | None,
-    typer.Option("--engine", help="The engine to build with; without it the site's."),
+    typer.Option(
+        "--engine", help="The engine to build with. Default: the site's.", rich_help_panel=HOW
+    ),
 ]
 Registry = Annotated[
     str | None,
@@ -27,6 +33,7 @@ Registry = Annotated[
         "--registry",
         metavar="HOST[:PORT]/NAMESPACE",
         help="Push the OCI image there, on its way to what --to says (--engine docker or podman).",
+        rich_help_panel=HOW,
     ),
 ]
 To = Annotated[
@@ -35,31 +42,52 @@ To = Annotated[
         "--to",
         help="What is made: a SIF; of Docker or Podman also an image in its store, or a "
         "docker-archive.",
+        rich_help_panel=HOW,
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show the commands that would run; build nothing.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Show the commands that would run; build nothing.", rich_help_panel=SHOW
+    ),
 ]
 Locked = Annotated[
     Path | None,
-    typer.Option("--locked", metavar="FILE", help="Take exactly what this lock names."),
+    typer.Option(
+        "--locked", metavar="FILE", help="Take exactly what this lock names.", rich_help_panel=FROM
+    ),
 ]
 Offline = Annotated[
     Path | None,
-    typer.Option("--offline", metavar="DIR", help="Take all from a folder of `fetch`; no network."),
+    typer.Option(
+        "--offline",
+        metavar="DIR",
+        help="Take all from a folder of `fetch`; no network.",
+        rich_help_panel=FROM,
+    ),
 ]
 Explain = Annotated[
     bool,
     typer.Option(
-        "--explain", help="Say which steps the cache holds, and why another not; build nothing."
+        "--explain",
+        help="Say which steps the cache holds, and why another not; build nothing.",
+        rich_help_panel=SHOW,
     ),
 ]
 NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Take no step and no image that is there already.")
+    bool,
+    typer.Option(
+        "--no-cache", help="Take no step and no image that is there already.", rich_help_panel=STEPS
+    ),
 ]
 Until = Annotated[
     str | None,
-    typer.Option("--until", metavar="STEP", help="End after this step and keep it; no image."),
+    typer.Option(
+        "--until",
+        metavar="STEP",
+        help="End after this step and keep it; no image.",
+        rich_help_panel=STEPS,
+    ),
 ]
 Level = Annotated[
     int,
@@ -80,7 +108,11 @@ Order = Annotated[
 ]
 Shell = Annotated[
     bool,
-    typer.Option("--shell-on-failure", help="Open a shell in the tree of a step that failed."),
+    typer.Option(
+        "--shell-on-failure",
+        help="Open a shell in the tree of a step that failed.",
+        rich_help_panel=STEPS,
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.cli.app import App
 from dlcontainer.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
     from dlcontainer.build.cache.stores import Entry, Store
     from dlcontainer.cli.context import World
 
-app = typer.Typer(
-    help="The cache: kept steps, in the engines' stores too, bases, locked packages, native twins.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
+app = App(
+    help="The cache: kept steps, in the engines' stores too, bases, locked packages, native twins."
 )
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

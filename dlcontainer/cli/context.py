@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlcontainer import config
+from dlcontainer.cli import user_folders
 from dlcontainer.config import Document, Sourced, resources
 from dlcontainer.config.resources import Kind, Resources
 from dlcontainer.engines import apptainer, capabilities, execution
@@ -43,10 +44,7 @@ class World:
         return read_host(self.environ)
 
     def _folder(self, variable: str, default: str) -> Path:
-        given = self.environ.get(variable, "")
-        # A relative path in these is to be ignored (XDG Base Directory Specification).
-        base = Path(given) if given.startswith("/") else self.host.home / default
-        return base / "dlcontainer"
+        return user_folders.folder(self.environ, variable, self.host.home, default)
 
     @cached_property
     def user_folder(self) -> Path:

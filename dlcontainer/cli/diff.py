@@ -35,6 +35,8 @@ def diff(
     """Show what differs between two images: packages, sizes, environment, sonames."""
     from dlcontainer.cli.context import here
 
+    for image in (one, other):
+        options.require_image(image)
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)

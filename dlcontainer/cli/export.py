@@ -8,6 +8,7 @@ import typer
 
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.cli import options, output
+from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
 
@@ -188,10 +189,7 @@ def _reference(text: str, numbers: str) -> "Reference":
     return Reference(value=values[0], lowest=lowest, highest=highest)
 
 
-app = typer.Typer(
-    help="Write the benchmark for other programs that measure a centre's machines.",
-    no_args_is_help=True,
-)
+app = App(help="Write the benchmark for other programs that measure a centre's machines.")
 
 
 @app.callback()

@@ -31,6 +31,7 @@ def inspect(
     from dlcontainer.cli.context import here
     from dlcontainer.inspection import summary
 
+    options.require_image(image)
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     seen = summary.inspect(image.absolute(), world.environ, console.runner(world.environ))

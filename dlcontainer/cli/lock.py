@@ -20,7 +20,9 @@ def lock(
     site: options.OptionalSite = None,
     target: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Else locks/NAME.lock.json."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The lock. Default: locks/NAME.lock.json."
+        ),
     ] = None,
     check: Annotated[
         Path | None,
@@ -62,7 +64,9 @@ def lock(
         variant = variant or before.variant
     world = here()
     meant = Target(node_type=node_type, epoch=epoch)
-    settled = world.plan(recipe, options.required_site(site), settings, meant, variant, cpu=cpu)
+    settled = world.plan(
+        recipe, options.required_site(site, "lock", recipe), settings, meant, variant, cpu=cpu
+    )
     console = output.Console(verbose=verbose, events=as_json)
     scratch = (tmpdir or world.scratch).absolute()
     runner = console.runner(world.environ)

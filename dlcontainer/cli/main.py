@@ -30,40 +30,41 @@ from dlcontainer.cli import (
     render,
     report,
     site,
+    usage_errors,
     validate,
 )
+from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import sessions
-from dlcontainer.errors import DlcontainerError, InterruptedByUserError, UsageError
+from dlcontainer.errors import DlcontainerError, InterruptedByUserError
 
-app = typer.Typer(
+_LOOK, _MAKE, _SHIP, _MEASURE = "Look", "Make", "Check and publish", "Measure"
+
+app = App(
     name="dlcontainer",
     help="Build, validate and publish deep-learning containers for supercomputing centres.",
-    # Plain help: importing rich would double the time of --help (docs/measurements.md).
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
     epilog="Exit codes: 0 ok, 1 checks failed, 2 usage, 3 configuration, 4 engine, 5 build, "
     "6 publish, 7 bench data, 8 recipe and site are incompatible, 70 a bug in dlcontainer, "
     "130 interrupted.",
 )
-app.add_typer(site.app, name="site")
-app.add_typer(recipe.app, name="recipe")
-app.add_typer(cache.app, name="cache")
-app.add_typer(sessions.app, name="bench")
-app.add_typer(export.app, name="export")
-app.command("plan")(plan.plan)
-app.command("render")(render.render)
-app.command("lock")(lock.lock)
-app.command("fetch")(fetch.fetch)
-app.command("build")(build.build)
-app.command("adopt")(adopt.adopt)
-app.command("validate")(validate.validate)
-app.command("inspect")(inspect.inspect)
-app.command("diff")(diff.diff)
-app.command("publish")(publish.publish)
-app.command("prove")(prove.prove)
-app.command("report")(report.report)
-app.command("doctor")(doctor.doctor)
+app.command("doctor", rich_help_panel=_LOOK)(doctor.doctor)
+app.add_typer(site.app, name="site", rich_help_panel=_LOOK)
+app.add_typer(recipe.app, name="recipe", rich_help_panel=_LOOK)
+app.command("plan", rich_help_panel=_LOOK)(plan.plan)
+app.command("render", rich_help_panel=_MAKE)(render.render)
+app.command("lock", rich_help_panel=_MAKE)(lock.lock)
+app.command("fetch", rich_help_panel=_MAKE)(fetch.fetch)
+app.command("build", rich_help_panel=_MAKE)(build.build)
+app.command("adopt", rich_help_panel=_MAKE)(adopt.adopt)
+app.add_typer(cache.app, name="cache", rich_help_panel=_MAKE)
+app.command("validate", rich_help_panel=_SHIP)(validate.validate)
+app.command("inspect", rich_help_panel=_SHIP)(inspect.inspect)
+app.command("diff", rich_help_panel=_SHIP)(diff.diff)
+app.command("publish", rich_help_panel=_SHIP)(publish.publish)
+app.command("prove", rich_help_panel=_SHIP)(prove.prove)
+app.add_typer(sessions.app, name="bench", rich_help_panel=_MEASURE)
+app.command("report", rich_help_panel=_MEASURE)(report.report)
+app.add_typer(export.app, name="export", rich_help_panel=_MEASURE)
 
 
 def _version(value: bool) -> None:
@@ -76,7 +77,9 @@ def _version(value: bool) -> None:
 def root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Build, validate and publish deep-learning containers for supercomputing centres."""
@@ -119,20 +122,13 @@ def _run(argv: list[str], *, as_json: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         error: DlcontainerError = InterruptedByUserError("interrupted by Ctrl-C")
     except typer.TyperException as problem:
-        error = UsageError(
-            problem.format_message(), next_step=f"dlcontainer {_command(argv)}--help"
-        )
+        error = usage_errors.translated(problem, argv)
     except DlcontainerError as raised:
         error = raised
     else:
         return int(code or 0)
     _report(error, as_json=as_json)
     return error.exit_code
-
-
-def _command(argv: list[str]) -> str:
-    words = [word for word in argv[:1] if not word.startswith("-")]
-    return "".join(f"{word} " for word in words)
 
 
 def run() -> None:

@@ -6,58 +6,122 @@ from typing import Annotated
 
 import typer
 
+from dlcontainer.cli import completion, usage_errors
 from dlcontainer.errors import UsageError
+
+# The groups of a help page.
+WHAT, JOB = "Recipe and site", "Job script"
 
 Recipe = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RECIPE]", help="A recipe's name or its file; without it the site's default."
+        metavar="RECIPE",
+        help="A recipe's name or its file. Default: the site's own.",
+        autocompletion=completion.recipes,
     ),
 ]
 SITE_HELP = "A site's name, with @EPOCH and :NODE_TYPE where it has several; or its file."
-Site = Annotated[str, typer.Option("--site", "-s", metavar="SITE", help=SITE_HELP)]
-OptionalSite = Annotated[str | None, typer.Option("--site", "-s", metavar="SITE", help=SITE_HELP)]
+Site = Annotated[
+    str,
+    typer.Option(
+        "--site",
+        "-s",
+        metavar="SITE",
+        help=SITE_HELP,
+        autocompletion=completion.sites,
+        rich_help_panel=WHAT,
+    ),
+]
+OptionalSite = Annotated[
+    str | None,
+    typer.Option(
+        "--site",
+        "-s",
+        metavar="SITE",
+        help=SITE_HELP,
+        autocompletion=completion.sites,
+        rich_help_panel=WHAT,
+    ),
+]
 All = Annotated[
     bool,
-    typer.Option("--all", help="Every recipe for every site; RECIPE and --site restrict it."),
+    typer.Option(
+        "--all",
+        help="Every recipe for every site; RECIPE and --site restrict it.",
+        rich_help_panel=WHAT,
+    ),
 ]
 NodeType = Annotated[
     str | None,
-    typer.Option("--node-type", metavar="NAME", help="One of the site's node types; else usual."),
+    typer.Option(
+        "--node-type",
+        metavar="NAME",
+        help="One of the site's node types. Default: its usual one.",
+        autocompletion=completion.node_types,
+        rich_help_panel=WHAT,
+    ),
 ]
 Epoch = Annotated[
     str | None,
-    typer.Option("--epoch", metavar="NAME", help="One of the site's software epochs; else usual."),
+    typer.Option(
+        "--epoch",
+        metavar="NAME",
+        help="One of the site's software epochs. Default: its usual one.",
+        autocompletion=completion.epochs,
+        rich_help_panel=WHAT,
+    ),
 ]
 Variant = Annotated[
     str | None,
     typer.Option(
         "--variant",
         metavar="NAME",
-        help="A variant of the recipe, or its kind (vendor, distro); else the best that runs.",
+        help="A variant of the recipe, or a kind (vendor, distro). Default: the best that runs.",
+        autocompletion=completion.variants,
+        rich_help_panel=WHAT,
     ),
 ]
 Cpu = Annotated[
     bool,
-    typer.Option("--cpu", help="Take a variant without device code, at a site with accelerators."),
+    typer.Option(
+        "--cpu",
+        help="Take a variant without device code, at a site with accelerators.",
+        rich_help_panel=WHAT,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override one value, e.g. environment.OMP_NUM_THREADS=4."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override one value, e.g. environment.OMP_NUM_THREADS=4.",
+        rich_help_panel=WHAT,
     ),
 ]
 Account = Annotated[
-    str | None, typer.Option("--account", metavar="NAME", help="A job script's account.")
+    str | None,
+    typer.Option("--account", metavar="NAME", help="A job script's account.", rich_help_panel=JOB),
 ]
 Partition = Annotated[
-    str | None, typer.Option("--partition", metavar="NAME", help="Its partition or queue.")
+    str | None,
+    typer.Option(
+        "--partition", metavar="NAME", help="A job script's partition.", rich_help_panel=JOB
+    ),
 ]
 Time = Annotated[
-    str | None, typer.Option("--time", metavar="LIMIT", help="Its time limit: MINUTES or H:MM:SS.")
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="LIMIT",
+        help="A job script's limit: MINUTES or H:MM:SS.",
+        rich_help_panel=JOB,
+    ),
 ]
 Nodes = Annotated[
-    int | None, typer.Option("--nodes", metavar="N", min=1, help="Its number of nodes.")
+    int | None,
+    typer.Option(
+        "--nodes", metavar="N", min=1, help="A job script's number of nodes.", rich_help_panel=JOB
+    ),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON of a versioned schema, and nothing else.")
@@ -74,11 +138,23 @@ Tmpdir = Annotated[
 ]
 
 
-def required_site(site: str | None) -> str:
+def required_site(site: str | None, command: str, recipe: str | None = None) -> str:
     """Give the site of a command that needs one unless told --all; raises UsageError."""
-    if site is None:
-        raise UsageError("Missing option '--site' / '-s'.", next_step="dlcontainer site list")
-    return site
+    if site is not None:
+        return site
+    why, step = usage_errors.with_site(f"dlcontainer {command}", [recipe or ""]) or (None, None)
+    step = step or "name one of those that `dlcontainer site list` shows"
+    raise UsageError("Missing option '--site' / '-s'.", why=why, next_step=step)
+
+
+def require_image(image: Path) -> None:
+    """Refuse a path where no file is: a mistyped path is no failed check; raises UsageError."""
+    if image.is_dir():
+        raise UsageError(
+            f"{image}: a folder, not an image file", next_step="name the .sif file in it"
+        )
+    if not image.exists():
+        raise UsageError(f"{image}: no such file", next_step="name the .sif file of an image")
 
 
 def refuse_with_all(**given: object) -> None:

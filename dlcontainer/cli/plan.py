@@ -32,7 +32,7 @@ def plan(
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
         matrix.plan_all(here(), recipe, site, cpu=cpu, as_json=as_json)
         return
-    site = options.required_site(site)
+    site = options.required_site(site, "plan", recipe)
     meant = Target(node_type=node_type, epoch=epoch)
     settled = here().plan(recipe, site, settings, meant, variant, cpu=cpu)
     if as_json:

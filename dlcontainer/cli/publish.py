@@ -20,7 +20,7 @@ def publish(
     root: Annotated[
         Path | None,
         typer.Option(
-            "--root", metavar="DIR", help="Where modules are published; without it the site's."
+            "--root", metavar="DIR", help="Where modules are published. Default: the site's folder."
         ),
     ] = None,
     as_json: options.Json = False,
@@ -36,6 +36,7 @@ def publish(
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import ValidateContext
 
+    options.require_image(image)
     world = here()
     loaded = world.site(site).value
     console = output.Console(verbose=verbose, quiet=as_json)

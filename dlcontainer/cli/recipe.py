@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from dlcontainer.cli import options, output
+from dlcontainer.cli import completion, options, output
+from dlcontainer.cli.app import App
 
-app = typer.Typer(help="Recipes: what is in an image.", rich_markup_mode=None, no_args_is_help=True)
+app = App(help="Recipes: what is in an image.")
 
 
 @app.command("list")
@@ -30,7 +31,14 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A recipe's name or its file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A recipe's name or its file.",
+            autocompletion=completion.recipes,
+        ),
+    ],
     site: options.Site = "local",
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,

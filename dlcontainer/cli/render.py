@@ -35,7 +35,7 @@ def render(
         typer.Option(
             "--form",
             metavar="NAME",
-            help="The usual way to place ranks in a job script; else the site's first.",
+            help="A job script's way to place ranks. Default: the site's first.",
         ),
     ] = None,
     account: options.Account = None,
@@ -64,7 +64,7 @@ def render(
             raise UsageError("--all writes a folder: which?", next_step="-o DIR")
         matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
         return
-    site = options.required_site(site)
+    site = options.required_site(site, "render", recipe)
     given = [*(settings or []), *asked]
     meant = Target(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, given, meant, variant, cpu=cpu)

@@ -5,18 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import options, output
+from dlcontainer.cli import completion, options, output
+from dlcontainer.cli.app import App
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dlcontainer.sites.site import Site
 
-app = typer.Typer(
-    help="Site configs: where images run.", rich_markup_mode=None, no_args_is_help=True
-)
+app = App(help="Site configs: where images run.")
 
-Name = Annotated[str, typer.Argument(metavar="SITE", help=options.SITE_HELP)]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="SITE", help=options.SITE_HELP, autocompletion=completion.sites),
+]
 
 
 @app.command("list")

@@ -26,6 +26,7 @@ def validate(
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import Check, ValidateContext
 
+    options.require_image(image)
     world = here()
     loaded = world.site(site).value if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so

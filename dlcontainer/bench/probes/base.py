@@ -54,15 +54,15 @@ STEPS = Option(
     kind=int,
     metavar="K",
     least=1,
-    help="Steps of a launch; without it as many as fill 10 s.",
+    help="Steps of a launch. Default: as many as fill 10 s.",
 )
 # For probes whose time is that of reading files.
 NATIVE_AS = Option(
     name="native_as",
     choices=get_args(NativeAs),
     default="tree",
-    help="The native tree where it is (tree), copied to this node first, or in one SquashFS; "
-    "without it tree.",
+    help="The native tree where it is (tree), copied to this node first, or in one SquashFS. "
+    "Default: tree.",
 )
 
 

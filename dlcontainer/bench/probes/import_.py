@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MODULE = Option(
     name="module",
     metavar="NAME",
-    help="The module to import; without it the recipe's first.",
+    help="The module to import. Default: the recipe's first.",
     elsewhere="ignored",
 )
 

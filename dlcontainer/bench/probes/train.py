@@ -52,7 +52,7 @@ _DEVICE = Option(
 _DISTRIBUTED = Option(
     name="distributed",
     metavar="WAY",
-    help="How ranks train together: ddp (PyTorch), tensorflow, horovod; without it Horovod "
+    help="How ranks train together: ddp (PyTorch), tensorflow, horovod. Default: Horovod "
     "where the recipe has it, else the framework's own.",
 )
 

@@ -15,7 +15,7 @@ Command = Annotated[
 ]
 Under = Annotated[
     Path | None,
-    typer.Option("--under", metavar="FOLDER", help="Only files below it; without it all."),
+    typer.Option("--under", metavar="FOLDER", help="Only files below it. Default: all."),
 ]
 Ranks = Annotated[
     int, typer.Option("--ranks", metavar="R", min=1, help="As many at once, on this node.")
@@ -53,7 +53,7 @@ TraceFile = Annotated[
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="On the file system to probe.")]
 ReadFile = Annotated[
     Path | None,
-    typer.Option("--file", metavar="FILE", help="What is read; without it the largest found."),
+    typer.Option("--file", metavar="FILE", help="The file to read. Default: the largest found."),
 ]
 FactsFile = Annotated[
     Path | None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dlcontainer.bench.probes.base import Option, Probe, Value
+from dlcontainer.cli.bench import session_options
 from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.errors import UsageError
 
@@ -51,7 +52,12 @@ def _parameters(probe: Probe, options: Iterable[Option]) -> Iterable[inspect.Par
 def _parameter(option: Option, *, is_own: bool) -> inspect.Parameter:
     kind: Any = Literal[option.choices] if option.choices else option.kind
     shown = typer.Option(
-        option.flag, metavar=option.metavar, min=option.least, help=option.help, hidden=not is_own
+        option.flag,
+        metavar=option.metavar,
+        min=option.least,
+        help=option.help,
+        hidden=not is_own,
+        rich_help_panel=session_options.LAUNCH,
     )
     return inspect.Parameter(
         option.name,

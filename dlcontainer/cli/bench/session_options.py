@@ -12,6 +12,9 @@ from dlcontainer.cli import options
 from dlcontainer.cli.bench import rank_options
 from dlcontainer.errors import UsageError
 
+# The groups of a help page; ranks have their own.
+SESSION, LAUNCH = "Session", "Each launch"
+
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
 Asked = Annotated[
     Question,
@@ -19,6 +22,7 @@ Asked = Annotated[
         "--question",
         help="overhead: the same bits without and with a container; deployment: the site's own "
         "stack (--native) against the image, each as it is.",
+        rich_help_panel=SESSION,
     ),
 ]
 Looks = Annotated[
@@ -26,8 +30,9 @@ Looks = Annotated[
     typer.Option(
         "--looks",
         metavar="N,N,...",
-        help="Numbers of pairs at which the session may end; without it and --pairs 8,16,32. "
-        "Of three arms triples: 12,18,36.",
+        help="Numbers of pairs at which the session may end. Default: 8,16,32, or of three "
+        "arms triples: 12,18,36.",
+        rich_help_panel=SESSION,
     ),
 ]
 Pairs = Annotated[
@@ -36,6 +41,7 @@ Pairs = Annotated[
         "--pairs",
         metavar="N",
         help="A quick session: one look, at N pairs (a verdict takes 8) or triples (12).",
+        rich_help_panel=SESSION,
     ),
 ]
 Resumed = Annotated[
@@ -51,8 +57,9 @@ Controls = Annotated[
     typer.Option(
         "--controls",
         metavar="N[,M]",
-        help="N pairs native against native, without it as many as pairs; M container against "
-        "container, without it none.",
+        help="N pairs native against native; M container against container. Default: as many "
+        "as pairs, and 0.",
+        rich_help_panel=SESSION,
     ),
 ]
 Arms = Annotated[
@@ -60,12 +67,19 @@ Arms = Annotated[
     typer.Option(
         "--arms",
         metavar="ARM,ARM[,ARM]",
-        help="Which to hold against each other: native, unpacked, container; without it native, "
-        "or what stands for it, and container.",
+        help="The sides to compare: native, unpacked, container. Default: native, or what "
+        "stands for it, and container.",
+        rich_help_panel=SESSION,
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="K", help="Of the order; without it a new one.")
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="K",
+        help="The seed of the launches' order. Default: a new one.",
+        rich_help_panel=SESSION,
+    ),
 ]
 File = Annotated[
     Path | None,
@@ -76,30 +90,44 @@ NativeFolder = Annotated[
     typer.Option(
         "--native",
         metavar="FOLDER",
-        help="The native side, a Python prefix; without it the recipe's native twin.",
+        help="The native side, a Python prefix. Default: the recipe's native twin.",
+        rich_help_panel=LAUNCH,
     ),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", metavar="T", min=1, help="Threads on both sides; without it all cores."
+        "--threads",
+        metavar="T",
+        min=1,
+        help="Threads on both sides. Default: all cores.",
+        rich_help_panel=LAUNCH,
     ),
 ]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="S", min=1.0, help="A launch that takes longer is ended."),
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        min=1.0,
+        help="A launch that takes longer is ended.",
+        rich_help_panel=LAUNCH,
+    ),
 ]
 
 Module = Annotated[
     str | None,
     typer.Option(
-        "--module", metavar="NAME", help="What ranks import; without it the recipe's first."
+        "--module",
+        metavar="NAME",
+        help="What ranks import. Default: the recipe's first module.",
+        rich_help_panel=LAUNCH,
     ),
 ]
 RecipeOf = Annotated[
     str | None,
     typer.Option(
-        "--recipe", metavar="RECIPE", help="The recipe's name or file; without it the image's own."
+        "--recipe", metavar="RECIPE", help="The recipe's name or file. Default: the image's own."
     ),
 ]
 

@@ -8,7 +8,9 @@ import typer
 
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Probe
+from dlcontainer.cli import options as common
 from dlcontainer.cli import output
+from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import (
     bench_context,
     count,
@@ -35,6 +37,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
 
     console = output.Console(verbose=options.verbose, quiet=options.as_json)
     options.check()
+    common.require_image(options.image)
     world = here()
     ready = _settled(probe, options, world, console)
     settings, group = ready.settings, ready.settings.rank_group
@@ -110,10 +113,7 @@ def _cores(world: "World", ranks: "RankOptions | None") -> int:
 
 def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     """Make `dlcontainer bench`: a command for each probe, and those that need none."""
-    app = typer.Typer(
-        help="Measure what an image costs, and foresee what it does to a file system.",
-        no_args_is_help=True,
-    )
+    app = App(help="Measure what an image costs, and foresee what it does to a file system.")
     for probe in probes.values():
         app.command(probe.name, help=probe.summary)(probe_command.make(probe, probes, _run))
     app.command("slowfs")(slowfs.slowfs)

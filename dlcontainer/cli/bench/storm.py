@@ -37,9 +37,7 @@ PathOf = Annotated[
 ]
 Module = Annotated[
     str | None,
-    typer.Option(
-        "--module", metavar="NAME", help="What ranks import; an image's first without it."
-    ),
+    typer.Option("--module", metavar="NAME", help="What ranks import. Default: an image's first."),
 ]
 Cores = Annotated[
     int | None, typer.Option("--cores", metavar="C", min=1, help="Of a node; else the site's.")

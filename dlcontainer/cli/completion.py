@@ -1,0 +1,118 @@
+"""What Tab offers: names of sites, recipes, variants and epochs; silent where it can't tell."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+from dlcontainer.cli import user_folders
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+Kind = Literal["recipes", "site-configs"]
+
+# Keys of a mapping that stands at the top of a file, read without a YAML parser: each Tab is a
+# process, and homes are on NFS. A file written otherwise completes nothing, and works.
+_KEY = re.compile(r"""^  ["']?([A-Za-z0-9][A-Za-z0-9._-]*)["']?:""")
+_EXTENDS = re.compile(r"^extends:\s*([a-z0-9][a-z0-9._-]*)\s*$", re.MULTILINE)
+
+
+def names(kind: Kind) -> list[str]:
+    """List the recipes or sites that have a name."""
+    # As config/resources.py, which takes a YAML parser along; a test holds the two together.
+    pattern = "*/recipe.yaml" if kind == "recipes" else "*.yaml"
+    found = {_name(kind, path) for root in _roots() for path in (root / kind).glob(pattern)}
+    return sorted(found)
+
+
+def sites(incomplete: str) -> list[str]:
+    """Complete a site, after its name an epoch or a node type of it."""
+    return _quietly(lambda: _sites(incomplete))
+
+
+def recipes(incomplete: str) -> list[str]:
+    """Complete a recipe."""
+    return _quietly(lambda: names("recipes"))
+
+
+def variants(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a variant of the recipe that was typed, or of any."""
+    return _quietly(lambda: _variants(ctx.params.get("recipe") or ctx.params.get("name")))
+
+
+def epochs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete an epoch of the site that was typed."""
+    return _quietly(lambda: _of_site(ctx, "epochs"))
+
+
+def node_types(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a node type of the site that was typed."""
+    return _quietly(lambda: _of_site(ctx, "node_types"))
+
+
+def _quietly(find: Callable[[], list[str]]) -> list[str]:
+    try:
+        return find()
+    except Exception:  # noqa: BLE001  a traceback in the middle of a command line helps nobody
+        return []
+
+
+def _roots() -> list[Path]:
+    home = Path(os.environ.get("HOME") or "/")
+    own = user_folders.folder(os.environ, "XDG_CONFIG_HOME", home, ".config")
+    # A wheel brings its own data; a checkout has none there.
+    shipped = _PACKAGE / "_data"
+    return [own, shipped if shipped.is_dir() else _PACKAGE.parent]
+
+
+def _name(kind: Kind, path: Path) -> str:
+    return path.parent.name if kind == "recipes" else path.stem
+
+
+def _text(kind: Kind, name: str) -> str:
+    below = f"{name}/recipe.yaml" if kind == "recipes" else f"{name}.yaml"
+    paths = (root / kind / below for root in _roots())
+    return next(path for path in paths if path.is_file()).read_text(encoding="utf-8")
+
+
+def _sites(incomplete: str) -> list[str]:
+    known = names("site-configs")
+    site, mark, _ = incomplete.partition("@")
+    if mark and site in known:
+        return [f"{site}@{epoch}" for epoch in _keys(site, "epochs")]
+    site, mark, _ = incomplete.partition(":")
+    if mark and site in known:
+        return [f"{site}:{kind}" for kind in _keys(site, "node_types")]
+    return known
+
+
+def _of_site(ctx: typer.Context, key: str) -> list[str]:
+    site = ctx.params.get("site") or ctx.params.get("name") or ""
+    return list(_keys(str(site).partition("@")[0].partition(":")[0], key))
+
+
+def _keys(site: str, key: str) -> Iterator[str]:
+    text = _text("site-configs", site)
+    yield from _top_keys(text, key)
+    parent = _EXTENDS.search(text)
+    if parent:
+        yield from _keys(parent[1], key)
+
+
+def _top_keys(text: str, key: str) -> Iterator[str]:
+    below = False
+    for line in text.splitlines():
+        if not line.startswith((" ", "#")) and line:
+            below = line.startswith(f"{key}:")
+        match = _KEY.match(line) if below else None
+        if match:
+            yield match[1]
+
+
+def _variants(recipe: object) -> list[str]:
+    chosen = [recipe] if isinstance(recipe, str) else names("recipes")
+    found = {key for name in chosen for key in _top_keys(_text("recipes", name), "variants")}
+    return sorted(found)

@@ -1,0 +1,114 @@
+"""Help as a page of 80 columns: options in groups, with defaults, no sentence cut."""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dlcontainer.cli.colour import paint
+
+_WIDEST = 100
+_NAMES = 26
+_INDENT = "  "
+_EVERYWHERE = "Everywhere"
+_COMMON = {"as_json", "verbose", "help"}
+_OPTIONS = "Options"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Row:
+    panel: str
+    name: str
+    text: str
+
+
+def command(of: Any, ctx: Any) -> str:
+    """Lay out the help of one command."""
+    shown = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
+    arguments = [one for one in shown if one.param_type_name == "argument"]
+    options = [one for one in shown if one.param_type_name == "option"]
+    rows = [_Row(panel="Arguments", name=_metavar(one, ctx), text=one.help) for one in arguments]
+    # Options of a group stand together, in the order of the groups' first ones; ours end the page.
+    rows += sorted((_option(one, ctx) for one in options), key=lambda row: row.panel == _EVERYWHERE)
+    return _page(of, _usage(ctx, arguments, options), rows)
+
+
+def group(of: Any, ctx: Any) -> str:
+    """Lay out the help of a group: its commands, each with its first sentence."""
+    rows = []
+    for name in of.list_commands(ctx):
+        one = of.get_command(ctx, name)
+        if one is not None and not one.hidden:
+            panel = getattr(one, "rich_help_panel", None)
+            panel = panel if isinstance(panel, str) else "Commands"
+            rows.append(_Row(panel=panel, name=name, text=_summary(one.help or "")))
+    options = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
+    rows += [_option(one, ctx) for one in options]
+    return _page(of, f"{ctx.command_path} [OPTIONS] COMMAND [ARGUMENTS]", rows)
+
+
+def _usage(ctx: Any, arguments: Iterable[Any], options: Iterable[Any]) -> str:
+    words = [ctx.command_path]
+    words += [f"{one.opts[0]} {_metavar(one, ctx)}" for one in options if one.required]
+    words.append("[OPTIONS]")
+    for one in arguments:
+        name = _metavar(one, ctx)
+        words.append(name if one.required or name.startswith("[") else f"[{name}]")
+    return " ".join(words)
+
+
+def _page(of: Any, usage: str, rows: list[_Row]) -> str:
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    head = textwrap.fill(f"Usage: {usage}", width, subsequent_indent=" " * 7, **_WHOLE)
+    about = " ".join((of.help or "").split())
+    parts = [head, textwrap.fill(about, width, **_WHOLE)]
+    column = min(max((len(row.name) for row in rows), default=0), _NAMES) + 2
+    for panel in dict.fromkeys(row.panel for row in rows):
+        lines = [line for row in rows if row.panel == panel for line in _lines(row, column, width)]
+        parts.append("\n".join([paint(f"{panel}:", "title", sys.stdout), *lines]))
+    if of.epilog:
+        parts.append(textwrap.fill(of.epilog, width, **_WHOLE))
+    return "\n\n".join(part for part in parts if part)
+
+
+_WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+
+def _lines(row: _Row, column: int, width: int) -> list[str]:
+    indent = " " * (len(_INDENT) + column)
+    text = textwrap.wrap(" ".join(row.text.split()), max(width - len(indent), 20), **_WHOLE)
+    name = paint(row.name, "name", sys.stdout)
+    if len(row.name) + 2 > column or not text:
+        return [_INDENT + name, *(indent + line for line in text)]
+    first = _INDENT + name + " " * (column - len(row.name)) + text[0]
+    return [first, *(indent + line for line in text[1:])]
+
+
+def _option(one: Any, ctx: Any) -> _Row:
+    short = [word for word in one.opts if not word.startswith("--")]
+    names = ", ".join([*short, *(word for word in one.opts if word not in short)])
+    metavar = "" if one.is_flag else f" {_metavar(one, ctx)}"
+    panel = _EVERYWHERE if one.name in _COMMON else one.rich_help_panel
+    text = "Show this page." if one.name == "help" else one.help or ""
+    return _Row(panel=panel or _OPTIONS, name=f"{names}{metavar}", text=text + _default(one, ctx))
+
+
+def _default(one: Any, ctx: Any) -> str:
+    if one.required:
+        return " Required."
+    if one.is_flag or not one.show_default:
+        return ""
+    value = one.get_default(ctx, call=False)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None or callable(value) else f" Default: {value}."
+
+
+def _metavar(one: Any, ctx: Any) -> str:
+    return str(one.metavar or one.display_type(ctx).strip("<>"))
+
+
+def _summary(text: str) -> str:
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split())
