@@ -40,7 +40,7 @@ def recipes(incomplete: str) -> list[str]:
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete a variant of the recipe that was typed, or of any."""
-    return _quietly(lambda: _variants(ctx.params.get("recipe") or ctx.params.get("name")))
+    return _quietly(lambda: _variants(_typed(ctx, "recipe", "recipes")))
 
 
 def epochs(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -90,8 +90,18 @@ def _sites(incomplete: str) -> list[str]:
 
 
 def _of_site(ctx: typer.Context, key: str) -> list[str]:
-    site = ctx.params.get("site") or ctx.params.get("name") or ""
-    return list(_keys(str(site).partition("@")[0].partition(":")[0], key))
+    site = _typed(ctx, "site", "site-configs")
+    return list(_keys(site, key)) if site else []
+
+
+def _typed(ctx: typer.Context, option: str, kind: Kind) -> str | None:
+    """Give what was typed for an option or an argument; the parser leaves arguments in a rest."""
+    known = names(kind)
+    for word in (ctx.params.get(option), *ctx.args):
+        bare = str(word).partition("@")[0].partition(":")[0]
+        if bare in known:
+            return bare
+    return None
 
 
 def _keys(site: str, key: str) -> Iterator[str]:
@@ -112,7 +122,7 @@ def _top_keys(text: str, key: str) -> Iterator[str]:
             yield match[1]
 
 
-def _variants(recipe: object) -> list[str]:
-    chosen = [recipe] if isinstance(recipe, str) else names("recipes")
+def _variants(recipe: str | None) -> list[str]:
+    chosen = [recipe] if recipe else names("recipes")
     found = {key for name in chosen for key in _top_keys(_text("recipes", name), "variants")}
     return sorted(found)

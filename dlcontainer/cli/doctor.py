@@ -21,9 +21,8 @@ def doctor(as_json: options.Json = False, verbose: options.Verbose = False) -> N
         output.emit("doctor", {"ok": fit, "findings": [asdict(finding) for finding in findings]})
         raise typer.Exit(0 if fit else 1)
     for finding in findings:
-        output.say(f"{finding.state:<4}  {finding.name}: {finding.detail}")
-        if finding.mend:
-            output.say(f"      -> {finding.mend}")
+        line = f"{finding.name}: {finding.detail}"
+        output.finding(finding.state, line, width=4, then=finding.mend)
     if not fit:
         bad = ", ".join(finding.name for finding in findings if finding.state == "bad")
         raise ChecksFailedError(f"images can't be built and run here: {bad}")

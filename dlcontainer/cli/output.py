@@ -1,18 +1,23 @@
 """What people and programs read: text, tables, JSON, progress; no other module prints."""
 
+import itertools
 import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from dlcontainer.cli.colour import STATES, paint
 
 if TYPE_CHECKING:
     from dlcontainer.system.process import ProcessRunner
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
+_NARROWEST = 16
 # What a terminal obeys, or shows in another order than it stands: control characters (C0, C1),
 # marks of direction, line ends of Unicode's own, halves of pairs. Images, sessions and YAML files
 # of others hold whatever their authors like.
@@ -45,8 +50,45 @@ def write(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print what went wrong, on stderr."""
-    print(printable(text), file=sys.stderr)
+    """Print what went wrong, on stderr; its first line stands out where there is colour."""
+    first, mark, rest = printable(text).partition("\n")
+    print(f"{paint(first, 'bad', sys.stderr)}{mark}{rest}", file=sys.stderr)
+
+
+def finding(state: str, text: str, *, width: int = 6, then: str | None = None) -> None:
+    """Print one line of a list of checks, its state first; on a terminal wrapped at words."""
+    mark = paint(f"{printable(state, one_line=True):<{width}}", STATES.get(state.lower()), _out())
+    body = _wrapped(printable(text), indent=width + 2)
+    print(f"{mark}  {body}")
+    if then:
+        print(f"{'':<{width}}  -> {_wrapped(printable(then), indent=width + 5)}")
+
+
+def title(text: str) -> None:
+    """Print a heading."""
+    print(paint(printable(text), "title", _out()))
+
+
+def _out() -> TextIO:
+    return sys.stdout
+
+
+def _columns() -> int | None:
+    """Give the width of the terminal; None in a pipe, where programs want whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _wrapped(text: str, *, indent: int) -> str:
+    columns = _columns()
+    if columns is None:
+        return text
+    lines = _wrap(text, max(columns - indent, 20))
+    return f"\n{' ' * indent}".join(lines)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    # A path or a digest is copied from the screen: it is cut nowhere, however long.
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
@@ -62,7 +104,7 @@ def document(schema: str, body: Mapping[str, object]) -> str:
 
 
 def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:
-    """Set rows in columns, two spaces apart."""
+    """Set rows in columns, two spaces apart; on a terminal long cells wrap inside their column."""
     lines = [
         [printable(str(cell), one_line=True) for cell in row]
         for row in ([head, *rows] if head else rows)
@@ -70,10 +112,28 @@ def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:
     if not lines:
         return ""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    columns = _columns()
+    if columns is not None:
+        widths = _shrunk(widths, columns - 2 * (len(widths) - 1))
+    return "\n".join(row for line in lines for row in _row(line, widths, wraps=columns is not None))
+
+
+def _shrunk(widths: list[int], room: int) -> list[int]:
+    """Narrow the widest columns until a row fits; a narrow one is left as it is."""
+    widths = list(widths)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _row(line: Sequence[str], widths: list[int], *, wraps: bool) -> list[str]:
+    cells = [
+        _wrap(cell, width) if wraps else [cell] for cell, width in zip(line, widths, strict=True)
+    ]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(parts, widths, strict=True)).rstrip()
+        for parts in itertools.zip_longest(*cells, fillvalue="")
+    ]
 
 
 def shown(value: object) -> str:
@@ -102,7 +162,8 @@ class Console:
         if not self.quiet:
             self.spoke = time.monotonic()
             clear = _CLEAR if self.live else ""
-            line = f"[{self._elapsed()}] {printable(text)}"
+            time_ = paint(f"[{self._elapsed()}]", "faint", sys.stderr)
+            line = f"{time_} {printable(text)}"
             print(f"{clear}{line}", file=sys.stderr, flush=True)
 
     def _elapsed(self) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from dlcontainer.cli import matrix, options, output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dlcontainer.engines.capabilities import Trial
     from dlcontainer.planning.plan import Plan
     from dlcontainer.recipes.steps import Step
@@ -23,7 +25,7 @@ def plan(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show the resolved plan: base, steps, versions, engine, digest, the origin of each value."""
+    """Show what a build would make: base, steps, digest; with -v where each value comes from."""
     from dlcontainer.cli.context import here
     from dlcontainer.planning.plan import base_python
     from dlcontainer.sites.site import Target
@@ -43,29 +45,53 @@ def plan(
         ("image", settled.name),
         ("recipe", f"{settled.recipe.name} {settled.recipe.version}: {settled.recipe.summary}"),
         ("site", f"{settled.site.target} ({settled.site.arch}): {settled.site.summary}"),
-        *_variant(settled),
+        *_variant(settled, every=verbose),
         ("base", settled.recipe.base.title),
         ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
         ("engine", _engine(settled.site.engine.kind, trial)),
         ("digest", f"sha256:{settled.digest}"),
     ]
     output.say(output.table(rows))
-    output.say("\nsteps")
-    for number, step in enumerate(settled.recipe.steps, start=1):
-        output.say(f"  {number}. {step.name}: {_work(step)}")
-    output.say("\nvalues, with where each comes from")
-    values = [(f"  {k}", output.shown(v), origin) for k, v, origin in settled.origins]
-    output.say(output.table(values))
-    for note in settled.notes:
-        output.say(f"\nnote: {note}")
+    output.title("\nsteps")
+    steps = [(f"  {number}.", f"{step.name}: {_work(step)}") for number, step in _steps(settled)]
+    output.say(output.table(steps))
+    _say_notes(settled)
+    if verbose:
+        output.title("\nvalues, with where each comes from")
+        values = [(f"  {k}", output.shown(v), origin) for k, v, origin in settled.origins]
+        output.say(output.table(values))
+        return
+    others = len(settled.choice.passed_over) if settled.choice else 0
+    variants = f", and why {others} other variants were not taken" if others else ""
+    output.say(f"\n-v shows {len(settled.origins)} values, each with its origin{variants}")
 
 
-def _variant(settled: "Plan") -> list[tuple[str, str]]:
+def _steps(settled: "Plan") -> "Iterable[tuple[int, Step]]":
+    return enumerate(settled.recipe.steps, start=1)
+
+
+def _say_notes(settled: "Plan") -> None:
+    from dlcontainer.planning.plan import UNKNOWN
+
+    unknown = [f"{UNKNOWN}{line}" for line in settled.site.unknown]
+    notes = [note for note in settled.notes if note not in unknown]
+    for title, lines in (
+        ("notes", notes),
+        (f"not known at {settled.site.target}, so not promised", settled.site.unknown),
+    ):
+        if lines:
+            output.title(f"\n{title}")
+            output.say(output.table([("  -", line) for line in lines]))
+
+
+def _variant(settled: "Plan", *, every: bool) -> list[tuple[str, str]]:
     choice = settled.choice
     if choice is None:
         return []
     rows = [("variant", f"{choice.name} ({choice.kind}), {choice.why}")]
-    return rows + [("", f"not {name}: {why}") for name, why in choice.passed_over.items()]
+    if every:
+        rows += [("", f"not {name}: {why}") for name, why in choice.passed_over.items()]
+    return rows
 
 
 def _engine(kind: str, trial: "Trial | None") -> str:

@@ -17,16 +17,26 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
     from dlcontainer.recipes import recipe
 
     world = here()
-    head = ("name", "version", "summary")
+    versions: dict[str, list[str]] = {}
+    for one in world.matrix(None, "local"):
+        if one.plan is not None:
+            versions.setdefault(one.recipe, []).append(one.plan.recipe.version)
     rows = []
     for name in world.resources.names("recipes"):
         path = world.locate("recipes", name)
         data = recipe.read(path, display=world.resources.display(path)).data
-        rows.append({key: data.get(key) for key in head})
+        # A version may be a template that each variant fills: here it is this machine's.
+        version = ", ".join(dict.fromkeys(versions.get(name, ()))) or None
+        count = len(data.get("variants") or {})
+        rows.append(
+            {"name": name, "version": version, "variants": count, "summary": data.get("summary")}
+        )
     if as_json:
         output.emit("recipes", {"recipes": rows})
         return
-    output.say(output.table([[row[key] for key in head] for row in rows], head=head))
+    head = ("name", "version here", "variants", "summary")
+    cells = [[row["name"], row["version"] or "-", row["variants"], row["summary"]] for row in rows]
+    output.say(output.table(cells, head=head))
 
 
 @app.command("show")

@@ -35,7 +35,7 @@ def validate(
     def show(check: Check) -> None:
         if not as_json:
             mark = "FAILED" if check.state == "failed" else check.state
-            output.say(f"{mark:<6}  {check.name}: {check.detail}")
+            output.finding(mark, f"{check.name}: {check.detail}")
 
     context = ValidateContext(execution=world.execution(console), on_check=show)
     checks = validating.validate(image.absolute(), loaded, context)

@@ -31,6 +31,10 @@ class FileEntry:
     sha256: str
 
 
+# How a note begins that is about what a site leaves out.
+UNKNOWN = "unknown at the site: "
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """One recipe settled for one site; the same inputs give the same plan and digest."""
@@ -238,7 +242,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
         )
     notes += _device_notes(recipe, site)
     notes += conflicts.doubts(site, recipe)
-    notes += [f"unknown at the site: {line}" for line in site.unknown]
+    notes += [f"{UNKNOWN}{line}" for line in site.unknown]
     if site.status == "decommissioned":
         notes.append("the site is decommissioned: rendered for the record")
     return notes

@@ -23,7 +23,8 @@ def verify(image: Inspected) -> Iterator[Answer]:
         ok = facts.pop("ok") is True
         proof = facts.pop("what")
         rest = ", ".join(f"{key} {value}" for key, value in sorted(facts.items()))
+        rest = f": {rest}" if rest else ""
     except (ValueError, KeyError, IndexError, AttributeError, TypeError):
         yield Answer(ok=False, detail="the script printed no JSON object with 'ok' and 'what'")
         return
-    yield Answer(ok=ok, detail=f"{proof}: {rest}{image.remark}")
+    yield Answer(ok=ok, detail=f"{proof}{rest}{image.remark}")

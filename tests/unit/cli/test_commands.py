@@ -97,12 +97,25 @@ def test_schemas_for_editors(run: Run, noun: str, key: str) -> None:
 def test_people_read_text(run: Run) -> None:
     code, out, _ = run("site", "list")
     assert (code, out.splitlines()[0].split()[:2]) == (0, ["target", "arch"])
-    code, out, _ = run("plan", *SLURM)
+    code, short, _ = run("plan", *SLURM)
     assert code == 0
-    assert "apptainer, not tried here: run `dlcontainer doctor`" in out
+    assert "apptainer, not tried here: run `dlcontainer doctor`" in short
+    assert short.splitlines()[0].startswith("image ")
+    assert "not cuda-12.4: " not in short
+    assert "environment.OMP_PROC_BIND" not in short
+    assert "-v shows " in short
+    code, out, _ = run("plan", *SLURM, "-v")
+    assert "not cuda-12.4: " in out
     assert "environment.OMP_PROC_BIND" in out
     assert "site (site-configs/example-slurm.yaml:" in out
     assert run("recipe", "show", "pytorch")[1].count("recipe (recipes/pytorch/recipe.yaml:") > 10
+    listed = run("recipe", "list")[1]
+    assert "{{" not in listed
+    assert re.search(r"^pytorch +\S", listed, re.MULTILINE)
+    summit = run("plan", "pytorch", "--site", "summit")[1]
+    assert summit.count("no promise") == 3
+    assert summit.count("not known at summit-2024, so not promised") == 1
+    assert "unknown at the site" not in summit
     assert run("--version") == (0, f"dlcontainer {__version__}\n", "")
 
 

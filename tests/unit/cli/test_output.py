@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -143,3 +144,72 @@ def test_only_one_module_writes_to_the_terminal(tmp_path: Path) -> None:
         "sys.stdout.write('')\nsys.stderr.buffer.write(b'')\ntraceback.print_exc()\n"
     )
     assert sorted(writes(bad)) == [2, 3, 4, 5, 6, 7]
+
+
+class Terminal(io.StringIO):
+    """A terminal of some width, for what is laid out for one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return stream
+
+
+def speak() -> None:
+    output.finding("ok", "a check: " + "word " * 12, then="type this")
+    output.finding("bad", EVIL)
+    output.title("title")
+    output.complain("dlcontainer: wrong\n  next: this")
+    Console().step("step")
+
+
+def test_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(monkeypatch)
+    speak()
+    text = terminal.getvalue()
+    assert "\033[32mok    \033[0m  a check:" in text
+    assert "\033[1;31mbad   \033[0m" in text
+    assert "\033[1;31mdlcontainer: wrong\033[0m\n  next: this" in text
+    assert "\033[1mtitle\033[0m" in text
+    bare = re.sub(r"\033\[[0-9;]*[mK]", "", text)
+    # Of EVIL nothing but what it is shown as.
+    assert obeyed(bare.replace("\r", "")) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_no_colour_where_it_is_not_wanted(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = on_terminal(monkeypatch)
+    monkeypatch.setenv(name, value)
+    speak()
+    assert "\033[0m" not in terminal.getvalue()
+    assert "\033[3" not in terminal.getvalue()
+
+
+def test_no_colour_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    speak()
+    assert "\033" not in "".join(capsys.readouterr())
+
+
+def test_a_table_wraps_inside_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_terminal(monkeypatch)
+    path = "/a/very/long/path/that/is/copied/from/the/screen"
+    rows = [("short", "word " * 12, "more words here " * 3), ("a", "b", "c")]
+    lines = output.table(rows, head=("k", "v", "w")).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert len(lines) > 4
+    assert " ".join(lines).count("word ") == 12
+    assert path in output.table([(path, "x")])
+
+
+def test_a_table_in_a_pipe_is_a_line_a_row() -> None:
+    assert len(output.table([("a", "word " * 100), ("b", "c")]).splitlines()) == 2
