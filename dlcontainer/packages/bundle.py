@@ -17,6 +17,7 @@ from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.image.layout import ROUTING_FOLDER, upstream_variable
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
+from dlcontainer.packages.apt import debs as debs_of
 from dlcontainer.packages.lockfile import Lock, OsPin
 from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
@@ -142,10 +143,8 @@ def route(bundle: Bundle, folder: Path, runner: Runner) -> tuple[list[tuple[Path
 
 def _controls(debs: Sequence[Path], runner: Runner) -> list[str]:
     program = find_program("dpkg-deb", {"PATH": "/usr/bin:/bin"})
-    if program is None:
-        raise BuildError(
-            "no dpkg-deb here", why="it reads the OS packages", next_step="install dpkg"
-        )
+    if program is None:  # a host of another distribution
+        return [debs_of.control(path) for path in debs]
     argv = ["/bin/sh", "-c", _FIELDS, "sh", str(program), *map(str, debs)]
     try:
         done = runner(argv)
