@@ -48,6 +48,10 @@ Offline = Annotated[
     Path | None,
     typer.Option("--offline", metavar="DIR", help="Take all from a folder of `fetch`; no network."),
 ]
+Base = Annotated[
+    Path | None,
+    typer.Option("--base", metavar="FILE", help="Start from this base; `base make` wrote it."),
+]
 Explain = Annotated[
     bool,
     typer.Option(
@@ -98,6 +102,7 @@ def build(
     tmpdir: options.Tmpdir = None,
     locked: Locked = None,
     offline: Offline = None,
+    base: Base = None,
     dry_run: DryRun = False,
     explain: Explain = False,
     no_cache: NoCache = False,
@@ -126,6 +131,7 @@ def build(
         registry=registry,
         locked=locked,
         offline=offline,
+        base=base.absolute() if base else None,
         level=level,
         order_from=order_from,
         dry_run=dry_run,

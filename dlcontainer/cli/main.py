@@ -14,6 +14,7 @@ import typer
 from dlcontainer import __version__
 from dlcontainer.cli import (
     adopt,
+    base,
     build,
     cache,
     diff,
@@ -48,6 +49,7 @@ app = typer.Typer(
 )
 app.add_typer(site.app, name="site")
 app.add_typer(recipe.app, name="recipe")
+app.add_typer(base.app, name="base")
 app.add_typer(cache.app, name="cache")
 app.add_typer(sessions.app, name="bench")
 app.add_typer(export.app, name="export")

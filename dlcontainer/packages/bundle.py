@@ -5,6 +5,7 @@ debs/*.deb          the OS packages
 Packages, Release   apt's lists of them: the folder is a repository that apt accepts
 wheels/*.whl        the Python packages
 sources/NAME        the archives of a recipe's upstreams
+base/base.sqfs      the finished base, with its record: a build needs no apt then
 """
 
 import hashlib
@@ -27,7 +28,10 @@ LOCK_FILE = "lock.json"
 DEBS = "debs"
 WHEELS = "wheels"
 SOURCES = "sources"
+BASE = "base"
 LISTS = ("Packages", "Release")
+# As the rendered texts name it.
+BASE_FILE = "base.sqfs"
 
 # Prints the control fields of each package, in their order, an empty line after each.
 _FIELDS = 'program=$1; shift; for deb; do "$program" --field "$deb" || exit; echo; done'
@@ -39,6 +43,12 @@ class Bundle:
 
     folder: Path
     lock: Lock
+
+    @property
+    def base(self) -> Path | None:
+        """The finished base, if the bundle carries it; the build checks it."""
+        path = self.folder / BASE / BASE_FILE
+        return path if path.exists() else None
 
 
 def opened(folder: Path) -> Bundle:
