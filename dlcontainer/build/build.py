@@ -90,6 +90,8 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
     existing = None if options.fresh or options.until else _existing(plan, context, output, start)
     if existing is not None:
         return existing
+    if not preparation.has_base(plan, context):
+        preflight.check_base(plan, execution.host)
     scratch = preflight.choose_tmpdir(plan, execution.host, options.tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, execution.progress)

@@ -44,6 +44,8 @@ class BuildContext:
     export: ExportTarget = ExportTarget()  # noqa: RUF009  frozen
     # Where all packages come from, and nowhere else (--locked, --offline).
     bundle: Bundle | None = None
+    # A finished base: it was made where its distribution's programs are (--base).
+    base: Path | None = None
 
     @property
     def kind(self) -> str:

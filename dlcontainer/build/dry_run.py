@@ -23,7 +23,7 @@ def planned_commands(
     host, engine = execution.host, execution.engine
     routed = Routed.nothing(work / "routing")
     commands = []
-    if not plan.recipe.base.image:
+    if not plan.recipe.base.image and preparation.given_base(context) is None:
         target = work / "rootfs.tar"
         trees = [root_tree.root_tree(plan)]
         if context.shortcuts and native_helpers.possible(plan, host):
@@ -45,7 +45,7 @@ def planned_commands(
 def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[Reason]:
     """Say of each step whether the next build takes it from the cache, and why another is not."""
     execution, image = context.execution, plan.recipe.base.image
-    base = None if image else root_tree.recall(plan, execution.cache, context.bundle)
+    base = preparation.kept_base(plan, context)
     root = preparation.root(plan, context.kind, base)
     if base is None and not image:
         root["base"] = "made again: none of today is kept"

@@ -6,7 +6,7 @@ from dlcontainer.engines import apptainer, emulation
 from dlcontainer.errors import BuildError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.progress import Progress
 
 # What a build writes is of the order of the unpacked tree; the packed image is below half of it.
@@ -15,6 +15,9 @@ _PACKED_SHARE = 2
 # whole build of them was 7 to 8 times as fast (docs/measurements-build.md). Memory is used only
 # where it leaves at least this many times the build's size free.
 _MEMORY_SHARE = 4
+# What makes a root tree -> the package that has it.
+_PACKAGES = {"mmdebstrap": "mmdebstrap", "apt-get": "apt", "dpkg": "dpkg"}
+_MAKERS = tuple(_PACKAGES)
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a private folder is made in it
 
 
@@ -22,6 +25,31 @@ def check_architecture(plan: Plan, host: Host, root: Path = Path("/")) -> None:
     """Refuse an image whose programs this host can't run, emulated or not; raises BuildError."""
     if plan.site.arch != host.arch:
         emulation.require(plan.site.arch, plan.site.name, root)
+
+
+def check_base(plan: Plan, host: Host) -> None:
+    """Refuse a root tree that this host has no programs to make; raises BuildError.
+
+    The kind of a base is content: no host replaces one by the other.
+    """
+    missing = [name for name in _MAKERS if find_program(name, host.environ) is None]
+    if plan.recipe.base.image or not missing:
+        return
+    of = f"{plan.recipe.name} --site {plan.site.name}"
+    ways = (
+        f"an image of a registry as the base: dlcontainer base pin {of}",
+        f"a bundle: dlcontainer fetch {of} -o DIR where they are, here build --offline DIR",
+        f"the base: dlcontainer base make {of} -o FILE where they are, here build --base FILE",
+    )
+    own = ""
+    if "apt-get" not in missing:
+        own = "install them (`make setup` in dlcontainer's checkout, or: sudo apt-get install "
+        own += f"{' '.join(_PACKAGES[name] for name in missing)}); or "
+    raise BuildError(
+        f"this host can't make the base: no {', '.join(missing)} on PATH",
+        why=f"{plan.recipe.base.title}: a distribution's own programs make its root tree",
+        next_step=f"{own}one of\n    " + "\n    ".join(ways),
+    )
 
 
 def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from dlcontainer.build import build_steps
-from dlcontainer.build.base import native_helpers, pinning, root_tree
+from dlcontainer.build.base import carried_base, native_helpers, pinning, root_tree
 from dlcontainer.build.base.bootstrap import BaseMaker
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.context import BuildContext, BuildRun, registry_access
@@ -40,11 +40,38 @@ def base(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> Ba
     image = wanted.reference
     if image is not None:
         return _base_image(plan, image, registry_access(plan, routed), progress)
+    given = given_base(context)
+    if given is not None:
+        carried = carried_base.take(plan, given, run.folders.work, context.bundle)
+        progress.note(f"base of {carried.made} taken from {given}")
+        return carried
     maker = _maker(context.execution)
     tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
     if tree.cached:
         progress.note(f"base of {tree.made} taken from the cache")
     return tree
+
+
+def has_base(plan: Plan, context: BuildContext) -> bool:
+    """Tell whether the base needs no making: it is an image, given, or in the cache."""
+    return bool(plan.recipe.base.image) or kept_base(plan, context) is not None
+
+
+def kept_base(plan: Plan, context: BuildContext) -> BaseTree | None:
+    """Tell which root tree a build would begin with, if it needs no making."""
+    if plan.recipe.base.image:
+        return None
+    given = given_base(context)
+    if given is not None:
+        return carried_base.peek(plan, given, context.bundle)
+    return root_tree.recall(plan, context.execution.cache, context.bundle)
+
+
+def given_base(context: BuildContext) -> Path | None:
+    """Give the finished base that a build was handed: by --base, or in its bundle."""
+    if context.base is not None:
+        return context.base
+    return context.bundle.base if context.bundle else None
 
 
 def _maker(execution: Execution) -> BaseMaker:
@@ -71,7 +98,7 @@ def add_shortcuts(plan: Plan, context: BuildContext, routed: Routed, run: BuildR
     execution, folders = context.execution, run.folders
     host = execution.host
     # A lock has no packages for this host's architecture: a locked build takes its time.
-    wanted = context.shortcuts and context.bundle is None
+    wanted = context.shortcuts and context.bundle is None and context.base is None
     if not (wanted and native_helpers.possible(plan, host)):
         return
     run.steps.begin("shortcuts", f"{host.arch} programs that help the emulated build")

@@ -66,6 +66,10 @@ Offline = Annotated[
         rich_help_panel=FROM,
     ),
 ]
+Base = Annotated[
+    Path | None,
+    typer.Option("--base", metavar="FILE", help="Start from this base; `base make` wrote it."),
+]
 Explain = Annotated[
     bool,
     typer.Option(
@@ -130,6 +134,7 @@ def build(
     tmpdir: options.Tmpdir = None,
     locked: Locked = None,
     offline: Offline = None,
+    base: Base = None,
     dry_run: DryRun = False,
     explain: Explain = False,
     no_cache: NoCache = False,
@@ -158,6 +163,7 @@ def build(
         registry=registry,
         locked=locked,
         offline=offline,
+        base=base.absolute() if base else None,
         level=level,
         order_from=order_from,
         dry_run=dry_run,

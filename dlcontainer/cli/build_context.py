@@ -23,6 +23,7 @@ class Wanted:
     registry: str | None
     locked: Path | None
     offline: Path | None
+    base: Path | None
     level: int
     order_from: Path | None
     dry_run: bool
@@ -38,6 +39,11 @@ def ready(
     from dlcontainer.image import open_trace
 
     _check(wanted)
+    if wanted.base is not None and settled.recipe.base.image:
+        raise UsageError(
+            "--base is for a root tree, and this base is an image of a registry",
+            next_step="leave it out, or: --set base.kind=tree",
+        )
     bundle = fetch.bundle_of(
         world,
         settled,
@@ -51,6 +57,7 @@ def ready(
         execution=world.execution(console),
         templates=tuple(world.resources.template_folders()),
         bundle=bundle,
+        base=wanted.base,
         level=wanted.level,
         order=open_trace.read(wanted.order_from) if wanted.order_from else None,
         oci=None

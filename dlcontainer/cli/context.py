@@ -82,9 +82,22 @@ class World:
                 )
         return found
 
+    @property
+    def pins_file(self) -> Path:
+        """Where `base pin` writes: in the form of overrides.yaml, and below it."""
+        return self.user_folder / "pins.yaml"
+
+    @cached_property
+    def pins(self) -> Document | None:
+        """The bases that `base pin` wrote down, if there are any."""
+        path = self.pins_file
+        return config.load(path, layer="pins", display=str(path)) if path.exists() else None
+
     def override(self, kind: str, name: str) -> Document | None:
-        """Give the user's overrides of one site or recipe."""
-        return config.subtree(self.overrides, (kind, name)) if self.overrides else None
+        """Give the user's overrides of one site or recipe, over the pins."""
+        files = [file for file in (self.pins, self.overrides) if file is not None]
+        parts = [part for file in files if (part := config.subtree(file, (kind, name)))]
+        return config.merge(*parts) if parts else None
 
     def locate(self, kind: Kind, name: str) -> Path:
         """Find a site or recipe by name, or take it as a path."""

@@ -8,6 +8,7 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
+    from dlcontainer.build.base.finished import Finisher
     from dlcontainer.cli.context import World
     from dlcontainer.packages.bundle import Bundle
     from dlcontainer.planning.plan import Plan
@@ -27,6 +28,12 @@ def fetch(
     epoch: options.Epoch = None,
     variant: options.Variant = None,
     cpu: options.Cpu = False,
+    with_base: Annotated[
+        bool,
+        typer.Option(
+            "--base/--no-base", help="The finished base too: `build --offline` needs no apt then."
+        ),
+    ] = True,
     settings: options.Set = None,
     tmpdir: options.Tmpdir = None,
     as_json: options.Json = False,
@@ -52,6 +59,7 @@ def fetch(
         lock = lock_resolver.lock(settled, world.host, runner, scratch, console)
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
     bundle = fetching.fetch(settled, lock, fetcher, folder.absolute())
+    _carry_base(world, settled, bundle, console, tmpdir, wanted=with_base)
     size = sum(path.stat().st_size for path in bundle.folder.rglob("*") if path.is_file())
     if as_json:
         facts = lock_resolver.facts(lock)
@@ -59,6 +67,42 @@ def fetch(
         return
     console.step(f"done: {size / 1e6:.0f} MB")
     output.say(str(bundle.folder))
+
+
+def _carry_base(
+    world: "World",
+    settled: "Plan",
+    bundle: "Bundle",
+    console: output.Console,
+    tmpdir: Path | None,
+    *,
+    wanted: bool,
+) -> None:
+    """Put the finished base into a bundle; one of before goes first."""
+    import shutil
+
+    from dlcontainer.build.base import finished
+    from dlcontainer.packages import bundle as bundles
+    from dlcontainer.system import file_locks
+
+    shutil.rmtree(bundle.folder / bundles.BASE, ignore_errors=True)
+    if wanted and not settled.recipe.base.image:
+        target = bundle.folder / bundles.BASE / bundles.BASE_FILE
+        with file_locks.building(world.cache, console.note):
+            finished.make(settled, bundle, finisher(world, console, tmpdir), target)
+
+
+def finisher(world: "World", console: output.Console, tmpdir: Path | None) -> "Finisher":
+    """Give what makes finished bases for this user."""
+    from dlcontainer.build.base.finished import Finisher
+
+    return Finisher(
+        host=world.host,
+        runner=console.runner(world.environ),
+        cache=world.cache,
+        scratch=(tmpdir or world.scratch).absolute(),
+        progress=console,
+    )
 
 
 def bundle_of(

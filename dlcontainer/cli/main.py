@@ -14,6 +14,7 @@ import typer
 from dlcontainer import __version__
 from dlcontainer.cli import (
     adopt,
+    base,
     build,
     cache,
     diff,
@@ -56,6 +57,7 @@ app.command("lock", rich_help_panel=_MAKE)(lock.lock)
 app.command("fetch", rich_help_panel=_MAKE)(fetch.fetch)
 app.command("build", rich_help_panel=_MAKE)(build.build)
 app.command("adopt", rich_help_panel=_MAKE)(adopt.adopt)
+app.add_typer(base.app, name="base", rich_help_panel=_MAKE)
 app.add_typer(cache.app, name="cache", rich_help_panel=_MAKE)
 app.command("validate", rich_help_panel=_SHIP)(validate.validate)
 app.command("inspect", rich_help_panel=_SHIP)(inspect.inspect)

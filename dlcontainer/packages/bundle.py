@@ -5,6 +5,7 @@ debs/*.deb          the OS packages
 Packages, Release   apt's lists of them: the folder is a repository that apt accepts
 wheels/*.whl        the Python packages
 sources/NAME        the archives of a recipe's upstreams
+base/base.sqfs      the finished base, with its record: a build needs no apt then
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.image.layout import ROUTING_FOLDER, upstream_variable
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
+from dlcontainer.packages.apt import debs as debs_of
 from dlcontainer.packages.lockfile import Lock, OsPin
 from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
@@ -26,7 +28,10 @@ LOCK_FILE = "lock.json"
 DEBS = "debs"
 WHEELS = "wheels"
 SOURCES = "sources"
+BASE = "base"
 LISTS = ("Packages", "Release")
+# As the rendered texts name it.
+BASE_FILE = "base.sqfs"
 
 # Prints the control fields of each package, in their order, an empty line after each.
 _FIELDS = 'program=$1; shift; for deb; do "$program" --field "$deb" || exit; echo; done'
@@ -38,6 +43,12 @@ class Bundle:
 
     folder: Path
     lock: Lock
+
+    @property
+    def base(self) -> Path | None:
+        """The finished base, if the bundle carries it; the build checks it."""
+        path = self.folder / BASE / BASE_FILE
+        return path if path.exists() else None
 
 
 def opened(folder: Path) -> Bundle:
@@ -142,10 +153,8 @@ def route(bundle: Bundle, folder: Path, runner: Runner) -> tuple[list[tuple[Path
 
 def _controls(debs: Sequence[Path], runner: Runner) -> list[str]:
     program = find_program("dpkg-deb", {"PATH": "/usr/bin:/bin"})
-    if program is None:
-        raise BuildError(
-            "no dpkg-deb here", why="it reads the OS packages", next_step="install dpkg"
-        )
+    if program is None:  # a host of another distribution
+        return [debs_of.control(path) for path in debs]
     argv = ["/bin/sh", "-c", _FIELDS, "sh", str(program), *map(str, debs)]
     try:
         done = runner(argv)

@@ -1,15 +1,28 @@
 """Archives of a recipe's upstreams, fetched by the way that a site's builds go."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from dlcontainer.errors import BuildError
-from dlcontainer.packages.host_access import Outside
 
 _TIMEOUT_S = 60.0
 _CHUNK = 1 << 20
 
 
-def download(url: str, target: Path, way: Outside) -> None:
+class WayOut(Protocol):
+    """How files are reached: variables of proxies and CA, and the mirrors of addresses."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables, as programs of this host get them."""
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """An address -> the mirror that the site names for it."""
+
+
+def download(url: str, target: Path, way: WayOut) -> None:
     """Fetch one file; raises BuildError where it is missing, OSError where it does not fit."""
     import requests
 

@@ -23,7 +23,7 @@ from dlcontainer.system.workspace import settle, settling, workspace
 
 _PART = ".part"
 _PLACES = (bundles.DEBS, bundles.WHEELS, bundles.SOURCES)
-_OWN = {bundles.LOCK_FILE, *_PLACES, *bundles.LISTS, _PART}
+_OWN = {bundles.LOCK_FILE, bundles.BASE, *_PLACES, *bundles.LISTS, _PART}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

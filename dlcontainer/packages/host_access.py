@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from dlcontainer.packages import routing
-from dlcontainer.packages.apt import apt_config, apt_syntax
+from dlcontainer.packages import apt_sources, routing
+from dlcontainer.packages.apt import apt_syntax
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.proxies import proxies_of
@@ -28,29 +29,32 @@ class Outside:
     places: Mapping[str, str]
 
 
-def find(plan: Plan, host: Host, runner: Runner) -> Outside:
+def find(plan: Plan, host: Host, runner: Runner, folder: Path) -> Outside:
     """Settle how a plan's site reaches its mirrors and indexes from this host.
 
+    `folder` is private: keys of another distribution's archive lie there.
     Raises ConfigError for a wheel folder or a CA that isn't there.
     """
     given = plan.site.routing
     proxies = proxies_of(given, host)
     environment = proxies | {name.upper(): value for name, value in proxies.items()}
     ca = routing.ca_of(given, host)
-    sources, settings = apt_config.read(plan, host, runner, proxies)
+    way = routing.way_out(given, proxies, ca)
+    apt = apt_sources.find(plan, host, runner, way, folder)
+    settings = apt.settings
     if ca is not None:
         environment |= dict.fromkeys(routing.CA_VARIABLES, str(ca))
         settings = (*settings, apt_syntax.setting("Acquire::https::CAInfo", str(ca)))
-    upstreams, notes = {}, []
+    upstreams, notes = {}, list(apt.notes)
     for name, upstream in plan.recipe.upstreams.items():
         upstreams[name], note = routing.upstream_of(given, str(upstream.url), proxies, ca)
         notes += [note] if note else []
     return Outside(
         environment=environment,
-        apt_sources=sources,
+        apt_sources=apt.sources,
         apt_settings=settings,
         pip_arguments=tuple(pip_config.arguments(routing.pip_of(given, host))),
         upstreams=upstreams,
         notes=tuple(notes),
-        places={str(u): str(p) for u, p in given.upstreams.items() if p not in {"auto", "none"}},
+        places=way.places,
     )

@@ -88,7 +88,7 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
 
 def resolver_of(plan: Plan, host: Host, runner: Runner, work: Path, progress: Progress) -> Resolver:
     """Make apt and pip ready for a plan, in a private folder."""
-    way = host_access.find(plan, host, runner)
+    way = host_access.find(plan, host, runner, work)
     for note in way.notes:
         progress.note(note)
     apt = Apt(

@@ -13,6 +13,7 @@ from dlcontainer.config.templating import quote
 from dlcontainer.engines import emulation
 from dlcontainer.errors import ConfigError
 from dlcontainer.image.layout import ROUTING_FOLDER, ROUTING_SCRIPT, upstream_variable
+from dlcontainer.packages import apt_sources
 from dlcontainer.packages import bundle as bundles
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.apt_config import AptSource
@@ -136,7 +137,9 @@ def prepare(
 def _from_mirrors(draft: _Draft) -> Routed:
     plan, host, folder = draft.plan, draft.host, draft.folder
     lines: list[str] = []
-    sources, settings = apt_config.read(plan, host, draft.runner, draft.proxies)
+    way = way_out(plan.site.routing, draft.proxies, draft.ca)
+    apt = apt_sources.find(plan, host, draft.runner, way, folder)
+    sources, settings = apt.sources, apt.settings
     if sources:
         lines += apt_config.SETTING
         apt_config.write(folder, sources, settings, has_ca=draft.ca is not None)
@@ -146,7 +149,7 @@ def _from_mirrors(draft: _Draft) -> Routed:
     pip = pip_of(plan.site.routing, host)
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")
-    notes, upstreams = [], {}
+    notes, upstreams = list(apt.notes), {}
     for name, upstream in plan.recipe.upstreams.items():
         url, note = draft.upstream(str(upstream.url))
         lines.append(f"export {upstream_variable(name)}={quote(url)}")
@@ -217,6 +220,13 @@ def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tupl
         given[upstream_variable(name)] = url
         notes += [note] if note else []
     return given, tuple(notes)
+
+
+def way_out(routing: Routing, proxies: Mapping[str, str], ca: Path | None) -> apt_sources.WayOut:
+    """Say how a file of an archive is reached; the site may name a mirror of its address."""
+    given = routing.upstreams.items()
+    places = {str(url): str(place) for url, place in given if place not in {"auto", "none"}}
+    return apt_sources.WayOut(proxies=proxies, ca=ca, places=places)
 
 
 def ca_of(routing: Routing, host: Host) -> Path | None:

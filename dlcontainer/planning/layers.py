@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
 from dlcontainer.errors import ConfigError
+from dlcontainer.planning import base_kind
 from dlcontainer.planning.choice import Choice
+from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
 from dlcontainer.sites.site import Site
 
@@ -42,10 +44,20 @@ def layers(
         part = config.subtree(site.document, (key,))
         if key == "base" and "image" in _mapping(lower.data.get("base")):
             continue  # the site's is for what starts from a distribution
+        if key == "base" and part is not None and _is_unknown_host(part):
+            # A host of a distribution that no base is made of: the recipe's own serves.
+            part = config.without(config.without(part, "distribution"), "release")
         if part is not None:
             layers.append(config.nest(part, key))
     layers += [config.without(change, "variant") for change in above]
-    return _one_base(layers)
+    return base_kind.settle(_one_base(layers), site)
+
+
+def _is_unknown_host(part: Document) -> bool:
+    """Tell whether a base is this host's own release, and one of which nothing is known."""
+    named = (str(part.data.get("distribution")), str(part.data.get("release")))
+    of_host = part.origin(("distribution",)).layer == "host"
+    return of_host and named not in DISTRIBUTIONS
 
 
 def _varied(recipe: Document, choice: Choice | None) -> Document:
@@ -98,7 +110,7 @@ def _replaces(new: Mapping[str, object], old: Mapping[str, object]) -> bool:
 def _values(data: Mapping[str, object], site: Site) -> dict[str, object]:
     # A site's accelerator is always there to ask for: {{ site.accelerator }} is none without one.
     return {
-        "site": site.model_dump(mode="json", exclude={"recipes", "routing"}),
+        "site": site.model_dump(mode="json", exclude={"images", "recipes", "routing"}),
         "recipe": {"name": data.get("name")},
         "base": data.get("base"),
         "versions": data.get("versions", {}),

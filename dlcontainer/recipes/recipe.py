@@ -61,6 +61,13 @@ class Base(Strict):
     An image is pinned by its digest, here or in `image`; one that is not can't be built.
     """
 
+    # No part of the content: what lies below it says it too.
+    kind: Literal["tree", "oci"] | None = Field(
+        default=None,
+        exclude=True,
+        description="oci: the distribution's own image of a registry; without it a root tree that "
+        "the build host makes",
+    )
     distribution: Name | None = None
     release: Name | None = None
     image: Image | None = None
@@ -71,6 +78,8 @@ class Base(Strict):
     @model_validator(mode="after")
     def _one_of(self) -> Self:
         if self.image:
+            if self.kind == "tree":
+                raise ValueError("'kind' is tree, and 'image' is of a registry: give one of them")
             if self.distribution or self.release:
                 raise ValueError("give 'image', or 'distribution' and 'release', not both")
             return self._one_digest()

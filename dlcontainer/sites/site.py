@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dlcontainer import config
 from dlcontainer.config.field_types import Arch, EnvName, Line, Name, Strict
+from dlcontainer.config.image_names import parse_image
 from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.sites.facts import (
     Accelerator,
@@ -26,12 +27,28 @@ from dlcontainer.sites.facts import (
 from dlcontainer.sites.routing import Routing
 
 
+def _unpinned(value: str) -> str:
+    if parse_image(value).digest is not None:
+        raise ValueError("an image as recipes name it, without a digest: docker://NAME[:TAG]")
+    return value
+
+
+def _pinned(value: str) -> str:
+    if parse_image(value).digest is None:
+        raise ValueError(
+            "no digest in docker://NAME[:TAG]@sha256:…: `dlcontainer base pin` reads it"
+        )
+    return value
+
+
 def _date(value: str) -> str:
     datetime.date.fromisoformat(value)
     return value
 
 
 Date = Annotated[str, AfterValidator(_date)]
+ImageName = Annotated[str, AfterValidator(_unpinned)]
+PinnedImage = Annotated[str, AfterValidator(_pinned)]
 
 
 class NodeType(Strict):
@@ -91,6 +108,10 @@ class Site(Strict):
     base: dict[str, object] | None = Field(
         default=None,
         description="the base of every recipe here that starts from a distribution",
+    )
+    images: dict[ImageName, PinnedImage] = Field(
+        default_factory=dict,
+        description="a base's image as recipes name it -> the same by digest, here or on a mirror",
     )
     recipes: dict[Name, dict[str, object]] = Field(
         default_factory=dict, description="overrides per recipe: see docs/add-a-site.md"

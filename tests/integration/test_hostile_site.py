@@ -87,7 +87,7 @@ def test_no_field_of_a_site_is_forgotten() -> None:
     # Names and closed lists; other files'; and how a build gets out, which is in no text.
     elsewhere = {
         *("schema", "name", "extends", "facts", "node_types", "node_type", "epochs", "epoch"),
-        *("arch", "memory", "routing", "default_recipe", "base", "recipes"),
+        *("arch", "memory", "routing", "default_recipe", "base", "images", "recipes"),
     }
     assert fields(Site) == set(made) | elsewhere
     site = site_of(**made).value

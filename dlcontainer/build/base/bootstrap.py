@@ -1,6 +1,7 @@
 """What makes a base: mmdebstrap and mksquashfs, of which tree, in which surroundings."""
 
 import os
+import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from dlcontainer.config.templating import quote
 from dlcontainer.engines import base_modes
 from dlcontainer.errors import BuildError
 from dlcontainer.packages import locked_base
+from dlcontainer.packages.apt import keyrings
 from dlcontainer.packages.routing import Routed
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
@@ -18,6 +20,9 @@ from dlcontainer.system.process import CommandFailedError, Runner
 # Names in the tree of the files that `stage` writes.
 _SETTINGS = "98dlcontainer"
 _SOURCES = "sources.list"
+_KEYRING = "dlcontainer-keyring.gpg"
+# In the staged sources: mmdebstrap says only as it runs where its tree is.
+_TREE = "@TREE@"
 
 _EPOCH = "1577836800"  # 2020-01-01
 
@@ -80,8 +85,14 @@ def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) 
     if wanted.arch != host.arch:
         # Looked at before, without the further program that mmdebstrap wants for it.
         argv.append("--skip=check/qemu")
-    if wanted.packages:
-        argv.append(f"--include={','.join(wanted.packages)}")
+    archive = keyrings.ARCHIVES.get(wanted.distribution)
+    if archive is not None and not wanted.locked:
+        # mmdebstrap's own default is main alone; python3-venv is in universe.
+        argv.append(f"--components={','.join(archive.components)}")
+    # In Ubuntu apt is not among the packages of priority `required`, as it is in Debian.
+    include = (*(("apt",) if archive is not None else ()), *wanted.packages)
+    if include and not wanted.locked:
+        argv.append(f"--include={','.join(include)}")
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
     argv += [f"--dpkgopt=path-include={pattern}" for pattern in _KEPT]
     if routed.bundle is not None and wanted.locked:
@@ -102,16 +113,19 @@ def stage(wanted: RootTree, routed: Routed, work: Path) -> None:
     if routed.apt_settings:
         _write_private(work / _SETTINGS, routed.apt_settings)
     if routed.apt_sources and not wanted.locked:
-        lines = [
-            source.line(str(source.keyring) if source.keyring else None)
-            for source in routed.apt_sources
-        ]
+        lines = []
+        for source in routed.apt_sources:
+            keyring = source.keyring
+            if keyring is not None and _is_private(keyring, routed):
+                shutil.copyfile(keyring, work / _KEYRING)
+                keyring = Path(f"{_TREE}/{_KEYRING}")
+            lines.append(source.line(str(keyring) if keyring else None))
         _write_private(work / _SOURCES, lines)
 
 
 def unstage(work: Path) -> None:
     """Remove what `stage` wrote."""
-    for name in (_SETTINGS, _SOURCES):
+    for name in (_SETTINGS, _SOURCES, _KEYRING):
         (work / name).unlink(missing_ok=True)
 
 
@@ -128,11 +142,27 @@ def _way_out(wanted: RootTree, routed: Routed, work: Path) -> list[str]:
         argv += [
             '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
             f"--setup-hook=copy-in {quote(str(work / _SOURCES))} /etc/apt",
+            *_keys_in(routed, work),
             '--customize-hook=mv "$1"/etc/apt/sources.default "$1"/etc/apt/sources.list',
             # The steps' apt begins with these: it asks whether they still hold, and fetches none.
             f"--customize-hook=copy-out /var/lib/apt/lists {quote(str(work))}",
         ]
     return argv
+
+
+def _is_private(keyring: Path, routed: Routed) -> bool:
+    return keyring.is_relative_to(routed.folder)
+
+
+def _keys_in(routed: Routed, work: Path) -> list[str]:
+    keyrings = [source.keyring for source in routed.apt_sources if source.keyring]
+    if not any(_is_private(keyring, routed) for keyring in keyrings):
+        return []
+    return [
+        f"--setup-hook=copy-in {quote(str(work / _KEYRING))} /",
+        f'--setup-hook=sed -i "s|{_TREE}|$1|" "$1"/etc/apt/sources.list',
+        f'--customize-hook=rm "$1"/{_KEYRING}',
+    ]
 
 
 def _write_private(path: Path, lines: Iterable[str]) -> None:
@@ -174,6 +204,11 @@ def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -
         if "E: Failed to fetch" in said:
             # Mirrors may lag, more often for the rarer architectures.
             step = "try later, or name suites that your mirror has whole: routing.apt of the site"
+        if "NO_PUBKEY" in said:
+            step = (
+                "install the keys of the distribution's archive (a package like ubuntu-keyring or "
+                "debian-archive-keyring), or name them: routing.apt of the site, [signed-by=FILE]"
+            )
         last = "\n".join(said.splitlines()[-8:])
         raise BuildError("the base could not be made", why=last, next_step=step) from None
 

@@ -12,6 +12,7 @@ def refusal(plan: Plan, image: Reference, way: Way) -> BuildError:
     origins = {key: origin for key, _, origin in plan.origins}
     what = f"the base {image} is not pinned"
     where = origins["base.image"].where
+    pin = f"dlcontainer base pin {plan.recipe.name} --site {plan.site.name}"
     try:
         digest = find_digest(image, plan.site.arch, way)
     except BuildError as error:
@@ -20,8 +21,8 @@ def refusal(plan: Plan, image: Reference, way: Way) -> BuildError:
             where=where,
             why="a tag may name another image tomorrow; which one it names now can't be told: "
             + "; ".join(filter(None, [error.what, error.why])),
-            next_step="read its digest where the registry answers, and put it: "
-            "--set base.digest=sha256:…",
+            next_step=f"{pin} --image docker://… names a mirror that answers; or read its digest "
+            "elsewhere: --set base.digest=sha256:…",
         )
     name = plan.recipe.name
     return BuildError(
@@ -29,5 +30,6 @@ def refusal(plan: Plan, image: Reference, way: Way) -> BuildError:
         where=where,
         why=f"a tag may name another image tomorrow; today {image.tag!r} is {digest}",
         next_step=f"pin it with one of\n    --set base.digest={digest}\n"
-        f"    overrides.yaml: recipes: {{{name}: {{base: {{digest: '{digest}'}}}}}}",
+        f"    overrides.yaml: recipes: {{{name}: {{base: {{digest: '{digest}'}}}}}}\n"
+        f"    {pin}",
     )

@@ -76,7 +76,7 @@ def read(
     if base is None or choice == "default":
         return (), ()
     if choice != "auto":
-        return parse_lines(choice), _proxy_settings((), proxies)
+        return parse_lines(choice), proxy_settings((), proxies)
     get, config = (find_program(name, host.environ) for name in ("apt-get", "apt-config"))
     if not (get and config and base.distribution == host.distribution):
         return (), ()
@@ -88,7 +88,7 @@ def read(
         dump = runner([str(config), "dump", "Acquire"]).stdout
     except CommandFailedError:
         return (), ()
-    return parse_targets(listed, base.release), _proxy_settings(parse_dump(dump), proxies)
+    return parse_targets(listed, base.release), proxy_settings(parse_dump(dump), proxies)
 
 
 def parse_dump(text: str) -> tuple[str, ...]:
@@ -110,7 +110,8 @@ def parse_dump(text: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _proxy_settings(settings: tuple[str, ...], proxies: Mapping[str, str]) -> tuple[str, ...]:
+def proxy_settings(settings: tuple[str, ...], proxies: Mapping[str, str]) -> tuple[str, ...]:
+    """Add the proxies of a build to apt's own settings, where these name none."""
     added = [
         apt_syntax.setting(f"Acquire::{scheme}::Proxy", proxies[f"{scheme}_proxy"])
         for scheme in ("http", "https")

@@ -38,8 +38,9 @@ StackRule = Callable[[Site, Stack], Iterator[Finding]]
 
 
 def distribution_of(base: Base) -> Distribution | None:
-    """Give the facts about a base's distribution; None for an image."""
-    return DISTRIBUTIONS.get((base.distribution or "", base.release or ""))
+    """Give the facts about a base's distribution; None for an image that does not state it."""
+    facts = base.facts
+    return DISTRIBUTIONS.get((facts.distribution, facts.release)) if facts else None
 
 
 def glibc_of(base: Base) -> str | None:

@@ -11,7 +11,7 @@ from dlcontainer.errors import BuildError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
 from dlcontainer.system.machine import Mount
-from tests.values import HOST, folder_of, host, plan_of, site_of
+from tests.values import HOST, IMAGE_BASE, folder_of, host, plan_of, site_of
 
 MEMORY = Path("/dev/shm")
 
@@ -66,6 +66,29 @@ def test_another_architecture(tmp_path: Path) -> None:
     (folder / "status").write_text("enabled\n")
     (folder / "qemu-ppc64le").write_text("enabled\nflags: PF\n")
     preflight.check_architecture(plan, HOST, tmp_path)
+
+
+def test_a_host_that_can_t_make_the_base(tmp_path: Path) -> None:
+    plan = plan_of(folder_of(tmp_path / "r"))
+    bare = host(environ={"PATH": str(tmp_path)})
+    with pytest.raises(BuildError, match="no mmdebstrap, apt-get, dpkg on PATH") as caught:
+        preflight.check_base(plan, bare)
+    steps = str(caught.value.next_step)
+    for way in (
+        "base pin demo --site demo",
+        "fetch demo --site demo",
+        "base make demo --site demo",
+    ):
+        assert f"dlcontainer {way}" in steps
+    assert "apt-get install" not in steps
+    for name in ("apt-get", "dpkg"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    with pytest.raises(BuildError) as caught:
+        preflight.check_base(plan, bare)
+    assert "sudo apt-get install mmdebstrap" in str(caught.value.next_step)
+    # An image needs none of them.
+    preflight.check_base(plan_of(folder_of(tmp_path / "i", base=IMAGE_BASE)), bare)
 
 
 def test_the_order_of_choices(tmp_path: Path, roomy: dict[str, Any]) -> None:

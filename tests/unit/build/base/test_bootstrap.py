@@ -1,6 +1,7 @@
 """What makes the base: exact commands, which way works here, what no argument shows."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,39 @@ def test_a_tool_that_is_missing(
     with pytest.raises(BuildError, match=f"no {missing} on PATH") as caught:
         make(plan, tools, Making(), tmp_path)
     assert "make setup" in str(caught.value.next_step)
+
+
+def test_private_keys_are_carried_into_the_tree(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    # As a subordinate user mmdebstrap can't enter the folder that they lie in.
+    way = routed(tmp_path / "routing")
+    way.folder.mkdir()
+    key = way.folder / "keys.gpg"
+    key.write_bytes(b"keys")
+    one = AptSource(uri="http://u.example", suite="noble", components=("main",), keyring=key)
+    two = replace(one, suite="noble-updates", keyring=Path("/usr/share/keyrings/k.gpg"))
+    way = replace(way, apt_sources=(one, two))
+    tree = replace(root_tree.root_tree(plan), distribution="ubuntu", release="noble")
+    work = tmp_path / "work"
+    work.mkdir()
+    bootstrap.stage(tree, way, work)
+    assert (work / "sources.list").read_text().splitlines() == [
+        "deb [signed-by=@TREE@/dlcontainer-keyring.gpg] http://u.example noble main",
+        "deb [signed-by=/usr/share/keyrings/k.gpg] http://u.example noble-updates main",
+    ]
+    assert (work / "dlcontainer-keyring.gpg").read_bytes() == b"keys"
+    argv = bootstrap.mmdebstrap_argv(tree, way, tools, work / "t.tar")
+    assert f"--setup-hook=copy-in {work}/dlcontainer-keyring.gpg /" in argv
+    assert '--setup-hook=sed -i "s|@TREE@|$1|" "$1"/etc/apt/sources.list' in argv
+    assert '--customize-hook=rm "$1"/dlcontainer-keyring.gpg' in argv
+    # Ubuntu's release has apt and python3-venv elsewhere than Debian's.
+    assert {"--components=main,universe", "--include=apt"} <= set(argv)
+    bootstrap.unstage(work)
+    assert list(work.iterdir()) == []
+
+
+def test_missing_keys_name_the_package(plan: Plan, tools: Host, tmp_path: Path) -> None:
+    said = "W: GPG error: http://u.example noble InRelease: NO_PUBKEY 871920D1991BC93C\n"
+    runner = RecordingRunner([completed("tried"), completed("mmdebstrap", code=25, stdout=said)])
+    with pytest.raises(BuildError, match="the base could not be made") as caught:
+        make(plan, tools, runner, tmp_path)
+    assert "ubuntu-keyring" in str(caught.value.next_step)

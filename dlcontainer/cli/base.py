@@ -1,0 +1,126 @@
+"""`dlcontainer base`: what an image starts from, pinned by digest or made as a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.config.image_names import Reference
+
+app = typer.Typer(
+    help="The base: pin an image of a registry by its digest, or make a root tree as a file.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def pin(
+    site: options.Site,
+    recipe: options.Recipe = None,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            "--image",
+            metavar="docker://NAME[:TAG]",
+            help="Take this image in its place: a mirror's, or a centre's own.",
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the lines for a site file; write nothing.")
+    ] = False,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
+    cpu: options.Cpu = False,
+    settings: options.Set = None,
+    as_json: options.Json = False,
+) -> None:
+    """Read the digest of a base's image from its registry, and write it down for this site."""
+    from dlcontainer.build.base import pins
+    from dlcontainer.cli.context import here
+    from dlcontainer.sites.site import Target
+
+    world = here()
+    meant = Target(node_type=node_type, epoch=epoch)
+    # As if nothing were pinned yet: the name that the recipe gives is what is looked up.
+    as_image = ["base.kind=oci", "site.images=null", *(settings or [])]
+    settled = world.plan(recipe, site, as_image, meant, variant, cpu=cpu)
+    usual = world.plan(recipe, site, settings, meant, variant, cpu=cpu).recipe.base
+    is_tree = usual.image is None
+    found = pins.read(settled, _given(image), world.host, replaces_tree=is_tree)
+    name = world.locate("site-configs", _bare(site)).stem
+    if not show:
+        pins.write(world.pins_file, name, found)
+    place = None if show else str(world.pins_file)
+    if as_json:
+        body = {"image": found.image, "pinned": found.pinned, "site": name, "file": place}
+        output.emit("base-pinned", body)
+    elif show:
+        output.say(pins.as_site_lines(found))
+    else:
+        output.say(f"{place}: {found.image} is {found.pinned} for site {name}")
+
+
+@app.command()
+def make(
+    site: options.Site,
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file.")],
+    recipe: options.Recipe = None,
+    locked: Annotated[
+        Path | None,
+        typer.Option("--locked", metavar="FILE", help="Make it of exactly this lock's packages."),
+    ] = None,
+    node_type: options.NodeType = None,
+    epoch: options.Epoch = None,
+    variant: options.Variant = None,
+    cpu: options.Cpu = False,
+    settings: options.Set = None,
+    tmpdir: options.Tmpdir = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Make the root tree that an image starts from, as a file for `build --base` elsewhere."""
+    from dlcontainer.build.base import finished
+    from dlcontainer.cli import fetch
+    from dlcontainer.cli.context import here
+    from dlcontainer.sites.site import Target
+    from dlcontainer.system import file_locks
+
+    world = here()
+    meant = Target(node_type=node_type, epoch=epoch)
+    settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
+    console = output.Console(verbose=verbose, events=as_json)
+    with file_locks.building(world.cache, console.note):
+        bundle = fetch.bundle_of(
+            world, settled, console, locked=locked, offline=None, dry_run=False
+        )
+        made = finished.make(
+            settled, bundle, fetch.finisher(world, console, tmpdir), target.absolute()
+        )
+    if as_json:
+        output.emit("base-made", {"file": str(target), **made.model_dump(exclude={"schema_"})})
+        return
+    console.step(f"done: {made.size / 1e6:.0f} MB, sha256:{made.sha256}")
+    output.say(str(target))
+
+
+def _bare(site: str) -> str:
+    from dlcontainer.sites.site import read_target
+
+    return read_target(site)[0]
+
+
+def _given(image: str | None) -> "Reference | None":
+    from dlcontainer.config.image_names import parse_image
+    from dlcontainer.errors import UsageError
+
+    if image is None:
+        return None
+    try:
+        return parse_image(image)
+    except ValueError as error:
+        raise UsageError(f"--image: {error}") from None

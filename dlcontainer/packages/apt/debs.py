@@ -1,0 +1,69 @@
+"""A .deb read without dpkg: an ar archive of two tars (deb(5))."""
+
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from dlcontainer.errors import BuildError
+
+_MAGIC = b"!<arch>\n"
+_HEAD = 60
+# Beyond this a control file or a keyring is none.
+_MOST = 4_000_000
+_READABLE = ("", ".gz", ".xz", ".bz2")
+
+
+def control(path: Path) -> str:
+    """Give a package's control fields; raises BuildError for one that can't be read."""
+    return _member(path, "control.tar", "control").decode(errors="replace").strip("\n")
+
+
+def content(path: Path, name: str) -> bytes:
+    """Give one file of a package, by its path from the root; raises BuildError."""
+    return _member(path, "data.tar", name)
+
+
+def _member(path: Path, part: str, wanted: str) -> bytes:
+    try:
+        packed = {name.removesuffix("/"): body for name, body in _parts(path)}
+        with _tar(packed, part) as tar:
+            for entry in tar:
+                if PurePosixPath(entry.name) == PurePosixPath(wanted) and entry.isreg():
+                    file = tar.extractfile(entry)
+                    if file is not None and entry.size <= _MOST:
+                        return file.read()
+    except (OSError, ValueError, EOFError, tarfile.TarError) as error:
+        raise _refused(path, str(error)) from None
+    raise _refused(path, f"it has no {wanted}")
+
+
+def _tar(packed: Mapping[str, bytes], part: str) -> tarfile.TarFile:
+    for suffix in _READABLE:
+        if f"{part}{suffix}" in packed:
+            return tarfile.open(fileobj=io.BytesIO(packed[f"{part}{suffix}"]))
+    there = ", ".join(sorted(packed))
+    raise ValueError(f"no {part} that this Python unpacks; it has {there}")
+
+
+def _parts(path: Path) -> Iterator[tuple[str, bytes]]:
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError("it is no ar archive")
+        while head := file.read(_HEAD):
+            if len(head) < _HEAD or head[58:] != b"`\n":
+                raise ValueError("its list of parts is cut or damaged")
+            size = int(head[48:58])
+            body = file.read(size)
+            if len(body) < size:
+                raise ValueError("it is cut")
+            file.read(size % 2)
+            yield head[:16].decode(errors="replace").strip(), body
+
+
+def _refused(path: Path, why: str) -> BuildError:
+    return BuildError(
+        f"{path.name} can't be read as a package",
+        why=why,
+        next_step="fetch it again: dlcontainer fetch",
+    )

@@ -1,0 +1,93 @@
+"""The apt sources of a base: this host's mirrors, the site's, or another distribution's archive."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.errors import BuildError
+from dlcontainer.packages import download
+from dlcontainer.packages.apt import apt_config, keyrings
+from dlcontainer.packages.apt.apt_config import AptSource
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.machine import Host
+from dlcontainer.system.process import Runner
+
+_PACKAGE = "archive-keyring.deb"
+KEYRING = "archive-keyring.gpg"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WayOut:
+    """How this host gets out, for a file of a distribution's archive."""
+
+    proxies: Mapping[str, str]
+    ca: Path | None
+    places: Mapping[str, str]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables, as programs of this host get them."""
+        ca = {"REQUESTS_CA_BUNDLE": str(self.ca)} if self.ca else {}
+        return {**self.proxies, **ca}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AptSources:
+    """Where apt finds packages, with which settings, and what is to be said of it."""
+
+    sources: tuple[AptSource, ...]
+    settings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
+    """Settle the apt sources of a plan's base; keys that are missing here go to a private folder.
+
+    Raises BuildError for keys that are not the pinned ones.
+    """
+    sources, settings = apt_config.read(plan, host, runner, way.proxies)
+    given = AptSources(sources=sources, settings=settings)
+    base = plan.recipe.base
+    distribution = str(base.distribution)
+    signed = sources and all(source.keyring for source in sources)
+    if signed or distribution not in keyrings.ARCHIVES or distribution == host.distribution:
+        return given
+    try:
+        keyring = _keyring(distribution, way, folder)
+    except _NotReachedError as error:
+        return replace(given, notes=(f"keys of {distribution}'s archive: {error}",))
+    if sources:
+        signed_sources = [replace(s, keyring=s.keyring or keyring) for s in sources]
+        return replace(given, sources=tuple(signed_sources))
+    # With routing.apt: default too. The addresses are those that the tree itself has.
+    return AptSources(
+        sources=_of_archive(plan, distribution, keyring),
+        settings=apt_config.proxy_settings((), way.proxies),
+    )
+
+
+def _of_archive(plan: Plan, distribution: str, keyring: Path) -> tuple[AptSource, ...]:
+    archive, release = keyrings.ARCHIVES[distribution], str(plan.recipe.base.release)
+    uri = archive.x86 if plan.site.arch == "x86_64" else archive.others
+    return tuple(
+        AptSource(uri=uri, suite=suite, components=archive.components, keyring=keyring)
+        for suite in (release, f"{release}-updates", f"{release}-security")
+    )
+
+
+class _NotReachedError(Exception):
+    """The package with the keys is not to be reached from here."""
+
+
+def _keyring(distribution: str, way: WayOut, folder: Path) -> Path:
+    own = keyrings.of_host(distribution)
+    if own is not None:
+        return own
+    package, keyring = folder / _PACKAGE, folder / KEYRING
+    try:
+        download.download(keyrings.ARCHIVES[distribution].package, package, way)
+    except BuildError as error:
+        raise _NotReachedError(error.what) from None
+    keyrings.unpack(distribution, package, keyring)
+    package.unlink()
+    return keyring
