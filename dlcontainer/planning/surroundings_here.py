@@ -16,6 +16,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.errors import EngineError
 from dlcontainer.image.record import Content
 from dlcontainer.planning import surroundings
+from dlcontainer.planning.here import Here
 from dlcontainer.planning.surroundings import ImageFacts, Surroundings
 from dlcontainer.sites.facts import Mpi
 from dlcontainer.sites.site import Site
@@ -33,47 +34,6 @@ Exists = Callable[[Path], bool]
 
 class UnsetError(Exception):
     """A text uses a variable that this host has not set; holds its name."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Here:
-    """The part of a site's surroundings that holds on this host.
-
-    `flags` and `binds` are the engine's, `environment` is its own; `inside` is set in the image,
-    `image_paths` too, and these mean nothing outside of one. `mpi` names the host's MPI where it
-    takes the place of the image's. `left_out` names each fact that does not hold, and why.
-    """
-
-    flags: tuple[str, ...] = ()
-    binds: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    inside: Mapping[str, str] = field(default_factory=dict)
-    image_paths: Mapping[str, str] = field(default_factory=dict)
-    mpi: str | None = None
-    left_out: tuple[str, ...] = ()
-    # As the site config says it: the same for all users and folders.
-    facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The engine's words for flags and binds."""
-        return (*self.flags, *(word for bind in self.binds for word in ("--bind", bind)))
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Where binds show in the image."""
-        return tuple(target(bind) for bind in self.binds)
-
-    def declared(self) -> dict[str, tuple[str, ...]]:
-        """Give the parts that are not empty, for the head of a session."""
-        mpi = (self.mpi,) if self.mpi else ()
-        parts = {"mpi": mpi, **self.facts, "left out": self.left_out}
-        return {name: values for name, values in parts.items() if values}
-
-    def refused(self, why: str) -> "Here":
-        """Give them without the words that the engine refuses here."""
-        words = " ".join(self.words)
-        return Here(left_out=(*self.left_out, f"{words}: {why}"))
 
 
 def facts_of(content: Content) -> ImageFacts:
@@ -217,12 +177,6 @@ def _facts(around: Surroundings) -> dict[str, tuple[str, ...]]:
         "LD_PRELOAD": around.preload,
         "LD_LIBRARY_PATH": around.own_library_path,
     }
-
-
-def target(bind: str) -> str:
-    """Give the place in the image where a bind shows."""
-    source, _, rest = bind.partition(":")
-    return rest.partition(":")[0] or source
 
 
 def fill(text: str, environ: Mapping[str, str]) -> str:

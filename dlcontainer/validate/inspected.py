@@ -13,8 +13,8 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
 from dlcontainer.planning import surroundings_here
+from dlcontainer.planning.here import Here
 from dlcontainer.planning.surroundings import ImageFacts
-from dlcontainer.planning.surroundings_here import Here
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files

@@ -8,8 +8,9 @@ import pytest
 
 from dlcontainer.image.record import Content
 from dlcontainer.planning import surroundings_here
+from dlcontainer.planning.here import Here
 from dlcontainer.planning.surroundings import ImageFacts
-from dlcontainer.planning.surroundings_here import Here, UnsetError
+from dlcontainer.planning.surroundings_here import UnsetError
 from tests.jobs import SWAP
 from tests.values import CONTENT, SITE, site_of
 
