@@ -17,6 +17,7 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
+from dlcontainer.planning.here import Here
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Completed, RunOptions
 from tests.fakes import completed
@@ -76,6 +77,7 @@ class Bench:
     host: Host = HOST
     # The image is somebody else's; nobody trusted it.
     adopted: bool = False
+    surroundings: Here = field(default_factory=Here)
 
     def run(
         self, runner: ProbeRunner, probe: str = "import", native_as: str = "tree", **changes: Any
@@ -98,9 +100,25 @@ class Bench:
         }
         if changes.get("cut"):
             wanted["output"] = changes["cut"].path
+        subject = self.subject()
+        work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
+        context = BenchContext(
+            execution=execution_of(self.folder, runner, host=self.host),
+            templates=(),
+            work=work,
+            surroundings=self.surroundings,
+        )
+        typed = {"import": {"native_as": native_as}, "train": {"device": "cpu"}}[probe]
+        values = PROBES[probe].values(typed, Setting(contents=subject.contents))
+        wanted |= {"probe": PROBES[probe], "values": values, **changes}
+        numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}
+        settings = SessionSettings(schedule=Schedule(**numbers), **wanted)
+        return session.run(settings, plan_of(recipe), subject, context)
+
+    def subject(self) -> BenchImage:
         image = self.folder / "demo.sif"
         image.touch()
-        subject = BenchImage(
+        return BenchImage(
             image=image,
             recipe="demo",
             sha256="ab" * 32,
@@ -112,18 +130,6 @@ class Bench:
             is_adopted=self.adopted,
             is_contained=self.adopted,
         )
-        work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
-        context = BenchContext(
-            execution=execution_of(self.folder, runner, host=self.host),
-            templates=(),
-            work=work,
-        )
-        typed = {"import": {"native_as": native_as}, "train": {"device": "cpu"}}[probe]
-        values = PROBES[probe].values(typed, Setting(contents=subject.contents))
-        wanted |= {"probe": PROBES[probe], "values": values, **changes}
-        numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}
-        settings = SessionSettings(schedule=Schedule(**numbers), **wanted)
-        return session.run(settings, plan_of(recipe), subject, context)
 
     def read(self) -> Series:
         return reader.read(self.folder / "samples.jsonl")

@@ -123,6 +123,7 @@ class Apptainer:
         """Give `apptainer exec` without the host's home, environment and file systems."""
         argv = [*self._quiet("exec"), *RUN_MODES[spec.mode], *spec.accelerators]
         argv += [
+            *spec.site_words,
             "--cleanenv",
             *_apart(spec),
             *_CONTAINED[spec.contained],
@@ -137,8 +138,8 @@ class Apptainer:
     def start_argv(self, spec: RunSpec, name: str) -> list[str]:
         """Give the command that mounts an image once, as an instance that others join."""
         argv = [*self._quiet("instance"), "start", *RUN_MODES[spec.mode], *spec.accelerators]
-        argv += ["--cleanenv", *_apart(spec), *_CONTAINED[spec.contained], "--no-home"]
-        argv += _binds(spec.binds)
+        argv += [*spec.site_words, "--cleanenv", *_apart(spec)]
+        argv += [*_CONTAINED[spec.contained], "--no-home", *_binds(spec.binds)]
         return [*argv, str(spec.image), name]
 
     def join_argv(self, spec: RunSpec, name: str) -> list[str]:

@@ -54,6 +54,8 @@ class RunSpec:
     together: bool = False
     # What lets the host's accelerators in: --nv, --rocm.
     accelerators: tuple[str, ...] = ()
+    # A site's own words: flags and binds, which come before ours.
+    site_words: tuple[str, ...] = ()
     # Somebody else's image, trusted by nobody: no privilege to gain, none of the site's own binds;
     # "alone" without the host's network too, which not every engine can take away.
     contained: Containment = ""

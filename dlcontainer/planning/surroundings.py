@@ -18,6 +18,10 @@ from dlcontainer.sites.site import Site
 OWN = "dlc_"
 # What the host means for its own programs: of another Python, of another C library.
 UNSET = ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")
+# The whole of it holds what the user's other modules put there: none of the image's business.
+_WHOLE = frozenset({"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}"})
+# The engine's way to run, which each host finds out by itself.
+_RUN_MODES = frozenset(flag for flags in RUN_MODES.values() for flag in flags)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +54,16 @@ class Surroundings:
     preload: tuple[str, ...]
     library_path: tuple[str, ...]
 
+    @property
+    def own_flags(self) -> tuple[str, ...]:
+        """The runtime's words without those of each host: its mode, and its accelerators."""
+        return tuple(flag for flag in self.flags if flag not in {*self.gpu, *_RUN_MODES})
+
+    @property
+    def own_library_path(self) -> tuple[str, ...]:
+        """The folders that are named, without the host's whole list."""
+        return tuple(entry for entry in self.library_path if entry not in _WHOLE)
+
 
 def used_mpi(plan: Plan) -> Mpi | None:
     """Give the site's MPI where the recipe's programs use one."""
@@ -60,6 +74,23 @@ def of_plan(plan: Plan) -> Surroundings:
     """Gather what surrounds a plan's image; raises as `of`."""
     image = ImageFacts(uses_mpi=plan.recipe.stack.mpi is not None, environment=plan.environment)
     return of(plan.site, image, plan.trial)
+
+
+def swapped(site: Site, image: ImageFacts) -> Mpi | None:
+    """Give the site's MPI where it takes the place of the image's once it is loaded, else None.
+
+    Launchers of Apptainer's own do that; another runtime swaps by flags of its own.
+    """
+    mpi = site.mpi
+    if mpi is None or not image.uses_mpi or mpi.mode == "container" or not is_apptainer(site):
+        return None
+    return mpi
+
+
+def alone(site: Site, image: ImageFacts) -> Surroundings:
+    """Gather what surrounds an image where the host's MPI does not take over: a login node."""
+    wired = site.mpi is not None and site.mpi.mode == "container"
+    return of(site, image if wired else ImageFacts(environment=image.environment))
 
 
 def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surroundings:
@@ -98,18 +129,19 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
     )
 
 
-def _is_apptainer(site: Site) -> bool:
+def is_apptainer(site: Site) -> bool:
+    """Tell whether this project's own engine starts images there."""
     return site.engine.runtime in ("apptainer", "singularity")
 
 
 def _program(site: Site, here: Trial | None) -> str:
     """Name what starts images; on this very host the program that was tried, on PATH or not."""
-    return here.program if here and _is_apptainer(site) else site.engine.runtime
+    return here.program if here and is_apptainer(site) else site.engine.runtime
 
 
 def _mode(site: Site, here: Trial | None) -> tuple[str, ...]:
     """Give the flags of the mode that the site states; on this very host, of the one that works."""
-    if not _is_apptainer(site):
+    if not is_apptainer(site):
         return ()
     mode = site.engine.run_mode or (here.run_mode if here else None)
     return tuple(flag for flag in RUN_MODES[mode or "plain"] if flag not in site.jobs.flags)

@@ -19,8 +19,6 @@ from dlcontainer.sites.facts import Mpi
 from dlcontainer.sites.site import Site, Target
 
 FOLDER = "launch"
-# The whole of it holds what the user's other modules put there: none of the image's business.
-_WHOLE = {"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}"}
 
 
 def sites_of(
@@ -46,10 +44,11 @@ def _fits(site: Site, release: Release) -> bool:
 
 def swaps(site: Site, release: Release) -> Mpi | None:
     """Give the site's MPI where wrappers put it in place of the image's, else None."""
-    mpi = site.mpi
-    if mpi is None or release.mpi is None or mpi.mode == "container" or not _starts_here(site):
-        return None
-    return mpi
+    return surroundings.swapped(site, _facts(release))
+
+
+def _facts(release: Release) -> ImageFacts:
+    return ImageFacts(uses_mpi=release.mpi is not None, environment=release.environment)
 
 
 def choose(sites: Mapping[str, Site], release: Release, own: str) -> list[Text]:
@@ -94,15 +93,12 @@ def texts(sites: Mapping[str, Site], release: Release, templates: list[Path]) ->
 
 def _values(site: Site, release: Release) -> Mapping[str, object]:
     mpi = swaps(site, release)
-    image = ImageFacts(uses_mpi=release.mpi is not None, environment=release.environment)
-    plain = ImageFacts(environment=release.environment)
-    wired = image if site.mpi and site.mpi.mode == "container" else plain
-    alone = surroundings.of(site, wired)
-    whole = surroundings.of(site, image)
+    alone = surroundings.alone(site, _facts(release))
+    whole = surroundings.of(site, _facts(release))
     return {
         "module": Text(f"{release.name} {release.version}"),
         "target": Text(site.target),
-        "family": (release.mpi or "") if _starts_here(site) else "",
+        "family": (release.mpi or "") if surroundings.is_apptainer(site) else "",
         "swaps": mpi.mode if mpi else "",
         "mpi": mpi_name(mpi) if mpi else "",
         "load": "; ".join(f"module {line}" for line in mpi.modules) if mpi else "",
@@ -120,11 +116,6 @@ def mpi_name(mpi: Mpi) -> str:
     return " ".join(filter(None, (mpi.name, mpi.version)))
 
 
-def _starts_here(site: Site) -> bool:
-    # Wrappers start images with these; another runtime swaps by flags of its own.
-    return site.engine.runtime in ("apptainer", "singularity")
-
-
 def _lines(around: Surroundings, site: Site) -> Iterator[Text]:
     """Write the facts as words of the wrapper, each behind a look at the variables it uses."""
     for script in around.scripts:
@@ -137,13 +128,12 @@ def _lines(around: Surroundings, site: Site) -> Iterator[Text]:
     yield from _libraries(around)
     for bind in around.binds:
         yield _guarded(f"dlc_bind_in {host_variables.shell(bind)}", bind)
-    for flag in _flags(around) if _starts_here(site) else ():
+    for flag in around.own_flags if surroundings.is_apptainer(site) else ():
         yield _guarded(f"dlc_flag {host_variables.shell(flag)}", flag)
 
 
 def _libraries(around: Surroundings) -> Iterator[Text]:
-    entries = [entry for entry in around.library_path if entry not in _WHOLE]
-    if entries:
+    if entries := around.own_library_path:
         yield _guarded(f"dlc_path {_words(entries)}", *entries)
     if around.preload:
         joined = ":".join(map(host_variables.shell, around.preload))
@@ -152,18 +142,11 @@ def _libraries(around: Surroundings) -> Iterator[Text]:
         yield _guarded(f"dlc_libraries {_words(around.libraries)}", *around.libraries)
 
 
-def _flags(around: Surroundings) -> list[str]:
-    # The engine's way to run is found out on each host, and accelerators are looked for.
-    left = {*around.gpu, "--userns", "--unsquash"}
-    return [flag for flag in around.flags if flag not in left]
-
-
 def _ready(whole: Surroundings, alone: Surroundings) -> Iterator[Text]:
     """Write what must be on this host before the host's MPI takes over."""
     binds = [bind for bind in whole.binds if bind not in alone.binds]
-    path = [entry for entry in whole.library_path if entry not in _WHOLE]
     used = host_variables.variables(
-        [*binds, *whole.libraries, *whole.preload, *path, *whole.scripts]
+        [*binds, *whole.libraries, *whole.preload, *whole.own_library_path, *whole.scripts]
     )
     set_here = {*whole.environment}
     names = [name for name in used if name not in set_here]

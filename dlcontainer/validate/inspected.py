@@ -12,6 +12,9 @@ from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
+from dlcontainer.planning import surroundings_here
+from dlcontainer.planning.here import Here
+from dlcontainer.planning.surroundings import ImageFacts
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
@@ -112,7 +115,7 @@ class Inspected:
             f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {layout.MANIFEST}) && '
             'exec "$python" - "$@"'
         )
-        argv = ("/bin/sh", "-c", find, "sh", *sorted(self._emulator))
+        argv = ("/bin/sh", "-c", find, "sh", *sorted({*self._emulator, *self._of_site}))
         try:
             answer = foreign_files.loads(self._run(argv, PROBE.read_text()))
             if not isinstance(answer, dict) or answer.get("schema") != _INSIDE:
@@ -173,6 +176,37 @@ class Inspected:
             return "apart"
         return "alone"
 
+    @cached_property
+    def surroundings(self) -> Here:
+        """What the site's jobs and wrappers put around the image, as far as it holds here."""
+        if self.site is None:
+            return Here()
+        if self._emulated_arch or self.contained:
+            away = "the image is emulated" if self._emulated_arch else "the image is kept apart"
+            wanted = surroundings_here.here(self.site, self._facts, {})
+            return Here(left_out=(away,)) if wanted.declared() else Here()
+        host = self.context.execution.host
+        found = surroundings_here.here(self.site, self._facts, host.environ)
+        if not found.words:
+            return found
+        # A build host may have another engine than the site's: its refusal is not the image's.
+        try:
+            self._answered(("/bin/sh", "-c", ":"), found)
+        except CommandFailedError as error:
+            return found.refused(_last_line(error.completed.stderr) or str(error))
+        except CommandTimeoutError as error:
+            return found.refused(str(error))
+        return found
+
+    @property
+    def _facts(self) -> ImageFacts:
+        return surroundings_here.facts_of(self.record.content) if self.record else ImageFacts()
+
+    @property
+    def _of_site(self) -> Mapping[str, str]:
+        """The site's variables, those that lead to files of the image among them."""
+        return {**self.surroundings.inside, **self.surroundings.image_paths}
+
     @property
     def remark(self) -> str:
         """What is said of the emulator beside a check of what runs."""
@@ -200,18 +234,23 @@ class Inspected:
         return gpu_flags.here(self.site)
 
     def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
+        return self._answered(argv, self.surroundings, stdin)
+
+    def _answered(self, argv: tuple[str, ...], around: Here, stdin: str | None = None) -> str:
         execution = self.context.execution
+        of_site = {**around.inside, **around.image_paths}
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=execution.run_mode,
-            environment={**ENVIRONMENT, **self._emulator},
+            environment={**of_site, **ENVIRONMENT, **self._emulator},
             accelerators=self._accelerators,
+            site_words=around.words,
             contained=self.contained,
         )
         return execution.runner(
             execution.engine.run_argv(spec),
-            env=apptainer.environment(execution.host.environ),
+            env={**apptainer.environment(execution.host.environ), **around.environment},
             stdin=stdin,
             timeout=_EMULATED_TIMEOUT_S if self._emulated_arch else _TIMEOUT_S,
         ).stdout

@@ -13,7 +13,7 @@ from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
 from dlcontainer.bench.samples import comparable, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
-from dlcontainer.bench.samples.records import Role
+from dlcontainer.bench.samples.records import SURROUNDINGS, Declared, Role
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired
@@ -102,7 +102,18 @@ def _facts(series: Series, sides: ArmPair) -> tuple[list[FactDifference], list[A
     if not stacks.keys() >= set(sides.names):
         return [], missing
     reference, candidate = (stacks[arm] for arm in sides.names)
-    return nodes.differences(declared.question, reference, candidate), []
+    expected = _of_surroundings(declared)
+    return nodes.differences(declared.question, reference, candidate, expected), []
+
+
+def _of_surroundings(declared: Declared) -> frozenset[str]:
+    """Name the facts of a container that the site's surroundings set, and no other side has."""
+    around = declared.workload.get(SURROUNDINGS)
+    parts = around if isinstance(around, dict) else {}
+    variables = parts.get("variables")
+    texts = [*parts, *(variables if isinstance(variables, list) else [])]
+    named = {str(text).partition("=")[0] for text in texts}
+    return frozenset({"environment.LD_PRELOAD"}) if "LD_PRELOAD" in named else frozenset()
 
 
 def _at(

@@ -18,7 +18,10 @@ def by_arm(stacks: Sequence[Stack]) -> dict[ArmName, list[Stack]]:
 
 
 def differences(
-    question: Question, reference: Sequence[Stack], candidate: Sequence[Stack]
+    question: Question,
+    reference: Sequence[Stack],
+    candidate: Sequence[Stack],
+    declared: frozenset[str] = frozenset(),
 ) -> list[FactDifference]:
     """Compare what two sides attest on each node, and what the nodes of each side attest.
 
@@ -32,7 +35,7 @@ def differences(
         found.append(FactDifference(name="nodes", values=values, weight="work", refuses=True))
     several = len(ours.keys() | theirs.keys()) > 1
     for node in sorted(ours.keys() & theirs.keys()):
-        for item in comparable.differences(question, ours[node], theirs[node]):
+        for item in comparable.differences(question, ours[node], theirs[node], declared):
             found.append(replace(item, name=f"{item.name} on {node}") if several else item)
     for side in (reference, candidate):
         found += [item for item in _between(question, side) if item not in found]

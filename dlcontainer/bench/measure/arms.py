@@ -95,15 +95,17 @@ class Contained:
             argv = tuple(inside(argv))
         else:
             argv = tuple(ranks.rank(argv, gathered.handed(gathered.inside), cleared=False))
+        around = self.context.surroundings
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=_mode(self.context, self.image),
-            environment=workload.environment,
+            environment={**workload.environment, **around.image_paths},
             binds=gathered.binds if gathered else (),
             together=gathered is not None,
             contained=self.contained,
             accelerators=self.context.accelerators,
+            site_words=around.words,
         )
         engine, joined = self.context.execution.engine, self.instance
         command = engine.join_argv(spec, joined.name) if joined else engine.run_argv(spec)
@@ -111,8 +113,9 @@ class Contained:
         environment = apptainer.environment(
             self.context.execution.host.environ, tmpdir=self.context.work, state=state
         )
+        environment |= around.environment
         if gathered is not None:
-            command = gathered.launched(command)
+            command = gathered.launched(command, around.environment)
             environment = {**gathered.rank_group.environment, **environment}
         return _launch(stamped(command), environment, workload)
 
@@ -178,8 +181,10 @@ def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containmen
             argv=("/bin/sh", "-c", _LOOK, "sh", layout.PROBE),
             mode=_mode(context, subject.image),
             contained=contained,
+            site_words=context.surroundings.words,
         )
-        env = apptainer.environment(execution.host.environ)
+        around = context.surroundings.environment
+        env = {**apptainer.environment(execution.host.environ), **around}
         try:
             answer = execution.runner(execution.engine.run_argv(look), env=env, timeout=120)
         except CommandFailedError as error:

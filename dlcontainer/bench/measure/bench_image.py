@@ -21,6 +21,7 @@ class BenchImage:
     python: str
     modules: tuple[str, ...]
     environment: Mapping[str, str]
+    uses_mpi: bool = False
     variant: str | None = None
     # Its recipe is unknown: there is nothing to make a native twin of.
     is_adopted: bool = False
@@ -70,6 +71,7 @@ def read(image: Path, arch: str) -> BenchImage:
         prefix=offer.prefix,
         modules=tuple(offer.verify.imports),
         environment=content.environment,
+        uses_mpi=offer.stack.mpi is not None,
         variant=recipe.variant if recipe else None,
         is_adopted=adopted is not None,
         is_contained=written.is_contained,

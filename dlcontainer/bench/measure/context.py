@@ -1,9 +1,10 @@
 """Everything a measurement needs: the same for every launch of a session."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.engines.execution import Execution
+from dlcontainer.planning.here import Here
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,3 +16,5 @@ class BenchContext:
     work: Path
     # Flags that let this site's accelerators into a container, as its users' wrappers give them.
     accelerators: tuple[str, ...] = ()
+    # What else the site puts around an image, as far as it holds here.
+    surroundings: Here = field(default_factory=Here)

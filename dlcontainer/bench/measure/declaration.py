@@ -17,7 +17,13 @@ from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.records import ArmDescription, Arms, Declared, Json
+from dlcontainer.bench.samples.records import (
+    SURROUNDINGS,
+    ArmDescription,
+    Arms,
+    Declared,
+    Json,
+)
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
@@ -119,9 +125,14 @@ class Sides:
         }
 
 
-def workload(settings: SessionSettings, subject: BenchImage, steps: int) -> Workload:
-    """Give what every arm runs, and the environment that is declared for all of them."""
-    environment = common(subject.environment, settings.threads)
+def workload(
+    settings: SessionSettings, subject: BenchImage, steps: int, context: BenchContext
+) -> Workload:
+    """Give what every arm runs, and the environment that is declared for all of them.
+
+    A site's variables are all arms': held back from one, they would be what is measured.
+    """
+    environment = common({**subject.environment, **context.surroundings.inside}, settings.threads)
     environment |= settings.probe.environment
     return Workload(probe=settings.probe, cell=settings.cell(steps), environment=environment)
 
@@ -168,6 +179,9 @@ def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps:
         # How ranks work together; empty where each works for itself.
         together = settings.values.get("distributed") or ""
         work |= {"distributed": together, **settings.rank_group.declared()}
+    around = sides.candidate.context.surroundings.declared()
+    if around:
+        work |= {SURROUNDINGS: {name: list(values) for name, values in around.items()}}
     return Declared(
         probe=probe.name,
         question=settings.question,

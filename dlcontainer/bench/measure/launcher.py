@@ -17,11 +17,11 @@ from dlcontainer.bench.measure.ranks import HANDED, RankGroup
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.engines.apptainer import KEPT_VARIABLES
 from dlcontainer.errors import UsageError
+from dlcontainer.planning.surroundings_here import UnsetError, fill
 from dlcontainer.sites.facts import LAUNCH_WORDS, LaunchForm, Scheduler
 from dlcontainer.system.machine import find_program
 
 _COUNT = re.compile(r"(?<!\$)\{(" + "|".join(LAUNCH_WORDS) + r")\}")
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 # A launcher that was built where it stands finds its libraries by this.
 _ITS_OWN = ("LD_LIBRARY_PATH", "OPAL_PREFIX", "TMPDIR")
 
@@ -127,16 +127,13 @@ def _form(options: RankOptions, scheduler: Scheduler) -> LaunchForm | None:
 
 
 def _filled(word: str, environ: Mapping[str, str]) -> str:
-    def value(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        if name not in environ:
-            raise UsageError(
-                f"${name} is not set; the site's launcher uses it",
-                next_step=f"load the module that sets it, or export {name}",
-            )
-        return environ[name]
-
-    return _VARIABLE.sub(value, word)
+    try:
+        return fill(word, environ)
+    except UnsetError as error:
+        raise UsageError(
+            f"${error} is not set; the site's launcher uses it",
+            next_step=f"load the module that sets it, or export {error}",
+        ) from None
 
 
 def _counting(words: tuple[str, ...], options: RankOptions) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ What a rank finds in its environment is said in probe/ranks.py, which reads it.
 
 import math
 import secrets
+import shlex
 import socket
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -170,9 +171,17 @@ class Gathering:
         """The launch's folder as a container sees it."""
         return Path(INSIDE) / self.folder.name
 
-    def launched(self, command: Sequence[str]) -> list[str]:
-        """Lay the launcher before the command of each rank, which holds what `rank` gives."""
-        return [*self.rank_group.launcher, "/bin/sh", "-c", OUTER, "sh", str(self.folder), *command]
+    def launched(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Lay the launcher before the command of each rank, which holds what `rank` gives.
+
+        `environment` is that of the engine on each node; not every launcher carries it there.
+        """
+        own = (environment or {}).items()
+        script = "".join(f"export {name}={shlex.quote(value)}; " for name, value in own) + OUTER
+        words = ["/bin/sh", "-c", script, "sh", str(self.folder)]
+        return [*self.rank_group.launcher, *words, *command]
 
 
 def rank(argv: Sequence[str], environment: Mapping[str, str], *, cleared: bool) -> list[str]:

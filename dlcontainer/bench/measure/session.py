@@ -193,12 +193,12 @@ def _fresh(
     settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> Iterator[tuple[Recorder, Workload]]:
     context.execution.progress.step("warm-up launches, one of each side")
-    trial = declaration.workload(settings, subject, declaration.trial_steps(settings))
+    trial = declaration.workload(settings, subject, declaration.trial_steps(settings), context)
     thrown = [_timed(side, trial, settings, context) for side in sides.all()]
     outcomes = [launch.outcome for launch in thrown]
     fine = all(outcome.status == "ok" for outcome in outcomes)
     steps = declaration.steps_for(settings, outcomes) if fine else settings.steps
-    work = declaration.workload(settings, subject, steps)
+    work = declaration.workload(settings, subject, steps, context)
     session = Session(
         declared=declaration.declare(settings, subject, sides, steps),
         arms=sides.described(work, subject.image),
@@ -235,7 +235,7 @@ def _resumed(
         context.execution.progress.note(
             "the last pair or triple is not whole: its launches stay in the file, unused"
         )
-    work = declaration.workload(settings, subject, steps)
+    work = declaration.workload(settings, subject, steps, context)
     with Writer(settings.output, begun.session, after=begun) as writer:
         writer.resume(Resume(started=declaration.now(), dropped_bytes=begun.dropped, aside=aside))
         recorder = Recorder(
@@ -244,7 +244,7 @@ def _resumed(
             attested=_attested(begun),
         )
         context.execution.progress.step("warm-up launches again, one of each side")
-        trial = declaration.workload(settings, subject, declaration.trial_steps(settings))
+        trial = declaration.workload(settings, subject, declaration.trial_steps(settings), context)
         for side in sides.all():
             recorder.thrown(_timed(side, trial, settings, context))
         yield recorder, work

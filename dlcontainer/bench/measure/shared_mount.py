@@ -90,12 +90,14 @@ def shared(
         binds=binds,
         together=bool(binds),
         accelerators=context.accelerators,
+        site_words=context.surroundings.words,
         contained=contained,
     )
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
     environment = apptainer.environment(
         execution.host.environ, tmpdir=context.work, state=instance.state
     )
+    environment |= context.surroundings.environment
     start = execution.engine.start_argv(spec, instance.name)
     holder = _Holder(
         execution.runner, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], environment

@@ -89,11 +89,17 @@ class LossCheck:
     problem: str = ""
 
 
-def differences(question: Question, reference: Stack, candidate: Stack) -> list[FactDifference]:
+def differences(
+    question: Question,
+    reference: Stack,
+    candidate: Stack,
+    declared: frozenset[str] = frozenset(),
+) -> list[FactDifference]:
     """Compare what two sides attest, fact by fact, what refuses first.
 
-    An overhead question asks for the same bits: any fact that is not known to be harmless must
-    match. A deployment question only asks for the same work.
+    A fact that follows from the declaration, by name, is shown. An overhead question asks for the
+    same bits: any other fact that is not known to be harmless must match. A deployment question
+    only asks for the same work.
     """
     ours, theirs = flat(reference.facts), flat(candidate.facts)
     found = []
@@ -101,7 +107,7 @@ def differences(question: Question, reference: Stack, candidate: Stack) -> list[
         one, other = ours.get(name), theirs.get(name)
         if one == other:
             continue
-        weight = weigh(name)
+        weight: Weight = "shown" if name in declared else weigh(name)
         if name.startswith(UNREADABLE_IS_NO_DIFFERENCE) and None in (one, other):
             weight = "shown"
         refuses = weight == "work" or (weight == "bits" and question == "overhead")

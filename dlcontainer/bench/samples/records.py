@@ -17,6 +17,8 @@ from dlcontainer import __version__
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3
+# In a declaration's `workload`: what the site put around the image. Older files have no such key.
+SURROUNDINGS = "surroundings"
 
 Arms = tuple[ArmName, ArmName] | tuple[Literal["native"], Literal["unpacked"], Literal["container"]]
 # A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted. In a

@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING
 from dlcontainer.cli import output
 
 if TYPE_CHECKING:
+    from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.cli.context import World
+    from dlcontainer.planning.here import Here
     from dlcontainer.planning.plan import Plan
 
 
 @contextmanager
 def opened(
-    world: "World", console: output.Console, plan: "Plan", beside: Path | None
+    world: "World",
+    console: output.Console,
+    plan: "Plan",
+    beside: Path | None,
+    image: "BenchImage | None" = None,
 ) -> Iterator["BenchContext"]:
     """Make a context ready and take it down; its folder lies in `beside`, else where TMPDIR says.
+
+    With an image it has what the site puts around that.
 
     Raises EngineError where images can't be run here.
     """
@@ -28,6 +36,9 @@ def opened(
     from dlcontainer.system import file_locks
     from dlcontainer.system.workspace import workspace
 
+    around = _around(world, plan, image)
+    for fact in around.left_out:
+        console.note(f"left out here: {fact}")
     execution = world.execution(console)
     parent = beside or Path(tempfile.gettempdir())
     with (
@@ -39,4 +50,17 @@ def opened(
             templates=tuple(world.resources.template_folders()),
             work=work,
             accelerators=gpu_flags.here(plan.site),
+            surroundings=around,
         )
+
+
+def _around(world: "World", plan: "Plan", image: "BenchImage | None") -> "Here":
+    from dlcontainer.planning import surroundings_here
+    from dlcontainer.planning.here import Here
+    from dlcontainer.planning.surroundings import ImageFacts
+
+    # An image that nobody trusted yet gets nothing of the site's.
+    if image is None or image.is_contained:
+        return Here()
+    facts = ImageFacts(uses_mpi=image.uses_mpi, environment=image.environment)
+    return surroundings_here.here(plan.site, facts, world.environ)

@@ -43,7 +43,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
     settings, group = ready.settings, ready.settings.rank_group
     # Every node must see what its ranks read and write: the file's own file system is shared.
     beside = settings.output.parent if group and group.nodes > 1 else None
-    with bench_context.opened(world, console, ready.plan, beside) as context:
+    with bench_context.opened(world, console, ready.plan, beside, ready.image) as context:
         path = session.run(settings, ready.plan, ready.image, context)
     if options.as_json:
         schedule = settings.schedule

@@ -14,6 +14,7 @@ CHECKS: Mapping[str, CheckFunction] = {
     "labels": file.labels,
     "runs": inside.runs,
     "contained": inside.contained,
+    "surroundings": inside.surroundings,
     "machine": inside.machine,
     "python": inside.python,
     "manifest": inside.manifest,

@@ -24,6 +24,21 @@ def contained(image: Inspected) -> Iterator[Answer]:
         yield Answer(ok=None, detail=detail)
 
 
+def surroundings(image: Inspected) -> Iterator[Answer]:
+    """Say what the site puts around the image in all checks; nothing at a site that adds nothing.
+
+    A fact that does not hold on this host is not tried, and no fault of the image's.
+    """
+    around = image.surroundings
+    if around.left_out:
+        yield Answer(ok=None, detail=f"left out: {'; '.join(around.left_out)}")
+        return
+    parts = around.declared()
+    if parts:
+        detail = "; ".join(f"{name} {' '.join(values)}" for name, values in parts.items())
+        yield Answer(ok=True, detail=detail)
+
+
 def machine(image: Inspected) -> Iterator[Answer]:
     """Compare the machine that programs see inside with the image's architecture."""
     seen = image.inside["machine"]
@@ -62,8 +77,10 @@ def imports(image: Inspected) -> Iterator[Answer]:
 
 def host_stays_out(image: Inspected) -> Iterator[Answer]:
     """See that nothing of the host's environment reaches programs inside."""
-    leaks = image.inside["leaks"]
-    detail = _listed(leaks) or "no variable, user site or path of the host"
+    folders = image.surroundings.image_paths.get("LD_LIBRARY_PATH", "").split(":")
+    meant = {f"LD_LIBRARY_PATH {folder}" for folder in folders}
+    leaks = [leak for leak in _items(image.inside["leaks"]) if leak not in meant]
+    detail = ", ".join(leaks) or "no variable, user site or path of the host"
     yield Answer(ok=not leaks, detail=detail)
 
 
@@ -72,10 +89,13 @@ def no_leftovers(image: Inspected) -> Iterator[Answer]:
     if image.record is not None and image.record.content.adopted is not None:
         yield Answer(ok=None, detail="recipe unknown: the image was adopted, its build is not ours")
         return
-    leftovers = image.inside["leftovers"]
-    detail = _listed(leftovers) or "no cache, log, token or CA of a build"
+    # Where a site's bind shows, the folders above it are the engine's.
+    shown = [f"{target}/" for target in image.surroundings.targets]
+    found = _items(image.inside["leftovers"])
+    leftovers = [path for path in found if not any(at.startswith(f"{path}/") for at in shown)]
+    detail = ", ".join(leftovers) or "no cache, log, token or CA of a build"
     yield Answer(ok=not leftovers, detail=detail)
 
 
-def _listed(items: object) -> str:
-    return ", ".join(str(item) for item in items) if isinstance(items, list) else ""
+def _items(items: object) -> list[str]:
+    return [str(item) for item in items] if isinstance(items, list) else []

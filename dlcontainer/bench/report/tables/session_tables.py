@@ -6,8 +6,10 @@ from dlcontainer.bench.analysis.metrics import Family, Reading
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.table import Table, ranges
+from dlcontainer.bench.report.tables import site_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.samples.traits import Section
 
 _SYSTEM = "system_library_builds."
@@ -44,6 +46,7 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _differences(analysis),
         _secondary(analysis),
         _of_probe(analysis.traits.section),
+        site_tables.surroundings(analysis),
         _facts(analysis),
     ]
 
@@ -230,6 +233,7 @@ def _facts(analysis: Analysis) -> Table:
         f"{declared.control_pairs} A/A, {declared.candidate_control_pairs} B/B, "
         f"order drawn with seed {declared.seed}"
     )
+    work = {name: value for name, value in declared.workload.items() if name != SURROUNDINGS}
     arms = (
         (name, f"{arm.what}: {arm.why}" if arm.why else arm.what)
         for name, arm in session.arms.items()
@@ -241,7 +245,7 @@ def _facts(analysis: Analysis) -> Table:
         ("looks", f"{', '.join(map(str, series.looks))} {verdict_text.unit(analysis)}"),
         ("level", f"alpha {declared.alpha:g}, {analysis.alpha:g} at each look"),
         ("pairs", pairs),
-        *((name, comparable.shown(value)) for name, value in declared.workload.items()),
+        *((name, comparable.shown(value)) for name, value in work.items()),
         *arms,
         ("image", f"{declared.image} sha256 {declared.image_sha256}"),
         ("plan", declared.plan_digest),

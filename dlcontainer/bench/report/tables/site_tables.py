@@ -1,0 +1,27 @@
+"""The tables of a session's site."""
+
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.table import Table
+from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.records import SURROUNDINGS
+
+_LEFT_OUT = "left out"
+
+
+def surroundings(analysis: Analysis) -> Table:
+    """Give what the site put around the image; no rows in a session that says nothing of it."""
+    declared = analysis.series.session.declared
+    parts = declared.workload.get(SURROUNDINGS)
+    rows = [
+        (name, ", ".join(map(comparable.shown, values)))
+        for name, values in (parts if isinstance(parts, dict) else {}).items()
+        if isinstance(values, list)
+    ]
+    return Table(
+        name=f"Around the image at {declared.site or 'this site'}",
+        head=("part", "as the site config says it"),
+        rows=tuple(rows),
+        note="Flags, binds, libraries and search paths are the container's alone: their cost is "
+        "part of its times. Variables were set on all sides.",
+        strong=tuple(index for index, (name, _) in enumerate(rows) if name == _LEFT_OUT),
+    )
