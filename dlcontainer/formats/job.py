@@ -61,6 +61,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     start_needs = _need([*around.flags, *around.binds], around.environment)
     if staging is not None:
         start_needs += _need([staging.to], around.environment)
+    start_needs += start.before
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
         "directives": [Text(line) for line in job_head.lines(plan.site, usual)],

@@ -40,6 +40,8 @@ fi
 unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
 dlc_need PSCRATCH
+dlc_here=$PWD
+for dlc_bind in "${PSCRATCH}":"${PSCRATCH}"; do [ "${dlc_bind#*:}" != "$PWD" ] || dlc_here=; done
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
@@ -78,8 +80,9 @@ dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores)
 
 # What each rank runs.
 set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${PSCRATCH}":"${PSCRATCH}" \
-    ${dlc_proof:+-v "$dlc_proof:$dlc_proof"} -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE \
-    -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG "$dlc_image" "$@"
+    ${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD" -e MASTER_ADDR -e MASTER_PORT -e RANK \
+    -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG -e 'SLURM*' \
+    "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
