@@ -92,6 +92,10 @@ class BatchSystem:
     # How the lines of a job's head begin, and what they ask for: resource -> its words.
     directive: str = ""
     resources: Mapping[str, Resource] = field(default_factory=dict)
+    # Lines that each job's head must have, and the words that ask for slots of a parallel
+    # environment where a scheduler counts these in place of nodes: {name}, {slots}.
+    needed: tuple[str, ...] = ()
+    parallel: str = ""
     # Gives a time limit in this scheduler's words.
     time_limit: Callable[[int], str] = clock
     # A shell command after which ranks end as soon as one of them failed; empty where the launchers

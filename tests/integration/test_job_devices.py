@@ -37,7 +37,9 @@ class Node:
             [*self.words, "/bin/echo", "started"],
             env={
                 "PATH": f"{self.tools}:/usr/bin:/bin",
-                **{"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"},
+                "SLURM_PROCID": "0",
+                "SLURM_LOCALID": "0",
+                "SLURM_NTASKS": "4",
                 **environ,
             },
             capture_output=True,
@@ -151,7 +153,7 @@ def test_what_jsrun_gives_a_rank(tmp_path: Path, words: list[str], gives: str) -
     form = {"summary": "a form", "launcher": ["jsrun", *words], "ranks_per_node": 6}
     scheduler = {**LSF["scheduler"], "forms": {"a": form}}
     plan = plan_at(
-        tmp_path / "r", accelerator={**NVIDIA, "per_node": 6}, scheduler=scheduler, **{"jobs": {}}
+        tmp_path / "r", accelerator={**NVIDIA, "per_node": 6}, scheduler=scheduler, jobs={}
     )
     machine = Machine.made(tmp_path / "m")
     machine.image(plan)

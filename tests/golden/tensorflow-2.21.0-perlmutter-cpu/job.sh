@@ -31,7 +31,8 @@ dlc_need() {
 dlc_image=${DLCONTAINER_IMAGE:-tensorflow:2.21.0-perlmutter-cpu}
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /opt/tensorflow/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi

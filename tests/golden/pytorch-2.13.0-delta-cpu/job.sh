@@ -1,20 +1,20 @@
 #!/bin/bash
-#SBATCH --account=ABC123-delta-gpu
+#SBATCH --account=ABC123-delta-cpu
 #SBATCH --job-name=dlcontainer
-#SBATCH --partition=gpuA100x4
+#SBATCH --partition=cpu
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4
+#SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=16
-#SBATCH --gpus-per-node=4
 #SBATCH --mem=0
-# mxnet 1.9.1 at site delta-a100x4 (x86_64)
+# pytorch 2.13.0 at site delta-cpu (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
 # source: ncsa/Delta_doc@1314d79 docs/source/user_guide/containers.rst
+# source: ncsa/Delta_doc@617ccd7 docs/source/user_guide/architecture.rst
 # source: https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/data_mgmt.html
 # Not known, so not promised (why: dlcontainer site show delta): minor release of Red Hat 9, and
 #   glibc (2.34 is remembered); NVIDIA driver; MPI from containers; Slingshot from containers;
@@ -24,13 +24,14 @@ dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/mxnet-1.9.1-delta-a100x4.sif}
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-delta-cpu.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
-    set -- /opt/mxnet/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
 
 # `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
@@ -69,24 +70,16 @@ export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
 dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-    dlc_gpus=1:0
-# gpu: One rank for each GPU, which it sees as device 0, 16 cores each
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-dlc_gpus=1:1
+    dlc_gpus=''
+# numa: One rank on each NUMA domain, 16 cores each
+dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
 dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-    --cpus-per-task=16 --gpus-per-task=1 '--gpu-bind=verbose,per_task:1')
-# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
-# before it starts. A proof only notes it: it says itself what it found.
-case ${DLCONTAINER_GPUS:-1} in
-    0) dlc_gpus= ;;
-    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
-    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
-esac
+    --cpus-per-task=16)
 # A rank that fails ends the others, which would wait for it. A proof tells of it instead.
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- apptainer exec --nv --bind /projects --bind /work/hdd "$dlc_image" "$@"
+set -- apptainer exec --bind /projects --bind /work/hdd "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
@@ -117,48 +110,6 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
-# What this rank can use of its node's accelerators, by the host's own tool where there is one.
-dlc_short() {  # one rank says it for its node
-    [ "${LOCAL_RANK:-0}" != 0 ] ||
-        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
-    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
-}
-dlc_look() {
-    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
-    dlc_sharing=${dlc_sharing%%:*}
-    if ! [ -e /dev/nvidiactl ]; then
-        dlc_count=0 dlc_by="there is no /dev/nvidiactl"
-    elif dlc_modes=$(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null); then
-        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: "$(echo $dlc_modes)
-    elif [ $? -eq 6 ]; then  # nvidia-smi(1): a query found nothing
-        dlc_count=0 dlc_by="nvidia-smi: none" dlc_modes=
-    else
-        dlc_modes=
-    fi
-    for dlc_name in CUDA_VISIBLE_DEVICES; do
-        eval "dlc_shown=\${$dlc_name-unset}"
-        case $dlc_shown in
-            unset) continue ;;
-            '' | -1* | NoDevFiles) dlc_left=0 ;;
-            *) dlc_left=$(printf '%s\n' "$dlc_shown" | tr , '\n' | grep -c .) ;;
-        esac
-        [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
-    done
-    [ -n "$dlc_count" ] || return 0
-    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
-        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
-            "ask for them in the lines above, or take this node out"
-        return 0
-    fi
-    # Where MPS runs, it is the one process that a device takes.
-    [ -z "${CUDA_MPS_PIPE_DIRECTORY-}" ] && ! [ -e /tmp/nvidia-mps/control ] || return 0
-    case $dlc_modes in
-        *Exclusive*) [ "$dlc_sharing" -le "$dlc_count" ] ||
-            dlc_short "$dlc_sharing ranks share $dlc_count GPUs, which take one process each (compute mode Exclusive_Process)" \
-                "a form with a rank for each GPU, or the site's way to MPS" ;;
-    esac
-}
-[ -z "$dlc_gpus" ] || dlc_look
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \

@@ -6,7 +6,7 @@
 #PBS -l filesystems=home:eagle
 #PBS -q debug
 #PBS -A ABC123
-# pytorch 2.9.1 at site polaris-2024-04 (x86_64)
+# mxnet 1.9.1 at site polaris-2024-04 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
 # Account, partition, time and nodes above are yours to change, here or when it
@@ -29,13 +29,14 @@ cd "${PBS_O_WORKDIR:-$PWD}"
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.9.1-polaris-2024-04.sif}
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/mxnet-1.9.1-polaris-2024-04.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
-    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+    set -- /opt/mxnet/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
 
 # `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
