@@ -44,8 +44,8 @@ else:
 """
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-# /bin/sh -c SCRIPT dlc-rank, and six words of the job.
-RANK_SHELL, RANK_WORDS = "/bin/sh", 10
+# /bin/sh -c SCRIPT dlc-rank, and seven words of the job.
+RANK_SHELL, RANK_WORDS = "/bin/sh", 11
 # The folder of a job's proof is named for the job, or for the script's own process.
 PROOF_FOLDER = "proof-JOB"
 PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/probe", "prove", "--out", PROOF_FOLDER)

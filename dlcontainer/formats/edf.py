@@ -12,6 +12,7 @@ from dlcontainer.formats import host_variables, runtimes
 from dlcontainer.planning import surroundings
 from dlcontainer.planning.plan import Plan
 
+_HERE = "${PWD}:${PWD}"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -27,9 +28,11 @@ def text(plan: Plan) -> str:
         "# The image is a SquashFS file, or REGISTRY#NAME:TAG.",
         f"image = {host_variables.toml(f'${{PWD}}/{plan.name}.sqsh')}",
     ]
-    if around.binds:
-        mounts = ", ".join(host_variables.toml(runtimes.both(bind)) for bind in around.binds)
-        lines.append(f"mounts = [{mounts}]")
+    # The engine shows these mounts alone, and begins in the image's own folder: without the last,
+    # neither the user's program nor the folder of a job's proof would be there.
+    mounts = dict.fromkeys([*map(runtimes.both, around.binds), _HERE])
+    lines.append(f"mounts = [{', '.join(map(host_variables.toml, mounts))}]")
+    lines.append(f"workdir = {host_variables.toml('${PWD}')}")
     values: dict[str, tuple[str, ...]] = {name: (value,) for name, value in around.inside.items()}
     if around.preload:
         values["LD_PRELOAD"] = around.preload

@@ -26,11 +26,17 @@ TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
 _BARE_COMMA = re.compile(r"[^'\"$\\]*,[^'\"$\\]*")
-# What a node with accelerators has, where the kernel shows them.
+# What a node with accelerators has, where the kernel shows them; and the variables that hide some
+# from a rank (ZE_AFFINITY_MASK names tiles as well as devices: it is not counted).
 _DEVICES: Mapping[Vendor, str] = {
     "nvidia": "/dev/nvidiactl",
     "amd": "/dev/kfd",
     "intel": "/dev/dri",
+}
+_HIDING: Mapping[Vendor, str] = {
+    "nvidia": "CUDA_VISIBLE_DEVICES",
+    "amd": "ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES",
+    "intel": "",
 }
 
 
@@ -61,6 +67,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     start_needs = _need([*around.flags, *around.binds], around.environment)
     if staging is not None:
         start_needs += _need([staging.to], around.environment)
+    start_needs += start.before
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
         "directives": [Text(line) for line in job_head.lines(plan.site, usual)],
@@ -89,6 +96,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "offset": Text("$dlc_offset"),
         "squashfuse": Text(""),
         "launched": bool(scheduler.forms or scheduler.launcher),
+        "together": Text(batch.end_together),
         **_rank(plan),
         "forms": forms,
         "usual": Text(usual),
@@ -114,6 +122,8 @@ def _rank(plan: Plan) -> Mapping[str, object]:
         "takes": job_ranks.takes(program),
         "program": Text(program or "the launcher"),
         "device": Text(_DEVICES.get(gpu.vendor, "")) if gpu else "",
+        "vendor": gpu.vendor if gpu else "",
+        "hiding": Text(_HIDING[gpu.vendor]) if gpu else "",
     }
 
 
@@ -219,6 +229,7 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
         lines = [
             *_need(form.launcher, around.environment),
             Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
+            *([Text(f"dlc_gpus={job_ranks.devices(plan, form)}")] if plan.site.accelerator else []),
             *([] if form.inside else job_ranks.workers(plan, ranks)),
             *_launched(words, indent),
         ]

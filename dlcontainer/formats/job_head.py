@@ -19,9 +19,14 @@ def lines(site: Site, launch: str | None = None) -> tuple[str, ...]:
     form = scheduler.forms.get(next(iter(scheduler.forms), "") if launch is None else launch)
     ranks = 1 if form is None or form.inside else form.ranks_per_node
     asked = scheduler.resources.model_dump(exclude_none=True)
-    if form is None and not asked:
-        return scheduler.directives
-    return directives.settled(SCHEDULERS[scheduler.kind], scheduler.directives, asked, ranks)
+    batch, environment = SCHEDULERS[scheduler.kind], scheduler.parallel_environment
+    missing = tuple(line for line in batch.needed if line not in scheduler.directives)
+    written = missing + scheduler.directives
+    if environment is not None:
+        slots = int(asked.pop("nodes", 1)) * environment.slots_per_node
+        words = batch.parallel.format(name=environment.name, slots=slots)
+        written += (f"{batch.directive} {words}",)
+    return directives.settled(batch, written, asked, ranks) if form or asked else written
 
 
 def submitted(site: Site) -> str:

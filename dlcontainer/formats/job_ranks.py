@@ -1,5 +1,6 @@
 """How a job's ranks are started and find each other: parts of its script."""
 
+import re
 from dataclasses import dataclass
 
 from dlcontainer import schedulers
@@ -8,6 +9,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
+from dlcontainer.sites.facts import LaunchForm
 from dlcontainer.sites.launching import Rendezvous
 
 # Below the ports that systems give to programs which ask for any (Linux: from 32768 on).
@@ -74,6 +76,21 @@ def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
         return []
     host = _suffixed("dlc_host", plan.site.jobs.rendezvous.suffix)
     return list(map(Text, _WORKERS.format(ranks=ranks_per_node, host=host).splitlines()))
+
+
+def devices(plan: Plan, form: LaunchForm) -> str:
+    """Tell how many accelerators a rank shall see, and how many ranks share these: SEEN:SHARING.
+
+    A number that no launcher's word says is the site's: ranks see all of their node's.
+    """
+    gpu = plan.site.accelerator
+    if gpu is None:
+        return ""
+    known = schedulers.launcher(form.launcher[0].rpartition("/")[2])
+    pattern = known.devices if known else ""
+    own = re.search(rf"(?<!\S){pattern}(?!\S)", " ".join(form.launcher)) if pattern else None
+    seen = min(int(own[1]), gpu.per_node) if own else gpu.per_node
+    return f"{seen}:{-(-form.ranks_per_node * seen // gpu.per_node)}"
 
 
 def takes(program: str) -> list[Text]:

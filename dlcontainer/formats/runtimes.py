@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from dlcontainer.config.templating import Literal, Text
+from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.planning.surroundings import Surroundings
+from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.engine import Runtime
 
 # The variables in which a rank hands its place on, into the image.
@@ -24,7 +26,8 @@ class Start:
     `words` stand between the launcher and the command (an option may hold its value, too),
     `on_launcher` are the launcher's own;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
-    for them. `image` is the default, between a shell's braces; None where there is none.
+    for them. `image` is the default, between a shell's braces; None where there is none. `before`
+    are lines that settle what the words use.
     """
 
     words: tuple[Text, ...]
@@ -33,6 +36,7 @@ class Start:
     image: Text | None
     is_file: bool
     hint: str
+    before: tuple[Text, ...] = ()
 
 
 def start(plan: Plan, around: Surroundings) -> Start:
@@ -84,12 +88,16 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *map(Text, ("podman-hpc", "run", "--rm")),
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
-            _proof("-v "),
+            # Podman begins in the image's own folder and shows none of the host's, so neither the
+            # user's program nor the folder of the job's proof.
+            Text('${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD"'),
             *_variables("-e", around),
             # Without a value: as this rank has it, if it has it.
             *(Text(f"-e {name}") for name in HANDED),
+            *(Text(f"-e {quote(name)}") for name in _job_variables(plan)),
             Text('"$dlc_image"'),
         ),
+        before=_here(around),
         image=Text(oci_name(plan)),
         is_file=False,
         hint="compute nodes see migrated images: podman-hpc migrate IMAGE",
@@ -136,6 +144,24 @@ _STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], Start]] = {
     "shifter": _shifter,
     "container-engine": _container_engine,
 }
+
+
+def _job_variables(plan: Plan) -> tuple[str, ...]:
+    """Name what tells a program in the image which job it is part of, patterns as Podman's."""
+    batch = SCHEDULERS[plan.site.scheduler.kind]
+    known = (batch.job_variable, *batch.variables)
+    return tuple(
+        name
+        for name in known
+        if name and not any(name != other and fnmatchcase(name, other) for other in known)
+    )
+
+
+def _here(around: Surroundings) -> tuple[Text, ...]:
+    """Settle whether the job's folder is shown: Podman stops where one is named twice."""
+    binds = " ".join(host_variables.shell(both(bind)) for bind in around.binds)
+    again = f'for dlc_bind in {binds}; do [ "${{dlc_bind#*:}}" != "$PWD" ] || dlc_here=; done'
+    return (Text("dlc_here=$PWD"), *([Text(again)] if binds else []))
 
 
 def _proof(option: str) -> Text:

@@ -27,7 +27,7 @@ MANIFEST = "/opt/dlcontainer/manifest.json"
 # framework -> the package that its ranks meet by
 GROUPS = {"torch": "torch", "tensorflow": "horovod"}
 # Where the scheduler's and the engine's own words stand.
-JOB = ("SLURM_JOB_ID", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID")
+JOB = ("SLURM_JOB_ID", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "SGE_TASK_ID", "JOB_ID")
 IMAGE = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 # Where the lines stand that nccl_log.py reads; GRAPH for NVLink.
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH"

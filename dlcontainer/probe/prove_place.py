@@ -24,6 +24,8 @@ _JOBS = (
     "PBS_JOBID",
     "LSB_JOBID",
     "COBALT_JOBID",
+    "JOB_ID",
+    "SGE_TASK_ID",
     "PALS_APID",
     "PMIX_NAMESPACE",
     "OMPI_MCA_ess_base_jobid",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dlcontainer.schedulers import lsf, mpi, slurm
 from dlcontainer.schedulers.base import BatchSystem, Launcher, RankVariables
 from dlcontainer.schedulers.cobalt import COBALT
+from dlcontainer.schedulers.gridengine import GRID_ENGINE
 from dlcontainer.schedulers.lsf import LSF
 from dlcontainer.schedulers.none import NONE
 from dlcontainer.schedulers.pbs import PBS
@@ -17,6 +18,7 @@ SCHEDULERS: Mapping[str, BatchSystem] = {
     "lsf": LSF,
     "pbs": PBS,
     "cobalt": COBALT,
+    "gridengine": GRID_ENGINE,
 }
 # The first whose rank is set holds: inside a job of Slurm mpirun's ranks see Slurm's variables of
 # the batch script too, so Slurm's own come late.
@@ -29,8 +31,9 @@ RANK_VARIABLES: tuple[RankVariables, ...] = (
     slurm.RANKS,
     mpi.PMIX,
 )
-# Flux and Grid Engine: no site has them, but sessions within their jobs know that they are in one.
-_OTHER_JOBS = ("FLUX_JOB_ID", "JOB_ID")
+# Flux: no site has it, but sessions within its jobs know that they are in one. Before Grid Engine's,
+# whose name others use too.
+_OTHER_JOBS = ("FLUX_JOB_ID",)
 
 
 def launcher(program: str) -> Launcher | None:
@@ -50,7 +53,7 @@ def rank_variables(program: str) -> tuple[RankVariables, ...]:
 def allocation(environ: Mapping[str, str]) -> str | None:
     """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
     known = (scheduler.job_variable for scheduler in SCHEDULERS.values())
-    for name in (*filter(None, known), *_OTHER_JOBS):
+    for name in (*_OTHER_JOBS, *filter(None, known)):
         if environ.get(name):
             return f"{name}={environ[name]}"
     return None

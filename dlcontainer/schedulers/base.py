@@ -31,6 +31,9 @@ class Launcher:
     across_nodes: tuple[str, ...] = ()
     # Words that start one process on each node, {nodes} of them; empty where nobody described it.
     one_a_node: tuple[str, ...] = ()
+    # A pattern of the words that give each rank accelerators of its own, their number its group;
+    # a rank whose launcher says no such word sees all of its node's.
+    devices: str = ""
     # Where its ranks find their numbers, the first that is set; empty: any that is known.
     tells: tuple[RankVariables, ...] = ()
     # ReFrame's name for it; "local" starts no ranks.
@@ -89,8 +92,15 @@ class BatchSystem:
     # How the lines of a job's head begin, and what they ask for: resource -> its words.
     directive: str = ""
     resources: Mapping[str, Resource] = field(default_factory=dict)
+    # Lines that each job's head must have, and the words that ask for slots of a parallel
+    # environment where a scheduler counts these in place of nodes: {name}, {slots}.
+    needed: tuple[str, ...] = ()
+    parallel: str = ""
     # Gives a time limit in this scheduler's words.
     time_limit: Callable[[int], str] = clock
+    # A shell command after which ranks end as soon as one of them failed; empty where the launchers
+    # do so by themselves.
+    end_together: str = ""
     # A shell command that copies {source} to {target} on each node of the allocation.
     broadcast: str = ""
     # A shell command, where a job does not start in the folder it was submitted from.

@@ -45,7 +45,9 @@ LSF = BatchSystem(
     variables=("LSB_*", "LS_*", "LSF_*", "JSM_*"),
     launchers={
         # Registered by the settings that we write. Source of the words: Summit's guide (OLCF).
-        "jsrun": Launcher(one_a_node=("-n", "{nodes}", "-r1", "-a1", "-c1"), reframe="jsrun"),
+        "jsrun": Launcher(
+            one_a_node=("-n", "{nodes}", "-r1", "-a1", "-c1"), devices=r"-g ?(\d+)", reframe="jsrun"
+        ),
         "lrun": Launcher(one_a_node=("-N", "{nodes}", "-T1"), reframe="lrun"),
     },
     reframe=ReframeBackend(

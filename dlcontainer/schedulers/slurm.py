@@ -50,6 +50,8 @@ SLURM = BatchSystem(
         "nodes": Resource(written=_option("N", "nodes"), line="--nodes={value}"),
         "ranks": Resource(written=_option("n", "ntasks"), line="--ntasks={value}"),
     },
+    # As srun's --kill-on-bad-exit. Source: srun(1), "INPUT ENVIRONMENT VARIABLES".
+    end_together="export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}",
     # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).
     broadcast="sbcast --force {source} {target}",
     job_variable="SLURM_JOB_ID",
@@ -59,6 +61,7 @@ SLURM = BatchSystem(
         "srun": Launcher(
             counts=("--nodes={nodes}", "--ntasks={ranks}", "--ntasks-per-node={ranks_per_node}"),
             one_a_node=("--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1"),
+            devices=r"--gpus-per-task[= ](\d+)",
             tells=(RANKS,),
             reframe="srun",
         )

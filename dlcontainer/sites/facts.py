@@ -21,7 +21,7 @@ from dlcontainer.config.field_types import (
     Version,
 )
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.sites.launching import Rendezvous, Resources, Staging
+from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
 
 if TYPE_CHECKING:
     SchedulerKind = str
@@ -199,6 +199,9 @@ class Scheduler(Facts):
     directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
     resources: Resources = Field(
         default=Resources(), description="account, partition, time and nodes of a job"
+    )
+    parallel_environment: ParallelEnvironment | None = Field(
+        default=None, description="Grid Engine's: what a job asks for slots of"
     )
     forms: dict[Name, LaunchForm] = Field(
         default_factory=dict, description="documented ways to place ranks; the first is the usual"

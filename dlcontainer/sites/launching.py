@@ -9,6 +9,7 @@ from dlcontainer.config.field_types import (
     HostSuffix,
     HostText,
     Identifier,
+    Name,
     Strict,
     TimeLimit,
 )
@@ -21,6 +22,13 @@ class Resources(Strict):
     partition: Asked | None = Field(default=None, description="partition or queue")
     time: TimeLimit | None = Field(default=None, description="MINUTES, H:MM or H:MM:SS")
     nodes: int | None = Field(default=None, gt=0)
+
+
+class ParallelEnvironment(Strict):
+    """What a job asks for slots of, where its scheduler counts these in place of nodes."""
+
+    name: Name = Field(description="as qconf -spl lists it")
+    slots_per_node: int = Field(gt=0, description="slots that it gives on each node")
 
 
 class Rendezvous(Strict):

@@ -32,9 +32,21 @@ def require_one_scheduler(site: Sourced[Site]) -> None:
 
 def _require_askable(site: Sourced[Site]) -> None:
     scheduler = site.value.scheduler
+    batch = SCHEDULERS[scheduler.kind]
     asked = scheduler.resources.model_dump(exclude_none=True)
+    environment = scheduler.parallel_environment
+    if environment is not None and not batch.parallel:
+        raise ConfigError(
+            f"scheduler.parallel_environment: jobs of {scheduler.kind} ask for nodes, not for slots",
+            where=site.document.origin(("scheduler", "parallel_environment")).where,
+            why=f"scheduler.kind is {scheduler.kind} "
+            f"({site.document.origin(('scheduler', 'kind')).where})",
+            next_step="leave it out, or name the scheduler: scheduler.kind: gridengine",
+        )
     for name in asked:
-        if name not in SCHEDULERS[scheduler.kind].resources:
+        if name == "nodes" and environment is not None:
+            continue
+        if name not in batch.resources:
             kind = site.document.origin(("scheduler", "kind"))
             raise ConfigError(
                 f"scheduler.resources.{name}: jobs of this site ask for no {name}",

@@ -97,7 +97,8 @@ def test_no_field_of_a_site_is_forgotten() -> None:
     assert site.jobs.model_fields_set | unsaid | {"rendezvous"} == fields(type(site.jobs))
     typed = {"scripts", "also", "version_variable", "known_versions"}
     assert site.mpi.model_fields_set | unsaid | typed == fields(type(site.mpi))
-    assert site.scheduler.model_fields_set | unsaid | {"resources"} == fields(type(site.scheduler))
+    typed = {"resources", "parallel_environment"}
+    assert site.scheduler.model_fields_set | unsaid | typed == fields(type(site.scheduler))
 
 
 def run_quietly(machine: Machine, shell: str, script: str) -> str:

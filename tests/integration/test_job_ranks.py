@@ -223,21 +223,6 @@ def test_without_a_launcher_there_is_one_rank(machine: Machine, tmp_path: Path) 
     assert 10000 <= int(seen["MASTER_PORT"]) < 20000
 
 
-def test_a_node_without_the_sites_accelerators_is_named(machine: Machine, tmp_path: Path) -> None:
-    gpu = {"vendor": "nvidia", "model": "A100", "per_node": 4}
-    plan = plan_at(tmp_path, accelerator=gpu, **site())
-    machine.image(plan)
-    ran = machine.job(plan, SLURM_NNODES="1")
-    # This machine may have them, whatever the site says.
-    words = [word.replace("/dev/nvidiactl", "/dev/none-here") for word in ran.rank]
-    for local, said in (("0", True), ("1", False)):
-        environ = {"SLURM_PROCID": "0", "SLURM_LOCALID": local}
-        done = subprocess.run(
-            [*words, "/bin/true"], env=environ, capture_output=True, text=True, check=True
-        )
-        assert ("shows no /dev/none-here: ranks there find no accelerator" in done.stderr) is said
-
-
 STAGED = {"how": "sbcast", "to": "$NVME/me"}
 
 

@@ -1,9 +1,11 @@
 """Job and build scripts run for real, for the runtimes that are no Apptainer."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from dlcontainer.formats import edf as edf_format
 from dlcontainer.formats import texts
 from dlcontainer.formats.runtimes import HANDED
 from tests.jobs import LSF, PROOF, PROOF_FOLDER, SLURM, SWAP, Machine, plan_at
@@ -29,12 +31,22 @@ def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
     ran = machine.job(plan, SLURM_NNODES="1", SCRATCH="/s c", CRAY="/c$(touch X)")
     assert ran.launched[4:] == [
         *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
-        *("-v", f"{PROOF_FOLDER}:{PROOF_FOLDER}"),
+        *("-v", f"{machine.here}:{machine.here}", "-w", str(machine.here)),
         *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
         *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
-        *(word for name in HANDED for word in ("-e", name)),
+        # All that Slurm sets: the proof knows its job and node by that.
+        *(word for name in (*HANDED, "SLURM*") for word in ("-e", name)),
         *("demo:1.0-demo", *PROOF),
     ]
+
+
+def test_podman_is_told_of_a_folder_once(machine: Machine, tmp_path: Path) -> None:
+    jobs, engine = {"binds": ["/a:/b", "$SCRATCH"]}, {"runtime": "podman-hpc"}
+    plan = plan_at(tmp_path, scheduler=SLURM, jobs=jobs, engine=engine)
+    ran = machine.job(plan, "mine", SLURM_NNODES="1", SCRATCH=str(machine.here))
+    shown = f"{machine.here}:{machine.here}"
+    assert [word for word in ran.launched if shown in word] == [shown]
+    assert ran.launched[ran.launched.index("-w") + 1] == str(machine.here)
 
 
 def test_shifter(machine: Machine, tmp_path: Path) -> None:
@@ -63,6 +75,10 @@ def test_the_container_engine(machine: Machine, tmp_path: Path) -> None:
     edf = machine.image(plan, ".toml")
     wanted = ["srun", "-N1", "-n8", "--tasks-per-node=8", f"--environment={edf}"]
     assert machine.job(plan, **environ).launched == [*wanted, *PROOF]
+    # The engine shows mounts alone: the folder of the proof, and the user's program, are in one.
+    written = tomllib.loads(edf_format.text(plan))
+    assert written["mounts"] == ["${SCRATCH}:${SCRATCH}", "${PWD}:${PWD}"]
+    assert written["workdir"] == "${PWD}"
     # What the EDF names must be there too.
     assert "$SCRATCH is empty" in machine.job(plan, SLURM_NNODES="1").err
 

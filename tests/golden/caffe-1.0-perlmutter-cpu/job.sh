@@ -31,7 +31,8 @@ dlc_need() {
 dlc_image=${DLCONTAINER_IMAGE:-caffe:1.0-perlmutter-cpu}
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
@@ -40,6 +41,8 @@ fi
 unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
 dlc_need PSCRATCH
+dlc_here=$PWD
+for dlc_bind in "${PSCRATCH}":"${PSCRATCH}"; do [ "${dlc_bind#*:}" != "$PWD" ] || dlc_here=; done
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
@@ -65,20 +68,24 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=''
 # l3: One rank on each L3 region, 8 cores each
 dlc_ranks_per_node=16 dlc_ranks=$((dlc_nodes * 16))
 dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores)
+# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
 set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${PSCRATCH}":"${PSCRATCH}" \
-    ${dlc_proof:+-v "$dlc_proof:$dlc_proof"} -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE \
-    -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG "$dlc_image" "$@"
+    ${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD" -e MASTER_ADDR -e MASTER_PORT -e RANK \
+    -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG -e 'SLURM*' \
+    "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
-shift 6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -107,6 +114,6 @@ export MASTER_ADDR MASTER_PORT
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
 "$@"

@@ -40,7 +40,8 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/caffe-1.0.0-summit-2021.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /opt/anaconda3/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
@@ -98,22 +99,33 @@ case ${DLCONTAINER_STAGE:-1} in
 esac
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=1:0
 dlc_form=${DLCONTAINER_FORM:-node}
 case $dlc_form in
     node)  # one resource set a node, each of its six ranks sees all GPUs, as NCCL and Horovod want it
         dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
+        dlc_gpus=6:6
         dlc_launcher=(jsrun -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
         ;;
     gpu)  # six resource sets a node, each rank sees its own GPU as device 0
         dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
+        dlc_gpus=1:1
         dlc_launcher=(jsrun -n "$dlc_ranks" -r6 -a1 -c7 -g1 -bpacked:7)
         ;;
     gpu-aware)  # as node, with MPI that takes buffers on GPUs
         dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
+        dlc_gpus=6:6
         dlc_launcher=(jsrun --smpiargs=-gpu -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: node, gpu, gpu-aware" ;;
+esac
+# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+# before it starts. A proof only notes it: it says itself what it found.
+case ${DLCONTAINER_GPUS:-1} in
+    0) dlc_gpus= ;;
+    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
 esac
 
 # What each rank runs.
@@ -121,8 +133,8 @@ set -- singularity exec --nv "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
-shift 6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -154,12 +166,52 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
-[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
-    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
+# What this rank can use of its node's accelerators, by the host's own tool where there is one.
+dlc_short() {  # one rank says it for its node
+    [ "${LOCAL_RANK:-0}" != 0 ] ||
+        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
+    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
+}
+dlc_look() {
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
+    dlc_sharing=${dlc_sharing%%:*}
+    if ! [ -e /dev/nvidiactl ]; then
+        dlc_count=0 dlc_by="there is no /dev/nvidiactl"
+    elif dlc_modes=$(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null); then
+        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: "$(echo $dlc_modes)
+    elif [ $? -eq 6 ]; then  # nvidia-smi(1): a query found nothing
+        dlc_count=0 dlc_by="nvidia-smi: none" dlc_modes=
+    else
+        dlc_modes=
+    fi
+    for dlc_name in CUDA_VISIBLE_DEVICES; do
+        eval "dlc_shown=\${$dlc_name-unset}"
+        case $dlc_shown in
+            unset) continue ;;
+            '' | -1* | NoDevFiles) dlc_left=0 ;;
+            *) dlc_left=$(printf '%s\n' "$dlc_shown" | tr , '\n' | grep -c .) ;;
+        esac
+        [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
+    done
+    [ -n "$dlc_count" ] || return 0
+    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
+        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
+            "ask for them in the lines above, or take this node out"
+        return 0
+    fi
+    # Where MPS runs, it is the one process that a device takes.
+    [ -z "${CUDA_MPS_PIPE_DIRECTORY-}" ] && ! [ -e /tmp/nvidia-mps/control ] || return 0
+    case $dlc_modes in
+        *Exclusive*) [ "$dlc_sharing" -le "$dlc_count" ] ||
+            dlc_short "$dlc_sharing ranks share $dlc_count GPUs, which take one process each (compute mode Exclusive_Process)" \
+                "a form with a rank for each GPU, or the site's way to MPS" ;;
+    esac
+}
+[ -z "$dlc_gpus" ] || dlc_look
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
 dlc_code=0
 "$@" || dlc_code=$?

@@ -11,7 +11,8 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/horovod-0.28.1-local.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /opt/horovod/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi

@@ -37,7 +37,8 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.3.1-lumi.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
@@ -78,30 +79,42 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=1:0
 dlc_form=${DLCONTAINER_FORM:-gcd}
 case $dlc_form in
     gcd)  # One rank beside each GCD (it takes the one of its local number), 6 cores each
         dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+        dlc_gpus=8:8
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
             --gpus-per-node=8 \
             '--cpu-bind=mask_cpu:7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000')
         ;;
     pmi2)  # The image's own MPI in place of the host's; works, slowly
         dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+        dlc_gpus=8:8
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
             --gpus-per-node=8 --mpi=pmi2)
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gcd, pmi2" ;;
 esac
+# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+# before it starts. A proof only notes it: it says itself what it found.
+case ${DLCONTAINER_GPUS:-1} in
+    0) dlc_gpus= ;;
+    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+esac
+# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
 set -- singularity exec --rocm "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
-shift 6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -127,11 +140,43 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
-[ -e /dev/kfd ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
-    echo "job: $(uname -n) shows no /dev/kfd: ranks there find no accelerator; did the job ask for any?" >&2
+# What this rank can use of its node's accelerators, by the host's own tool where there is one.
+dlc_short() {  # one rank says it for its node
+    [ "${LOCAL_RANK:-0}" != 0 ] ||
+        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
+    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
+}
+dlc_look() {
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
+    dlc_sharing=${dlc_sharing%%:*}
+    if ! [ -e /dev/kfd ]; then
+        dlc_count=0 dlc_by="there is no /dev/kfd"
+    elif dlc_modes=$(rocm-smi --showid 2>/dev/null); then
+        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -o '^GPU\[[0-9]*\]' | sort -u | grep -c .)
+        # Words of another release are no answer.
+        [ "$dlc_count" != 0 ] || dlc_count=
+        dlc_by="rocm-smi" dlc_modes=
+    fi
+    for dlc_name in ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES; do
+        eval "dlc_shown=\${$dlc_name-unset}"
+        case $dlc_shown in
+            unset) continue ;;
+            '') continue ;;
+            *) dlc_left=$(printf '%s\n' "$dlc_shown" | tr , '\n' | grep -c .) ;;
+        esac
+        [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
+    done
+    [ -n "$dlc_count" ] || return 0
+    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
+        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
+            "ask for them in the lines above, or take this node out"
+        return 0
+    fi
+}
+[ -z "$dlc_gpus" ] || dlc_look
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
 "$@"

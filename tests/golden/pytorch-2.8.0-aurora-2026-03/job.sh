@@ -31,7 +31,8 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-aurora-2026-03.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
@@ -81,22 +82,32 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=1:0
 dlc_form=${DLCONTAINER_FORM:-tcp}
 case $dlc_form in
     tcp)  # One rank for each tile, over TCP, as the sample for containers
         dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12))
+        dlc_gpus=12:12
         dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" -genv \
             I_MPI_HYDRA_BOOTSTRAP pmi -genv I_MPI_FABRICS ofi -genv I_MPI_OFI_PROVIDER tcp -genv \
             FI_PROVIDER tcp)
         ;;
     bound)  # One rank on each tile and 8 cores beside it, as the guide shows outside containers
         dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12))
+        dlc_gpus=12:12
         dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --cpu-bind \
             list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100 --gpu-bind \
             list:0.0:0.1:1.0:1.1:2.0:2.1:3.0:3.1:4.0:4.1:5.0:5.1)
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: tcp, bound" ;;
+esac
+# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+# before it starts. A proof only notes it: it says itself what it found.
+case ${DLCONTAINER_GPUS:-1} in
+    0) dlc_gpus= ;;
+    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
 esac
 
 # What each rank runs.
@@ -104,8 +115,8 @@ set -- apptainer exec --bind "${PWD}" "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
-shift 6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -134,11 +145,29 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
-[ -e /dev/dri ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
-    echo "job: $(uname -n) shows no /dev/dri: ranks there find no accelerator; did the job ask for any?" >&2
+# What this rank can use of its node's accelerators, by the host's own tool where there is one.
+dlc_short() {  # one rank says it for its node
+    [ "${LOCAL_RANK:-0}" != 0 ] ||
+        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
+    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
+}
+dlc_look() {
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
+    dlc_sharing=${dlc_sharing%%:*}
+    if ! [ -e /dev/dri ]; then
+        dlc_count=0 dlc_by="there is no /dev/dri"
+    fi
+    [ -n "$dlc_count" ] || return 0
+    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
+        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
+            "ask for them in the lines above, or take this node out"
+        return 0
+    fi
+}
+[ -z "$dlc_gpus" ] || dlc_look
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
 "$@"

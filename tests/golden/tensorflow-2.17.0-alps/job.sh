@@ -38,7 +38,8 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/tensorflow-2.17.0-alps.toml}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'the EDF is written beside this script: dlcontainer render --format job -o FOLDER/'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
     set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
@@ -75,11 +76,13 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=1:0
 dlc_form=${DLCONTAINER_FORM:-pmi2}
 case $dlc_form in
     pmi2)  # One rank for each GPU; images without MPI and with MPICH
         dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_gpus=4:4
         dlc_port=$((20000 + 10#0$dlc_number % (10000 / 4) * 4)) dlc_workers=
         for dlc_host in $dlc_hosts; do
             for ((dlc_local = 0; dlc_local < 4; dlc_local++)); do
@@ -91,6 +94,7 @@ case $dlc_form in
         ;;
     pmix)  # One rank for each GPU; images with Open MPI
         dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_gpus=4:4
         dlc_port=$((20000 + 10#0$dlc_number % (10000 / 4) * 4)) dlc_workers=
         for dlc_host in $dlc_hosts; do
             for ((dlc_local = 0; dlc_local < 4; dlc_local++)); do
@@ -102,6 +106,7 @@ case $dlc_form in
         ;;
     own-gpu)  # As pmi2, and each rank sees its own GPU alone, as device 0
         dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_gpus=1:1
         dlc_port=$((20000 + 10#0$dlc_number % (10000 / 4) * 4)) dlc_workers=
         for dlc_host in $dlc_hosts; do
             for ((dlc_local = 0; dlc_local < 4; dlc_local++)); do
@@ -113,13 +118,22 @@ case $dlc_form in
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: pmi2, pmix, own-gpu" ;;
 esac
+# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+# before it starts. A proof only notes it: it says itself what it found.
+case ${DLCONTAINER_GPUS:-1} in
+    0) dlc_gpus= ;;
+    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+esac
+# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
-shift 6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -145,11 +159,51 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
-[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
-    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
+# What this rank can use of its node's accelerators, by the host's own tool where there is one.
+dlc_short() {  # one rank says it for its node
+    [ "${LOCAL_RANK:-0}" != 0 ] ||
+        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
+    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
+}
+dlc_look() {
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
+    dlc_sharing=${dlc_sharing%%:*}
+    if ! [ -e /dev/nvidiactl ]; then
+        dlc_count=0 dlc_by="there is no /dev/nvidiactl"
+    elif dlc_modes=$(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null); then
+        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: "$(echo $dlc_modes)
+    elif [ $? -eq 6 ]; then  # nvidia-smi(1): a query found nothing
+        dlc_count=0 dlc_by="nvidia-smi: none" dlc_modes=
+    else
+        dlc_modes=
+    fi
+    for dlc_name in CUDA_VISIBLE_DEVICES; do
+        eval "dlc_shown=\${$dlc_name-unset}"
+        case $dlc_shown in
+            unset) continue ;;
+            '' | -1* | NoDevFiles) dlc_left=0 ;;
+            *) dlc_left=$(printf '%s\n' "$dlc_shown" | tr , '\n' | grep -c .) ;;
+        esac
+        [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
+    done
+    [ -n "$dlc_count" ] || return 0
+    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
+        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
+            "ask for them in the lines above, or take this node out"
+        return 0
+    fi
+    # Where MPS runs, it is the one process that a device takes.
+    [ -z "${CUDA_MPS_PIPE_DIRECTORY-}" ] && ! [ -e /tmp/nvidia-mps/control ] || return 0
+    case $dlc_modes in
+        *Exclusive*) [ "$dlc_sharing" -le "$dlc_count" ] ||
+            dlc_short "$dlc_sharing ranks share $dlc_count GPUs, which take one process each (compute mode Exclusive_Process)" \
+                "a form with a rank for each GPU, or the site's way to MPS" ;;
+    esac
+}
+[ -z "$dlc_gpus" ] || dlc_look
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
 "$@"

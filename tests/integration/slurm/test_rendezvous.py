@@ -1,6 +1,7 @@
 """Ranks of rendered job scripts find each other under the real srun: in the image and outside."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,17 @@ def test_ranks_meet_by_what_they_are_told(
         program = "/usr/bin/python3"
     submit.run(job, program, tmp_path / "meet.py")
     assert met(tmp_path) == WANTED
+
+
+def test_a_rank_that_fails_ends_the_others(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    job = script(user, tiny, tmp_path)
+    line = "import os, sys, time; os.environ['RANK'] == '3' and sys.exit(5); time.sleep(600)"
+    began = time.monotonic()
+    # The others' signal may be what Slurm tells of.
+    assert submit.run(job, "/opt/tiny/bin/python", "-c", line, code=None).returncode in (5, 143)
+    assert time.monotonic() - began < 120
 
 
 def test_one_torchrun_a_node_starts_the_ranks(

@@ -158,7 +158,7 @@ def test_the_edf(tmp_path: Path) -> None:
     assert name == "demo-1.0-demo.toml"
     found = tomllib.loads(text)
     assert found["image"] == "${PWD}/demo-1.0-demo.sqsh"
-    assert found["mounts"] == ["${SCRATCH}:${SCRATCH}", "/a b:/c"]
+    assert found["mounts"] == ["${SCRATCH}:${SCRATCH}", "/a b:/c", "${PWD}:${PWD}"]
     assert found["env"] == {
         "NCCL_NET": "AWS Libfabric",
         "Q": 'a"b\\c',
@@ -168,7 +168,8 @@ def test_the_edf(tmp_path: Path) -> None:
     hooks = {"hooks": {"cxi": {"enabled": "true"}}, "odd key": {"x": "${USER} = y"}}
     assert found["annotations"] == {"com": hooks}
     bare = texts.beside(plan_at(tmp_path, **CE), "job", [TEMPLATES])[name]
-    assert set(tomllib.loads(bare)) == {"image"}
+    assert tomllib.loads(bare)["mounts"] == ["${PWD}:${PWD}"]
+    assert set(tomllib.loads(bare)) == {"image", "mounts", "workdir"}
 
 
 def test_annotations_that_contradict_each_other(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ import importlib
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from dlcontainer import schedulers
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import reframe, texts
+from dlcontainer.formats import job_head, reframe, texts
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import RANK_VARIABLES, SCHEDULERS, directives, slurm
 from dlcontainer.schedulers.base import BatchSystem, Launcher, ReframeBackend, hosts_listed
@@ -91,6 +91,7 @@ def test_a_site_config_takes_the_names_of_the_table() -> None:
         ("lsf", "bsub job.sh WORD", "A=1 bsub job.sh"),
         ("pbs", "qsub job.sh", "qsub -v A=1 job.sh"),
         ("cobalt", "qsub job.sh WORD", "qsub --env A=1 job.sh"),
+        ("gridengine", "qsub job.sh WORD", "qsub -v A=1 job.sh"),
     ],
 )
 def test_how_a_script_is_submitted(name: str, submit: str, another: str) -> None:
@@ -138,6 +139,24 @@ def test_what_a_job_asks_for_takes_its_place(kind: str, lines: list[str], asked:
     assert directives.settled(SCHEDULERS[kind], lines, wanted, 4) == tuple(asked)
 
 
+def test_grid_engine_asks_for_slots(tmp_path: Path) -> None:
+    form = {"summary": "f", "launcher": ["mpirun", "-n{ranks}"], "ranks_per_node": 2}
+    scheduler: dict[str, Any] = {
+        "kind": "gridengine",
+        "directives": ["#$ -N x", "#$ -l gpu=1,h_rt=0:10:00"],
+        "resources": {"nodes": 3, "time": "1:30", "account": "me"},
+        "parallel_environment": {"name": "mpi-8", "slots_per_node": 8},
+        "forms": {"two": form},
+    }
+    asked = ["#$ -N x", "#$ -l gpu=1,h_rt=01:30:00", "#$ -pe mpi-8 24", "#$ -A me"]
+    plan = plan_at(tmp_path / "a", scheduler=scheduler)
+    assert job_head.lines(plan.site) == ("#$ -S /bin/bash", *asked)
+    # Nobody asks for more than a node, and the site has a line about the shell of its own.
+    scheduler.update(directives=["#$ -S /bin/bash", "#$ -N x"], resources={}, forms={})
+    bare = plan_at(tmp_path / "b", scheduler=scheduler)
+    assert job_head.lines(bare.site) == (*scheduler["directives"], "#$ -pe mpi-8 8")
+
+
 @pytest.mark.parametrize(("text", "minutes"), [("45", 45), ("1:30", 90), ("100:00:00", 6000)])
 def test_time_limits(text: str, minutes: int) -> None:
     assert directives.minutes(text) == minutes
@@ -179,6 +198,7 @@ def test_no_other_module_asks_for_a_scheduler_by_name() -> None:
         ({"LSB_JOBID": "7"}, "LSB_JOBID=7"),
         ({"COBALT_JOBID": "7"}, "COBALT_JOBID=7"),
         ({"FLUX_JOB_ID": "f7", "JOB_ID": "1"}, "FLUX_JOB_ID=f7"),
+        ({"JOB_ID": "7", "SGE_TASK_ID": "undefined"}, "JOB_ID=7"),
         ({"SLURM_JOB_ID": "", "": "7"}, None),
     ],
 )

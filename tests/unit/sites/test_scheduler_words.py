@@ -11,7 +11,7 @@ from tests.values import SITE, write_yaml
 
 FORM = {"summary": "f", "ranks_per_node": 1}
 FACTS = ["summary", "launcher", "ranks_per_node"]
-ANY = {"remembered": ["kind", "launcher", "directives", "resources"]}
+ANY = {"remembered": ["kind", "launcher", "directives", "resources", "parallel_environment"]}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,14 @@ ANY = {"remembered": ["kind", "launcher", "directives", "resources"]}
         (
             {"kind": "none", "resources": {"account": "me"}},
             "scheduler.resources.account: jobs of this site ask for no account",
+        ),
+        (
+            {"kind": "gridengine", "resources": {"nodes": 2}},
+            "scheduler.resources.nodes: jobs of this site ask for no nodes",
+        ),
+        (
+            {"kind": "slurm", "parallel_environment": {"name": "mpi", "slots_per_node": 4}},
+            "scheduler.parallel_environment: jobs of slurm ask for nodes, not for slots",
         ),
     ],
 )

@@ -1,55 +1,43 @@
 #!/bin/bash
-#SBATCH --account=ABC123-delta-gpu
-#SBATCH --job-name=dlcontainer
-#SBATCH --partition=gpuA100x4
-#SBATCH --time=00:30:00
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4
-#SBATCH --cpus-per-task=16
-#SBATCH --gpus-per-node=4
-#SBATCH --mem=0
-# mxnet 1.9.1 at site delta-a100x4 (x86_64)
+#$ -S /bin/bash
+#$ -N dlcontainer
+#$ -A ABC123
+#$ -j y
+#$ -l h_rt=00:30:00
+#$ -pe mpi-64 128
+# tensorflow 2.21.0 at site generic-gridengine (x86_64)
 # plan: sha256:PLAN-DIGEST
-# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Rendered by dlcontainer. To submit it: qsub job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
-# source: ncsa/Delta_doc@1314d79 docs/source/user_guide/containers.rst
-# source: https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/data_mgmt.html
-# Not known, so not promised (why: dlcontainer site show delta): minor release of Red Hat 9, and
-#   glibc (2.34 is remembered); NVIDIA driver; MPI from containers; Slingshot from containers;
-#   version of Apptainer
+# Not known, so not promised (why: dlcontainer site show generic-gridengine): your parallel
+#   environments and what each gives on a node; whether the host's mpirun was built for Grid
+#   Engine; your glibc and kernel; your fabric
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+cd "${SGE_O_WORKDIR:-$PWD}"
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/mxnet-1.9.1-delta-a100x4.sif}
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/tensorflow-2.21.0-generic-gridengine.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
-    dlc_proof=$PWD/proof-${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-$$}}}}
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
     mkdir -p "$dlc_proof"
-    set -- /opt/mxnet/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+    set -- /opt/tensorflow/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
-
-# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
-# ones read variables that are not set.
-set +eu
-dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
-type module >/dev/null 2>&1 || . /etc/profile
-module reset || dlc_stop
-set -eu
 
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME LD_PRELOAD
 
-dlc_nodes=${SLURM_NNODES-}
+dlc_nodes=${NHOSTS-}
 case $dlc_nodes in
-    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: qsub job.sh [COMMAND [WORD ...]]' ;;
 esac
 
-dlc_number=${SLURM_JOB_ID-}
+dlc_number=${JOB_ID-}${SGE_TASK_ID-}
 dlc_number=${dlc_number%%.*}
 dlc_number=${dlc_number//[!0-9]/}
 MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
@@ -57,10 +45,10 @@ MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
 # jobs on one node have two, unless the site's own documentation gives one.
 # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
 MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
-dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+dlc_hosts=$(awk 'NF && !seen[$1]++ { print $1 }' "${PE_HOSTFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
 if [ -z "$MASTER_ADDR" ]; then
     dlc_first=${dlc_hosts%%$'\n'*}
-    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
+    if [ -n "${JOB_ID-}" ]; then dlc_first=$(uname -n); fi
     MASTER_ADDR=$dlc_first
     [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
         "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
@@ -68,19 +56,25 @@ fi
 export MASTER_ADDR MASTER_PORT
 
 # What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
-# gpu: One rank for each GPU, which it sees as device 0, 16 cores each
-dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-    --cpus-per-task=16 --gpus-per-task=1 '--gpu-bind=verbose,per_task:1')
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=''
+# node: one rank a node, which has all its cores
+dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
+dlc_port=$((20000 + 10#0$dlc_number % (10000 / 1) * 1)) dlc_workers=
+for dlc_host in $dlc_hosts; do
+    for ((dlc_local = 0; dlc_local < 1; dlc_local++)); do
+        dlc_workers+=${dlc_workers:+, }\"$dlc_host:$((dlc_port + dlc_local))\"
+    done
+done
+dlc_launcher=(mpirun -n "$dlc_ranks" --map-by ppr:"$dlc_ranks_per_node":node --bind-to none)
 
 # What each rank runs.
-set -- apptainer exec --nv --bind /projects --bind /work/hdd "$dlc_image" "$@"
+set -- apptainer exec "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
-shift 6
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -92,8 +86,11 @@ dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "
     [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
     [ -n "$WORLD_SIZE" ]
 }
-dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
-    { echo "job: srun does not say which rank this is" >&2; exit 3; }
+dlc_take "${OMPI_COMM_WORLD_RANK-}" "${OMPI_COMM_WORLD_SIZE-}" "${OMPI_COMM_WORLD_LOCAL_RANK-}" "${OMPI_COMM_WORLD_LOCAL_SIZE-}" ||
+    dlc_take "${PALS_RANKID-}" "${PALS_SIZE-}" "${PALS_LOCAL_RANKID-}" "${PALS_LOCAL_SIZE-}" ||
+    dlc_take "${PMI_RANK-}" "${PMI_SIZE-}" "${MPI_LOCALRANKID-}" "${MPI_LOCALNRANKS-}" ||
+    dlc_take "${PMIX_RANK-}" "${PMIX_SIZE-}" "${PMIX_LOCAL_RANK-}" "${PMIX_LOCAL_SIZE-}" ||
+    { echo "job: mpirun does not say which rank this is" >&2; exit 3; }
 if [ "$dlc_starter" = torchrun ]; then
     # One a node: torchrun numbers the ranks itself, and reads its node's number here.
     PET_NODE_RANK=$RANK
@@ -106,11 +103,9 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
-[ -e /dev/nvidiactl ] || [ "${LOCAL_RANK:-0}" != 0 ] ||
-    echo "job: $(uname -n) shows no /dev/nvidiactl: ranks there find no accelerator; did the job ask for any?" >&2
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
 "$@"

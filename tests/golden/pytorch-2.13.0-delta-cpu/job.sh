@@ -1,0 +1,118 @@
+#!/bin/bash
+#SBATCH --account=ABC123-delta-cpu
+#SBATCH --job-name=dlcontainer
+#SBATCH --partition=cpu
+#SBATCH --time=00:30:00
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=16
+#SBATCH --mem=0
+# pytorch 2.13.0 at site delta-cpu (x86_64)
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
+# source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
+# source: ncsa/Delta_doc@1314d79 docs/source/user_guide/containers.rst
+# source: ncsa/Delta_doc@617ccd7 docs/source/user_guide/architecture.rst
+# source: https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/data_mgmt.html
+# Not known, so not promised (why: dlcontainer site show delta): minor release of Red Hat 9, and
+#   glibc (2.34 is remembered); NVIDIA driver; MPI from containers; Slingshot from containers;
+#   version of Apptainer
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-delta-cpu.sif}
+[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+dlc_proof=
+if [ $# -eq 0 ]; then
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    dlc_proof=$PWD/proof-${dlc_job:-$$}
+    mkdir -p "$dlc_proof"
+    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+fi
+
+# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
+# ones read variables that are not set.
+set +eu
+dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
+type module >/dev/null 2>&1 || . /etc/profile
+module reset || dlc_stop
+set -eu
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME LD_PRELOAD
+
+dlc_nodes=${SLURM_NNODES-}
+case $dlc_nodes in
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+esac
+
+dlc_number=${SLURM_JOB_ID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+# jobs on one node have two, unless the site's own documentation gives one.
+# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
+    MASTER_ADDR=$dlc_first
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=''
+# numa: One rank on each NUMA domain, 16 cores each
+dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+    --cpus-per-task=16)
+# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
+
+# What each rank runs.
+set -- apptainer exec --bind /projects --bind /work/hdd "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+shift 7
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    { echo "job: srun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+    "$@"
+"$@"
