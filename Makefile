@@ -10,14 +10,14 @@ BIN := $(VENV)/bin
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-venv setup-tests demo golden unit check test test-long lint dist clean
+.PHONY: help setup setup-venv setup-tests demo golden unit check test test-long test-bare lint dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 # What the unit tests and the lint need: no engine, no root, nothing built.
 setup-venv:
-	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras $(EXTRAS)
+	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras "$(EXTRAS)"
 
 setup: setup-venv ## virtual environment, Apptainer and its helper programs (a few minutes, once)
 	@$(PYTHON) tools/setup_engine.py --bin $(BIN) --prefix .tools
@@ -62,6 +62,9 @@ test: setup-tests lint ## lint and all tests but those that take minutes
 
 test-long: setup-tests ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest
+
+test-bare: ## the two commands on a bare machine, one a call (root only); ONLY=12-root for that one
+	@$(PYTHON) -m tests.bare.run $(if $(filter file,$(origin ONLY)),,$(ONLY))
 
 dist: setup ## wheel and source archive in dist/: the same bytes whenever and wherever they are made
 	rm -rf dist
