@@ -127,7 +127,10 @@ def _install_venv_package() -> None:
 
 
 def _install_pip(venv: Path, folder: Path) -> None:
-    advice = "an administrator types: apt-get install python3-venv"
+    advice = (
+        "an administrator types: apt-get install python3-venv; or name another Python: "
+        "make setup PYTHON=/path/to/python3.11"
+    )
     if not aptget.available():
         raise SetupError("no pip for the environment", why="no ensurepip", next_step=advice)
     try:
