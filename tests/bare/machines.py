@@ -54,7 +54,14 @@ _ALL = (
         home_mode=0o700,
         fuse=False,
     ),
-    Machine(name="12-stripped", release="bookworm", stripped=True, outcome="stops"),
+    Machine(
+        name="12-stripped",
+        release="bookworm",
+        # Of Pythons only Debian's and Ubuntu's come without ensurepip.
+        packages=("python3-venv",),
+        stripped=True,
+        outcome="stops",
+    ),
     Machine(name="13-root", release="trixie", user="root"),
     Machine(name="13-ids", release="trixie", home_mode=0o700),
     Machine(name="13-no-ids", release="trixie", subordinate_ids=False, home_mode=0o700),
