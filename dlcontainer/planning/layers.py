@@ -6,6 +6,7 @@ from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.choice import Choice
+from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
 from dlcontainer.sites.site import Site
 
@@ -42,10 +43,33 @@ def layers(
         part = config.subtree(site.document, (key,))
         if key == "base" and "image" in _mapping(lower.data.get("base")):
             continue  # the site's is for what starts from a distribution
+        if key == "base" and not _serves(site.document, recipe, choice):
+            continue
         if part is not None:
             layers.append(config.nest(part, key))
     layers += [config.without(change, "variant") for change in above]
     return _one_base(layers)
+
+
+def _serves(site: Document, recipe: Document, choice: Choice | None) -> bool:
+    """Tell whether a machine's own release can be the base; what a file of the site says is."""
+    base = config.subtree(site, ("base",))
+    if choice is None or base is None or site.origin(("base", "release")).layer != "host":
+        return True
+    variant = config.subtree(recipe, ("variants", choice.name))
+    pythons = variant.data.get("pythons", ()) if variant else ()
+    known = DISTRIBUTIONS.get((str(base.data["distribution"]), str(base.data["release"])))
+    if not pythons or known is None:
+        return True
+    # Another distribution's base needs sources that this machine's may not have.
+    own = config.subtree(recipe, ("variants", choice.name, "changes", "base"))
+    if own is None or own.data.get("distribution") != known.name:
+        return True
+    return known.python in _listed(pythons)
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _varied(recipe: Document, choice: Choice | None) -> Document:
