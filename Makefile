@@ -1,6 +1,8 @@
 # Relative paths throughout: the checkout's own path may contain a space.
 PYTHON ?= python3
 EXTRAS ?= dev
+# Options of `dlcontainer build` in the demo: --offline BUNDLE.
+BUILD ?=
 # What `make unit` runs.
 ONLY ?= tests/unit
 VENV := .venv
@@ -10,14 +12,14 @@ BIN := $(VENV)/bin
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-venv setup-tests demo golden unit check test test-long lint dist clean
+.PHONY: help setup setup-venv setup-tests demo golden unit check test test-long test-bare lint dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 # What the unit tests and the lint need: no engine, no root, nothing built.
 setup-venv:
-	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras $(EXTRAS)
+	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras "$(EXTRAS)"
 
 setup: setup-venv ## virtual environment, Apptainer and its helper programs (a few minutes, once)
 	@$(PYTHON) tools/setup_engine.py --bin $(BIN) --prefix .tools
@@ -25,23 +27,9 @@ setup: setup-venv ## virtual environment, Apptainer and its helper programs (a f
 setup-tests: setup ## what the integration tests use beside the engine
 	@$(PYTHON) tools/setup_tests.py
 
-demo: setup ## PyTorch for this machine: build, validate, publish, load, compare with native, report
-	@$(PYTHON) tools/setup_tests.py lmod
-	@start=$$(date +%s) && \
-	export $(WITH_BIN) && \
-	image=demo/pytorch-2.13.0-local.sif && \
-	$(BIN)/dlcontainer doctor && \
-	$(BIN)/dlcontainer plan pytorch --site local | sed -n "/^note: /p" && \
-	$(BIN)/dlcontainer build pytorch --site local -o demo && \
-	$(BIN)/dlcontainer validate $$image --site local && \
-	rm -rf demo/software && \
-	$(BIN)/dlcontainer publish $$image --site local --root demo/software && \
-	sh tools/load_module.sh demo/software/modules/lmod pytorch && \
-	rm -f demo/import.jsonl demo/train.jsonl && \
-	$(BIN)/dlcontainer bench import --site local --image $$image --pairs 8 --controls 4 -o demo/import.jsonl && \
-	$(BIN)/dlcontainer bench train --site local --image $$image --pairs 8 --controls 2 --steps 20 --threads 1 -o demo/train.jsonl && \
-	$(BIN)/dlcontainer report demo/import.jsonl demo/train.jsonl -o demo/report.html && \
-	echo "make demo: done in $$(( $$(date +%s) - start )) s; open demo/report.html"
+# A user needs none of the extras: `make test` adds them to the same environment.
+demo: ## PyTorch for this machine: build, validate, publish, load, compare with native, report
+	@$(PYTHON) tools/demo.py --bin $(BIN) --extras "$(if $(filter file,$(origin EXTRAS)),,$(EXTRAS))" --build "$(BUILD)"
 
 lint: setup-venv ## ruff, mypy and the layers of the design
 	$(BIN)/ruff check
@@ -62,6 +50,9 @@ test: setup-tests lint ## lint and all tests but those that take minutes
 
 test-long: setup-tests ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest
+
+test-bare: ## the two commands on a bare machine, one a call (root only); ONLY=12-root for that one
+	@$(PYTHON) -m tests.bare.run $(if $(filter file,$(origin ONLY)),,$(ONLY))
 
 dist: setup ## wheel and source archive in dist/: the same bytes whenever and wherever they are made
 	rm -rf dist

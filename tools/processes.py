@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -61,6 +62,23 @@ def stream(argv: Sequence[str], *, cwd: Path | None = None, keep: tuple[str, ...
     if process.returncode != 0:
         why = "\n       ".join(lines[-_TAIL:])
         raise SetupError(f"failed ({process.returncode}): {' '.join(argv)}", why=why)
+
+
+def pass_through(
+    argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> int:
+    """Run a command whose output goes where this one's goes, and return its exit code."""
+    sys.stdout.flush()
+    try:
+        return subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        ).returncode
+    except OSError as error:
+        raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
 
 
 def root_argv() -> list[str] | None:

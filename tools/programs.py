@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,12 @@ NAME = "programs"
 WRAPPERS = "wrappers"  # the folder in it that goes on PATH
 # In a tree of today's making: trees of another layout are made again.
 _LAYOUT, _LAYOUT_TEXT = "layout", "2\n"
+# The base of an image on a host that can't make one; dlcontainer's own messages name them too.
+WAYS_TO_A_BASE = """one of three ways:
+        an image of a registry, pinned by its digest: dlcontainer base pin RECIPE --site SITE
+        a bundle with the finished base, from a machine that can: dlcontainer fetch there,
+          dlcontainer build --offline BUNDLE here
+        the base alone, made on a machine that can (Debian, Ubuntu): dlcontainer base make there"""
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
 _CA_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -34,12 +40,24 @@ class Program:
     package: str
     purpose: str
     installed_only: str | None = None  # why unpacking its package is not enough
+    # Without it no image is built or run; else something is slower, or done otherwise.
+    needed: bool = False
 
 
 PROGRAMS = (
     Program(command="mmdebstrap", package="mmdebstrap", purpose="makes the base's root tree"),
-    Program(command="mksquashfs", package="squashfs-tools", purpose="writes the image"),
-    Program(command="unsquashfs", package="squashfs-tools", purpose="unpacks the image"),
+    Program(
+        command="mksquashfs",
+        package="squashfs-tools",
+        purpose="writes the image",
+        needed=True,
+    ),
+    Program(
+        command="unsquashfs",
+        package="squashfs-tools",
+        purpose="unpacks the image",
+        needed=True,
+    ),
     Program(command="squashfuse_ll", package="squashfuse", purpose="mounts the image"),
     Program(command="fuse2fs", package="fuse2fs", purpose="mounts ext3 overlays"),
     Program(command="fuse-overlayfs", package="fuse-overlayfs", purpose="mounts writable layers"),
@@ -99,6 +117,43 @@ def explain_installed_only(programs: Sequence[Program]) -> None:
                 f"no {program.command} ({program.purpose}): {program.installed_only}.\n"
                 f"        An administrator types: apt-get install {program.package}"
             )
+
+
+def explain_without_apt(programs: Sequence[Program], os_release: Mapping[str, str]) -> None:
+    """Say what is missing on a host without apt; SetupError where nothing can be built so."""
+    needed = [program for program in programs if program.needed]
+    if needed:
+        packages = " ".join(sorted({program.package for program in needed}))
+        raise SetupError(
+            f"missing: {', '.join(program.command for program in needed)}",
+            why="this host has no apt-get to fetch them with",
+            next_step=f"an administrator types: {installer(os_release)} {packages}",
+        )
+    for program in programs:
+        if program.command == "mmdebstrap":
+            note(
+                "no mmdebstrap, and no apt-get to fetch it with: no distribution's root tree is "
+                f"made here.\n        An image's base comes by {WAYS_TO_A_BASE}"
+            )
+        elif program.installed_only:
+            note(
+                f"no {program.command} ({program.purpose}): {program.installed_only}.\n"
+                f"        An administrator installs it: {installer(os_release)} shadow-utils"
+            )
+    rest = [each for each in programs if each.command != "mmdebstrap" and not each.installed_only]
+    if rest:
+        names = ", ".join(f"{program.command} ({program.purpose})" for program in rest)
+        note(f"not here, unless the engine brings its own: {names}")
+
+
+def installer(os_release: Mapping[str, str]) -> str:
+    """Return the command of this distribution that installs packages."""
+    family = {os_release.get("ID", ""), *os_release.get("ID_LIKE", "").split()}
+    if family & {"suse", "opensuse", "sles"}:
+        return "zypper install"
+    if family & {"debian", "ubuntu"}:
+        return "apt-get install"
+    return "pacman -S" if "arch" in family else "dnf install"
 
 
 def install_private(prefix: Path, programs: Sequence[Program]) -> Path:

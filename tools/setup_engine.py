@@ -32,12 +32,8 @@ def ensure_programs(prefix: Path, hidden: Path, *, only_prefix: bool) -> None:
         say(f"found: all helper programs ({where})")
         return
     if not aptget.available():
-        packages = sorted({program.package for program in lacking})
-        raise SetupError(
-            f"missing: {', '.join(program.command for program in lacking)}",
-            why="without apt-get they cannot be fetched from here",
-            next_step=f"install them; Debian's packages are {', '.join(packages)}",
-        )
+        programs.explain_without_apt(lacking, platform.freedesktop_os_release())
+        return
     root = None if only_prefix else root_argv()
     if root is not None:
         try:

@@ -46,6 +46,8 @@ WANTED = {
     "tclsh": "tcl",
     "update-binfmts": "binfmt-support",
     "/usr/share/lmod/lmod/init/sh": "lmod",
+    # PyTorch's wheels load it: with it the native side of a benchmark can be this machine's.
+    "/usr/share/doc/libgomp1": "libgomp1",
 }
 # One program is all of it. Installed, it would be a service on port 5000 of every address.
 REGISTRY = "docker-registry"

@@ -58,10 +58,21 @@ def read_stamp(venv: Path) -> dict[str, str]:
 
 def next_step(stamp: dict[str, str], wanted: dict[str, str]) -> str:
     """Say what is to be done: `nothing`, `install` into what is there, or `make` it anew."""
-    if stamp == wanted:
-        return "nothing"
     same = all(stamp.get(key) == wanted[key] for key in ("python", "venv", "project"))
-    return "install" if same else "make"
+    if not same:
+        return "make"
+    # `make demo` after `make test`: the extras of the one are there for the other.
+    more = _split(wanted["extras"]) - _split(stamp.get("extras", ""))
+    return "install" if more or stamp.get("pyproject") != wanted["pyproject"] else "nothing"
+
+
+def with_extras(stamp: dict[str, str], extras: str) -> str:
+    """Name the wanted extras and those that are there already, which stay up to date."""
+    return ",".join(sorted(_split(extras) | _split(stamp.get("extras", ""))))
+
+
+def _split(extras: str) -> set[str]:
+    return {name.strip() for name in extras.split(",")} - {""}
 
 
 def remove_old(venv: Path) -> None:
@@ -116,7 +127,10 @@ def _install_venv_package() -> None:
 
 
 def _install_pip(venv: Path, folder: Path) -> None:
-    advice = "an administrator types: apt-get install python3-venv"
+    advice = (
+        "an administrator types: apt-get install python3-venv; or name another Python: "
+        "make setup PYTHON=/path/to/python3.11"
+    )
     if not aptget.available():
         raise SetupError("no pip for the environment", why="no ensurepip", next_step=advice)
     try:
@@ -136,7 +150,8 @@ def _install_pip(venv: Path, folder: Path) -> None:
 def install_project(project: Path, venv: Path, extras: str) -> None:
     """Install the project, editable, with its extras."""
     target = f".[{extras}]" if extras else "."
-    say(f"installing dlcontainer[{extras}] into it, editable (a minute or two)")
+    name = f"dlcontainer[{extras}]" if extras else "dlcontainer"
+    say(f"installing {name} into it, editable ({'a minute or two' if extras else 'half a minute'})")
     python = str(venv / "bin/python")
     try:
         stream(
@@ -153,15 +168,17 @@ def install_project(project: Path, venv: Path, extras: str) -> None:
 
 def setup(project: Path, venv: Path, extras: str, *, unpack_only: bool) -> None:
     """Bring the environment up to date with the project."""
-    wanted = wanted_stamp(project, venv, extras)
-    step = next_step(read_stamp(venv), wanted)
+    stamp, wanted = read_stamp(venv), wanted_stamp(project, venv, extras)
+    step = next_step(stamp, wanted)
     if step == "nothing":
         say(f"found: {venv} (pyproject.toml unchanged)")
         return
     if step == "make":
         make_venv(venv, unpack_only=unpack_only)
+    else:
+        wanted["extras"] = with_extras(stamp, extras)
     (venv / STAMP).unlink(missing_ok=True)
-    install_project(project, venv, extras)
+    install_project(project, venv, wanted["extras"])
     # By hand: this runs before the package, with its writer of files, is installed.
     aside = venv / f"{STAMP}.new"
     aside.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")

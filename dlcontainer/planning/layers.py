@@ -47,6 +47,8 @@ def layers(
         if key == "base" and part is not None and _is_unknown_host(part):
             # A host of a distribution that no base is made of: the recipe's own serves.
             part = config.without(config.without(part, "distribution"), "release")
+        if key == "base" and not _serves(site.document, recipe, choice):
+            continue
         if part is not None:
             layers.append(config.nest(part, key))
     layers += [config.without(change, "variant") for change in above]
@@ -58,6 +60,27 @@ def _is_unknown_host(part: Document) -> bool:
     named = (str(part.data.get("distribution")), str(part.data.get("release")))
     of_host = part.origin(("distribution",)).layer == "host"
     return of_host and named not in DISTRIBUTIONS
+
+
+def _serves(site: Document, recipe: Document, choice: Choice | None) -> bool:
+    """Tell whether a machine's own release can be the base; what a file of the site says is."""
+    base = config.subtree(site, ("base",))
+    if choice is None or base is None or site.origin(("base", "release")).layer != "host":
+        return True
+    variant = config.subtree(recipe, ("variants", choice.name))
+    pythons = variant.data.get("pythons", ()) if variant else ()
+    known = DISTRIBUTIONS.get((str(base.data["distribution"]), str(base.data["release"])))
+    if not pythons or known is None:
+        return True
+    # Another distribution's base needs sources that this machine's may not have.
+    own = config.subtree(recipe, ("variants", choice.name, "changes", "base"))
+    if own is None or own.data.get("distribution") != known.name:
+        return True
+    return known.python in _listed(pythons)
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _varied(recipe: Document, choice: Choice | None) -> Document:

@@ -217,6 +217,11 @@ class Variant(Strict):
         description="by the site: what it needs could not be reached from here, so its digest or "
         "its packages are pinned where it is built",
     )
+    pythons: tuple[Version, ...] = Field(
+        default=(),
+        description="Pythons that its packages were built and tried with; a machine's own base "
+        "with another one leaves the recipe's in place. Empty: any",
+    )
     needs: Needs = Needs()
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")
 

@@ -38,6 +38,10 @@ class PipSettings:
         )
 
 
+# The whole machine's, of the distribution or the administrator.
+SYSTEM = Path("/etc/pip.conf")
+
+
 def files(host: Host) -> list[Path]:
     """Name pip's configuration files, lowest precedence first.
 
@@ -50,7 +54,7 @@ def files(host: Host) -> list[Path]:
     if override == os.devnull:
         return []
     found = [Path(folder) / "pip/pip.conf" for folder in folders if folder]
-    found.append(Path("/etc/pip.conf"))
+    found.append(SYSTEM)
     if not (override and Path(override).exists()):
         found += [host.home / ".pip/pip.conf", config_home / "pip/pip.conf"]
     found.append(Path(sys.prefix) / "pip.conf")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -226,7 +227,8 @@ def unloadable(path: Path) -> str:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert unloadable(tmp_path / "none") == "r.yaml: cannot be read: No such file or directory"
-    assert unloadable(Path("a\0b")) == "r.yaml: cannot be read: embedded null byte"
+    # Since Python 3.13: "open: embedded null character in path".
+    assert re.fullmatch(r"r\.yaml: cannot be read: .*embedded null .*", unloadable(Path("a\0b")))
     assert unloadable(tmp_path) == "r.yaml: cannot be read: not a regular file"
     os.mkfifo(tmp_path / "fifo")
     assert unloadable(tmp_path / "fifo") == "r.yaml: cannot be read: not a regular file"

@@ -1,5 +1,6 @@
 """The plan: the layers with their origins, what may be overridden, conditions, files."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,19 @@ from dlcontainer import config
 from dlcontainer.config import Document
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.plan import Plan, base_python, native_twin_reason
-from tests.values import HOST, IMAGE_BASE, TAGGED_BASE, TRIAL, folder_of, host, plan_of, site_of
+from tests.values import (
+    HOST,
+    IMAGE_BASE,
+    ROOT,
+    TAGGED_BASE,
+    TRIAL,
+    folder_of,
+    host,
+    plan_of,
+    shipped_plan,
+    shipped_site,
+    site_of,
+)
 
 
 def layer(name: str, /, **data: Any) -> Document:
@@ -291,3 +304,35 @@ def test_a_native_twin_needs_the_packages_of_the_recipe(tmp_path: Path) -> None:
     text = "Package: %s\nStatus: install ok installed\n"
     status.write_text("\n".join(text % name for name in ("python3", "libgomp1", "make")))
     assert native_twin_reason(plan.recipe, plan.site, on) is None
+
+
+@pytest.mark.parametrize(
+    ("on", "variant", "release"),
+    [
+        (HOST, "wheels", "bookworm"),
+        # Another Python than the wheels': the recipe's base, and no native twin.
+        (host(release="trixie"), "wheels", "bookworm"),
+        (host(release="trixie"), "debian", "trixie"),
+        (HOST, "debian", "trixie"),
+        # Sources of another distribution are not known here.
+        (host(distribution="ubuntu", release="noble"), "wheels", "noble"),
+    ],
+)
+def test_a_machines_own_release_is_the_base_where_its_python_serves(
+    on: Any, variant: str, release: str
+) -> None:
+    plan = shipped_plan("local", "pytorch", variant, on=on)
+    assert plan.recipe.base.release == release
+    said = [note for note in plan.notes if note.startswith("no native twin: the base is ")]
+    assert bool(said) == (on.release != release)
+
+
+def test_a_base_that_a_user_chose_holds() -> None:
+    on = host(release="trixie")
+    site = shipped_site("local", on=on)
+    chosen = config.merge(
+        site.document, config.from_data({"base": {"release": "trixie"}}, layer="user")
+    )
+    recipe = ROOT / "recipes/pytorch"
+    plan = plan_of(recipe, site=replace(site, document=chosen), asked="wheels", on=on)
+    assert plan.recipe.base.release == "trixie"

@@ -69,6 +69,7 @@ def test_a_file_that_others_may_write_is_not_read(victim: Path, mode: int) -> No
 def test_a_note_has_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "note"
     path.write_bytes(b"x" * guarded_files.NOTE_BYTES)
+    path.chmod(0o644)  # whatever the umask: many users' is 002
     assert len(guarded_files.read_own(path)) == guarded_files.NOTE_BYTES
     os.truncate(path, 1 << 40)  # sparse: it takes no room, and to read it would take all memory
     with pytest.raises(OSError, match="it has 1099512 MB, more than 1"):
@@ -152,6 +153,8 @@ def test_a_path_with_another_user_or_a_link_in_it_is_not_private(
 ) -> None:
     path = place / "one" / "two"
     path.mkdir(parents=True)
+    for folder in (path, path.parent):
+        folder.chmod(0o755)  # whatever the umask
     (place / "link").symlink_to(path.parent)
     assert not guarded_files.is_private(place / "link" / "two")
     assert not guarded_files.is_private(path / "missing")

@@ -117,9 +117,9 @@ def test_a_tree_that_is_not_writable(parent: Path, tmp_path: Path) -> None:
     tree = parent / "tree"
     for folder, mode in (("a/b", 0o500), ("a/c", 0), ("a", 0o500)):
         (tree / folder).mkdir(parents=True, exist_ok=True)
-        (tree / folder).chmod(mode)
         if mode == 0o500 and folder != "a":
             (tree / folder / "file").write_text("x")
+        (tree / folder).chmod(mode)
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o500)
     (tree / "link").symlink_to(outside)

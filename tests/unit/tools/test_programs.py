@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import aptget, programs, setup_engine
+from tools.console import SetupError
 from tools.programs import PROGRAMS, WRAPPERS
 
 
@@ -95,3 +96,35 @@ def test_a_program_of_the_systems_is_not_unpacked_too(
     (prefix / "programs" / WRAPPERS / "mmdebstrap").unlink()
     setup_engine.ensure_programs(prefix, hidden, only_prefix=False)
     assert asked == [{program.command for program in PROGRAMS} - {"fuse2fs"}]
+
+
+def without_apt(
+    capsys: pytest.CaptureFixture[str], names: set[str], family: str = "rhel fedora"
+) -> str:
+    missing = [program for program in PROGRAMS if program.command in names]
+    programs.explain_without_apt(missing, {"ID": "el", "ID_LIKE": family})
+    return capsys.readouterr().out
+
+
+def test_a_host_without_apt_goes_on_without_mmdebstrap(capsys: pytest.CaptureFixture[str]) -> None:
+    said = without_apt(capsys, {"mmdebstrap", "fuse2fs", "newuidmap"})
+    for way in ("dlcontainer base pin", "dlcontainer build --offline", "dlcontainer base make"):
+        assert way in said
+    assert "dnf install shadow-utils" in said
+    assert "not here, unless the engine brings its own: fuse2fs" in said
+
+
+@pytest.mark.parametrize(
+    ("family", "line"),
+    [
+        ("rhel fedora", "dnf install squashfs-tools"),
+        ("suse opensuse", "zypper install squashfs-tools"),
+        ("arch", "pacman -S squashfs-tools"),
+    ],
+)
+def test_a_host_without_apt_needs_to_pack(
+    capsys: pytest.CaptureFixture[str], family: str, line: str
+) -> None:
+    with pytest.raises(SetupError, match="missing: mksquashfs") as caught:
+        without_apt(capsys, {"mmdebstrap", "mksquashfs"}, family)
+    assert str(caught.value.next_step).endswith(line)

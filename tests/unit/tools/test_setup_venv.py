@@ -41,6 +41,14 @@ def test_another_pyproject_or_other_extras_are_installed_into_it(project: Path) 
     assert next_step(stamp, stamp_of(project)) == "install"
 
 
+def test_extras_that_are_there_stay(project: Path) -> None:
+    stamp = stamp_of(project, "dev")
+    assert next_step(stamp, stamp_of(project, "")) == "nothing"
+    assert next_step(stamp_of(project, ""), stamp_of(project, "dev")) == "install"
+    assert setup_venv.with_extras(stamp, "bench") == "bench,dev"
+    assert setup_venv.with_extras(stamp_of(project, ""), "") == ""
+
+
 @pytest.mark.parametrize("key", ["python", "venv", "project"])
 def test_another_python_or_place_makes_it_anew(project: Path, key: str) -> None:
     stamp = stamp_of(project)

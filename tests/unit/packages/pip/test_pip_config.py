@@ -17,6 +17,8 @@ from tests.values import host
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+    # Not this machine's: it may have one.
+    monkeypatch.setattr(pip_config, "SYSTEM", tmp_path / "etc/pip.conf")
     return tmp_path / "it's a home"
 
 
@@ -34,7 +36,7 @@ def test_the_order_of_the_files(home: Path) -> None:
     found = pip_config.files(machine(home, PIP_CONFIG_FILE="/no/such"))
     assert found == [
         home.parent / "xdg/pip/pip.conf",
-        Path("/etc/pip.conf"),
+        home.parent / "etc/pip.conf",
         home / ".pip/pip.conf",
         home / ".config/pip/pip.conf",
         home.parent / "prefix/pip.conf",

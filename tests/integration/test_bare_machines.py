@@ -1,0 +1,51 @@
+"""Set-up, doctor and a small build on machines with nothing on them, as ordinary users."""
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.bare import trees
+from tests.bare.machines import MACHINES
+from tests.integration.world import write_tiny, write_wheel
+from tests.skips import skip
+from tests.values import ROOT
+
+_COMMANDS = """\
+set -e
+cd dlcontainer
+make setup EXTRAS=
+.venv/bin/dlcontainer doctor
+PIP_FIND_LINKS=$HOME/wheels .venv/bin/dlcontainer build ~/tiny --site local -o ~/out
+.venv/bin/dlcontainer validate ~/out/tiny-1.0-local.sif
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "13-no-ids",
+        # The same road on the older release; without newuidmap and with lines for it.
+        pytest.param("12-ids", marks=pytest.mark.long),
+    ],
+)
+def test_two_commands_and_a_build(name: str) -> None:
+    refusal = trees.obstacle()
+    if refusal is not None:
+        skip(refusal, elsewhere="a run as root" if os.geteuid() != 0 else None)
+    # Below no folder of root's own: the account must be able to enter.
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-bare-", dir="/var/tmp") as folder:
+        tree = trees.make(MACHINES[name], Path(folder) / "tree")
+        write_tiny(tree.home / "tiny")
+        write_wheel(tree.home / "wheels")
+        for part in ("tiny", "wheels"):
+            tree.own(tree.home / part)
+        done = tree.call(_COMMANDS)
+        assert done.returncode == 0, done.stdout[-6000:]
+        assert "images can be built and run here" in done.stdout
+        assert (tree.home / "out/tiny-1.0-local.sif").is_file()
+        # A user needs neither mypy nor ruff.
+        assert not re.search(r"Downloading (mypy|ruff)-", done.stdout)
+        assert str(ROOT) not in done.stdout

@@ -1,0 +1,116 @@
+"""The demo: what it says and refuses before anything is written."""
+
+import json
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+import tools
+from tools import demo as demos
+from tools.console import SetupError
+from tools.demo import Demo
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Demo:
+    return Demo(bin=tmp_path / ".venv/bin", extras="", build_options=())
+
+
+def room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(demos, "free_mb", lambda folder: free)
+
+
+@pytest.mark.parametrize(("major", "minor"), [(3, 6), (3, 10)])
+def test_an_older_python_is_told_how_to_name_another(major: int, minor: int) -> None:
+    said = str(tools.refusal(major, minor))
+    assert f"this is Python {major}.{minor}" in said
+    assert "make demo PYTHON=python3.11" in said
+    assert tools.refusal(3, 11) is tools.refusal(3, 13) is None
+
+
+def test_a_full_disk_stops_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room(monkeypatch, 2099)
+    with pytest.raises(SetupError, match="only 2099 MB free") as caught:
+        demos.require_room(tmp_path, tmp_path / "a cache/of/mine")
+    assert "2100 MB" in str(caught.value.why)
+    assert "XDG_CACHE_HOME" in str(caught.value.next_step)
+    room(monkeypatch, 2100)
+    demos.require_room(tmp_path, tmp_path / "a cache/of/mine")
+
+
+def test_each_of_two_disks_needs_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demos, "_device", lambda folder: len(folder.parts))
+    room(monkeypatch, 700)
+    with pytest.raises(SetupError, match="only 700 MB free") as caught:
+        demos.require_room(tmp_path, tmp_path / "cache")
+    assert "keeps 1500 MB" in str(caught.value.why)
+
+
+def test_a_checkout_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(SetupError, match="can't write to") as caught:
+        demos.require_room(tmp_path, tmp_path)
+    assert "a folder of your own" in str(caught.value.next_step)
+
+
+def test_it_says_time_and_disk_beforehand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demos, "require_room", lambda checkout, cache: None)
+    demos.before()
+    said = capsys.readouterr().out
+    assert "minutes" in said
+    assert "2100 MB (1500 here, 600 in " in said
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, states: dict[str, str], notes: list[str]) -> None:
+    """Let dlcontainer say this of the machine and of the plan."""
+    findings = [{"name": name, "state": state} for name, state in states.items()]
+    bodies = {
+        "doctor": {"findings": findings},
+        "plan": {"notes": notes, "name": "pytorch-1-local"},
+    }
+
+    def run(argv: list[str], **rest: Any) -> CompletedProcess[str]:
+        return CompletedProcess(argv, 0, json.dumps(bodies[argv[1]]), "")
+
+    monkeypatch.setattr(demos, "run", run)
+    monkeypatch.setattr(demos, "pass_through", lambda argv, **rest: 0)
+
+
+def test_what_is_impossible_is_said_and_kept_for_the_end(
+    demo: Demo,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(demos, "_LMOD", tmp_path / "none")
+    notes = ["no native twin: libgomp1 is missing on this host", "something else"]
+    answers(monkeypatch, {"base": "ok", "/dev/fuse": "poor"}, notes)
+    assert demos.look_ahead(demo) == "pytorch-1-local"
+    twin, lmod, fuse = demo.left_out
+    assert "libgomp1 is missing" in twin
+    assert "apt-get install lmod" in lmod
+    assert "no /dev/fuse" in fuse
+    assert capsys.readouterr().out.count("not possible here, the rest goes on: ") == 3
+
+
+def test_all_is_possible(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demos, "_LMOD", Path(__file__))
+    answers(monkeypatch, {"base": "ok", "/dev/fuse": "ok"}, [])
+    demos.look_ahead(demo)
+    assert demo.left_out == []
+
+
+def test_without_a_base_it_stops_and_names_three_ways(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, {"base": "poor", "/dev/fuse": "ok"}, [])
+    with pytest.raises(SetupError, match="base can't be made here") as caught:
+        demos.look_ahead(demo)
+    for way in ("dlcontainer base pin", "build --offline BUNDLE", "dlcontainer base make"):
+        assert way in str(caught.value.next_step)
+    demo.build_options = ("--offline", "bundle")
+    demos.look_ahead(demo)
