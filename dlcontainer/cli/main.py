@@ -18,6 +18,7 @@ from dlcontainer.cli import (
     cache,
     diff,
     doctor,
+    explain_env,
     export,
     fetch,
     inspect,
@@ -61,6 +62,7 @@ app.command("validate")(validate.validate)
 app.command("inspect")(inspect.inspect)
 app.command("diff")(diff.diff)
 app.command("publish")(publish.publish)
+app.command("explain-env")(explain_env.explain_env)
 app.command("prove")(prove.prove)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)

@@ -9,6 +9,7 @@ from dlcontainer.config.templating import Literal
 from dlcontainer.engines.apptainer import RUN_MODES
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
+from dlcontainer.planning import refused_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.facts import Mpi
@@ -16,8 +17,6 @@ from dlcontainer.sites.site import Site
 
 # The launching scripts' own variables begin so.
 OWN = "dlc_"
-# What the host means for its own programs: of another Python, of another C library.
-UNSET = ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +85,7 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
         program=_program(site, here),
         modules=_modules(site, mpi),
         scripts=mpi.scripts if mpi else (),
-        unset=UNSET,
+        unset=refused_variables.job_names(),
         environment=environment,
         inside=inside,
         binds=tuple(dict.fromkeys([*jobs.binds, *_mpi_binds(mpi)])),
