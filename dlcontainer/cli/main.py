@@ -19,6 +19,7 @@ from dlcontainer.cli import (
     cache,
     diff,
     doctor,
+    explain_env,
     export,
     fetch,
     inspect,
@@ -63,6 +64,7 @@ app.command("validate", rich_help_panel=_SHIP)(validate.validate)
 app.command("inspect", rich_help_panel=_SHIP)(inspect.inspect)
 app.command("diff", rich_help_panel=_SHIP)(diff.diff)
 app.command("publish", rich_help_panel=_SHIP)(publish.publish)
+app.command("explain-env", rich_help_panel=_SHIP)(explain_env.explain_env)
 app.command("prove", rich_help_panel=_SHIP)(prove.prove)
 app.add_typer(sessions.app, name="bench", rich_help_panel=_MEASURE)
 app.command("report", rich_help_panel=_MEASURE)(report.report)

@@ -9,6 +9,7 @@ from dlcontainer.config.templating import Literal
 from dlcontainer.engines.apptainer import RUN_MODES
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
+from dlcontainer.planning import refused_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.facts import Mpi
@@ -16,8 +17,6 @@ from dlcontainer.sites.site import Site
 
 # The launching scripts' own variables begin so.
 OWN = "dlc_"
-# What the host means for its own programs: of another Python, of another C library.
-UNSET = ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")
 # The whole of it holds what the user's other modules put there: none of the image's business.
 _WHOLE = frozenset({"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}"})
 # The engine's way to run, which each host finds out by itself.
@@ -117,7 +116,7 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
         program=_program(site, here),
         modules=_modules(site, mpi),
         scripts=mpi.scripts if mpi else (),
-        unset=UNSET,
+        unset=refused_variables.job_names(),
         environment=environment,
         inside=inside,
         binds=tuple(dict.fromkeys([*jobs.binds, *_mpi_binds(mpi)])),

@@ -4,19 +4,22 @@ What they say comes from a recipe and a site config. Whatever stands there is te
 and never code: each value is quoted for the language that it goes into.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
+from dlcontainer.planning import refused_variables
+from dlcontainer.planning.refused_variables import Row
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 
 # The engine's and the image's own folders, and those that the engine shows by itself: no site has
 # them bound a second time.
 _ALREADY = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # noqa: S108
-
+# Of a line in a `case`.
+_WIDTH = 84
 
 # Variables that name a folder for compiled code.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
@@ -172,7 +175,9 @@ def wrappers(
         "prefix": release.prefix,
         "bind_home": int(site.modules.bind_home),
         "folders": "\n".join(path for path in filesystems if path not in _ALREADY),
-        "passed": _patterns(site.modules.pass_environment),
+        "passed": Text(" | ".join(site.modules.pass_environment)),
+        "refused": [*map(_refused, refused_variables.rules(release.environment).rows)],
+        "certificates": Text(" ".join(refused_variables.CERTIFICATES)),
         # Of the engine that wrappers start, whatever starts images in the site's jobs.
         "gpu": " ".join(gpu_flags.flags(site, "apptainer")),
         "run_mode": site.engine.run_mode or "",
@@ -194,9 +199,16 @@ def wrappers(
     }
 
 
-def _patterns(names: Sequence[str]) -> Text:
-    # Unquoted: they are patterns of a `case`; the site config takes letters, digits, _ and * alone.
-    return Text("".join(f" | {name}" for name in names))
+def _refused(row: Row) -> Mapping[str, object]:
+    """Give a row of the table as a branch of a `case`: its patterns are the shell's, unquoted."""
+    lines, indent = [""], " " * 8
+    for name in row.names:
+        if len(lines[-1]) + len(name) > _WIDTH:
+            lines.append("")
+        lines[-1] += f"{name} | "
+    text = f"\\\n{indent}".join(lines).removesuffix(" | ")
+    about = Text(f"{row.key}: {row.why}")
+    return {"about": about, "always": row.always, "lines": Text(indent + text)}
 
 
 def _engine_hint(site: Site) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial
+from dlcontainer.planning.refused_variables import TABLE
 from tests.integration.world import Built, World, isolated, write_bare, write_wheel
 
 # A certificate made for these tests; whoever trusts it trusts nobody: its key was thrown away.
@@ -183,6 +184,31 @@ def test_host_does_not_change_what_validate_sees(
         OMP_NUM_THREADS="1",
     )
     assert spoilt.checks(pytorch_image.image) == expected
+
+
+def test_of_each_row_of_refused_variables_none_enters_a_module_s_command(
+    tiny_image: Built, world: World, engine: Apptainer, tmp_path: Path
+) -> None:
+    done = world.run(
+        "publish", tiny_image.image, "-s", "local", "--root", tmp_path / "root", "--json"
+    )
+    python = Path(json.loads(done.stdout)["folder"]) / "bin/python"
+    # dash itself takes no other OPTIND than a number.
+    harmless = {"PATH": f"{engine.program.parent}:/usr/bin:/bin", "HOME": world.environ["HOME"]}
+    harmless |= {"OPTIND": "1", "DLCONTAINER_x": SECRET}
+    planted = {name.replace("*", "x"): SECRET for row in TABLE for name in row.names}
+    text = "import json, os; print(json.dumps(dict(os.environ)))"
+    said = subprocess.run(
+        [str(python), "-c", text],
+        env={**planted, "LR": "3", **harmless},
+        cwd=world.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    inside = json.loads(said.stdout)
+    assert inside["LR"] == "3"
+    assert {name: value for name, value in inside.items() if SECRET in value} == {}
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ module unload spectrum-mpi || dlc_stop
 set -eu
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 dlc_need USER
 

@@ -63,7 +63,7 @@ module load spectrum-mpi/10.4.0.3-20210112 || dlc_stop
 set -eu
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 # In the image.
 # The runtime evaluates these as a shell does between double quotes.

@@ -57,7 +57,7 @@ module load cray-mpich-abi/8.1.31 || dlc_stop
 set -eu
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 # On the host.
 export MPICH_GPU_SUPPORT_ENABLED=1

@@ -41,7 +41,7 @@ if [ $# -eq 0 ]; then
 fi
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 dlc_need PSCRATCH
 dlc_here=$PWD

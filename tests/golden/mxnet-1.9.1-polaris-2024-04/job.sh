@@ -50,7 +50,7 @@ module load apptainer || dlc_stop
 set -eu
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 # On the host.
 export HTTP_PROXY=http://proxy.alcf.anl.gov:3128

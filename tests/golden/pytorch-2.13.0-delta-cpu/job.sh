@@ -43,7 +43,7 @@ module reset || dlc_stop
 set -eu
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in

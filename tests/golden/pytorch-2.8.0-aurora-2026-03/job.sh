@@ -46,7 +46,7 @@ module load apptainer || dlc_stop
 set -eu
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 # In the image.
 # The runtime evaluates these as a shell does between double quotes.

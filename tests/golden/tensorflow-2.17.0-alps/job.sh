@@ -45,7 +45,7 @@ if [ $# -eq 0 ]; then
 fi
 
 # The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME LD_PRELOAD
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 # On the host.
 export PMIX_MCA_psec='^munge'

@@ -22,7 +22,7 @@ def shelf(
     site.write_text(
         "schema: 1\nname: local\nsummary: for tests\nfacts: host\ndefault_recipe: pytorch\n"
         f"filesystems: [{{path: {folder}/project, kind: local, purpose: project}}]\n"
-        "modules: {pass_environment: [LAB_SAID, LAB_X_*]}\n"
+        "modules: {pass_environment: [PERL5LIB, R_*]}\n"
     )
     (folder / "project").mkdir()
     done = world.run("publish", pytorch_image.image, "-s", site, "--root", root, "--json")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
+from dlcontainer.planning.refused_variables import TABLE
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.modulefiles import LastResort, Release, lua, tcl
-from tests.values import HOSTILE, ROOT, TEMPLATES, site_of
+from tests.values import HOSTILE, TEMPLATES, site_of
 
 RELEASE = Release(
     name="demo",
@@ -99,7 +100,7 @@ def test_a_wrapper_for_each_command() -> None:
     for line in (
         "dlc_command=torchrun",
         "dlc_folders='/a b'",
-        "PYTHONDONTWRITEBYTECODE | WANDB_MODE | LAB_*) ;;",
+        "        WANDB_MODE | LAB_*) ;;",
         "if [ 0 = 1 ]; then",
         "case --rocm in",
         "dlc_epoch=site\n",
@@ -148,15 +149,11 @@ def test_a_wrapper_takes_the_site_s_words_for_its_engine() -> None:
     assert "case --nv in" in text
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "HOROVOD_*", "XLA_FLAGS", "JAX_*"),
-        *("TF_*", "MIOPEN_*", "HSA_*", "ONEAPI_DEVICE_SELECTOR", "CCL_*", "HF_HOME", "PAMI_*"),
-        "SLINGSHOT_*",
-    ],
-)
-def test_variables_that_users_must_set(name: str) -> None:
-    text = modulefiles.wrappers(RELEASE, site_of().value, LastResort(engine=ENGINE), [TEMPLATES])
-    assert re.search(rf"[ |]{re.escape(name)}[ )]", text["python"])
-    assert f"{name}" in (ROOT / "docs" / "publish.md").read_text()
+def test_the_table_stands_in_the_wrapper() -> None:
+    release = replace(RELEASE, environment={"DATA_HOME": "/opt/data", "OMP_NUM_THREADS": "8"})
+    texts = modulefiles.wrappers(release, site_of().value, LastResort(engine=ENGINE), [TEMPLATES])
+    text = texts["python"].replace("\\\n        ", "")
+    for row in TABLE:
+        assert f"        # {row.key}: {row.why}\n        {' | '.join(row.names)})\n" in text
+    assert "        DATA_HOME)\n            dlc_asked || continue ;;" in text
+    assert "OMP_NUM_THREADS" not in text
