@@ -15,7 +15,7 @@ from dlcontainer.engines import apptainer, capabilities, execution
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
-from dlcontainer.planning import matrix
+from dlcontainer.planning import matrix, refusals
 from dlcontainer.planning import plan as planning
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan, Setting
@@ -179,8 +179,9 @@ class World:
                 settle=lambda of, _, kind: self._settle(of, name, written, rest, kind, cpu=cpu),
             )
             # Found out only here, by trying: where many are settled, nobody asks.
-            ways = [error.next_step, *matrix.that_go(site, name, variant, sources)]
-            error.next_step = "; or ".join(filter(None, ways)) or None
+            known = error.next_step.split(refusals.OR) if error.next_step else []
+            ways = [*known, *matrix.that_go(site, name, variant, sources)]
+            error.next_step = refusals.OR.join(dict.fromkeys(ways)) or None
             raise
 
     def _settle(

@@ -132,6 +132,15 @@ Verbose = Annotated[
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Where the image goes.")
 ]
+Proofs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--proof",
+        metavar="PATH",
+        help="A job's proof, what `validate --json` printed, or a folder of both: how far the "
+        "site got.",
+    ),
+]
 Tmpdir = Annotated[
     Path | None,
     typer.Option("--tmpdir", metavar="DIR", help="Where the tree is unpacked while building."),

@@ -23,12 +23,14 @@ def publish(
             "--root", metavar="DIR", help="Where modules are published. Default: the site's folder."
         ),
     ] = None,
+    proofs: options.Proofs = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Check an image and publish it as a module."""
     from dlcontainer.cli.context import here
     from dlcontainer.engines import apptainer, execution
+    from dlcontainer.proof import reach
     from dlcontainer.publish import publish as publishing
     from dlcontainer.publish.modulefiles import LastResort
     from dlcontainer.sites.site import read_target
@@ -41,6 +43,7 @@ def publish(
     loaded = world.site(site).value
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
+    given = reach.read(proofs, loaded.engine.builders) if proofs else None
     program = apptainer.find(world.environ)
 
     def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
@@ -66,8 +69,11 @@ def publish(
         check=check,
         at=lambda target: world.site(read_target(site)[0], target).value,
         environ=world.environ,
+        proofs=given,
     )
     done = publishing.publish(image.absolute(), loaded, root.absolute() if root else None, shop)
+    if given is not None and not done.new:
+        console.note("--proof: the published version stays as it is, its help included")
     _show(done, loaded.modules.kind, as_json=as_json)
 
 

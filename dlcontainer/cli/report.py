@@ -44,16 +44,20 @@ def report(
     target: Target = None,
     formats: Formats = "",
     fail_on: FailOn = "",
+    proofs: options.Proofs = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Report measured sessions; a verdict alone is never an error."""
+    from dataclasses import replace
+
     from dlcontainer.bench import probes
     from dlcontainer.bench.analysis.across_sessions import across
     from dlcontainer.bench.analysis.session_analysis import analyse
     from dlcontainer.bench.report import files as written
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report import inputs, json_report
+    from dlcontainer.bench.report.tables import site_tables
     from dlcontainer.bench.samples import reader
     from dlcontainer.cli.context import here
     from dlcontainer.system import report_files
@@ -69,9 +73,11 @@ def report(
     others = {one.path for one in found}
     sessions = [reader.read(path) for path in files if path not in others]
     analyses = [analyse(series, probes.traits(series)) for series in sessions]
+    sites = [analysis.series.session.declared.site for analysis in analyses]
+    reached = _reached(proofs, sites) if proofs else {}
     if target is not None:
         templates = here().resources.template_folders()
-        settled = reporting.page(analyses, found)
+        settled = replace(reporting.page(analyses, found), reached=site_tables.reached(reached))
         written.write(wanted, settled, [a.series for a in analyses], templates, found)
     words = [(str(a.series.path), a.verdict.word) for a in analyses]
     words += [
@@ -83,9 +89,11 @@ def report(
     if as_json:
         paths = [str(one.path) for one in wanted]
         said = {"written": str(target) if target else None, "files": paths}
-        output.emit("report", {**json_report.report(analyses, found), **said})
+        output.emit("report", {**json_report.report(analyses, found), "reached": reached, **said})
         raise typer.Exit(1 if bad else 0)
     output.say(reporting.markdown(analyses, found))
+    for site, lines in reached.items():
+        output.say("\n".join([f"\n## How far {site} got", "", *(f"- {line}" for line in lines)]))
     if wanted:
         output.say(f"\nwrote {', '.join(str(one.path) for one in wanted)}")
     if bad:
@@ -93,6 +101,23 @@ def report(
             f"{len(bad)} of {len(words)} verdicts are of --fail-on",
             why=", ".join(bad),
         )
+
+
+def _reached(proofs: list[Path], sites: list[str]) -> dict[str, list[str]]:
+    """Say how far the sessions' sites got, by files; raises UsageError without a session."""
+    from dlcontainer.cli.context import here
+    from dlcontainer.proof import reach
+
+    if not sites:
+        raise UsageError(
+            "--proof: none of the files is a session, which would name its site",
+            next_step="ask for the site: dlcontainer site show SITE --proof PATH",
+        )
+    found = {}
+    for name in dict.fromkeys(sites):
+        site = here().site(name).value
+        found[name] = reach.lines(reach.read(proofs, site.engine.builders), site)
+    return found
 
 
 def _slug(word: str) -> str:

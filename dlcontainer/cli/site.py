@@ -58,15 +58,7 @@ def show(
     name: Name,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
-    proofs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--proof",
-            metavar="PATH",
-            help="A job's proof, what `validate --json` printed, or a folder of both: how far the "
-            "site got.",
-        ),
-    ] = None,
+    proofs: options.Proofs = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:

@@ -9,6 +9,10 @@ from dlcontainer.errors import ConfigError, Mark, MisfitError
 from dlcontainer.planning.choice import KINDS, Asked, Candidate, Wish, best
 from dlcontainer.sites.site import Site
 
+# Between the ways of a next step.
+OR = "; or "
+_NONE = "take another recipe, or write a variant: docs/add-a-recipe.md"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
@@ -22,8 +26,7 @@ class Refusal:
     @property
     def _fitting(self) -> str:
         named = [name for name, one in self.known.items() if not one.reasons]
-        listed = ", ".join(named) or "none"
-        return f"variants that site {self.site.value.name} can have: {listed}"
+        return OR.join(f"--variant {name}" for name in named) or _NONE
 
     @property
     def _title(self) -> str:
@@ -71,9 +74,7 @@ class Refusal:
             f"no {kind}variant of {self._title} fits site {site.name}",
             where=where,
             why=said or missing,
-            next_step=self._fitting
-            if asked
-            else "take another recipe, or write a variant: docs/add-a-recipe.md",
+            next_step=self._fitting if asked else _NONE,
         )
 
     def _without_code(
@@ -99,5 +100,5 @@ class Refusal:
             f"({goal})",
             where=where,
             why=why,
-            next_step="; or ".join(ways),
+            next_step=OR.join(ways),
         )

@@ -55,12 +55,13 @@ class Release:
 class Around:
     """Which launch file a wrapper reads: the image's own, and lines that choose another one.
 
-    `mpi` says which MPI runs the ranks, for people.
+    `mpi` says which MPI runs the ranks, `reached` how far the site got, for people.
     """
 
     own: str = "site"
     choose: tuple[Text, ...] = ()
     mpi: tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
 
 
 _BARE = Around()
@@ -143,6 +144,7 @@ def _help(release: Release, folder: Path, checked: str, around: Around) -> list[
         "  DLCONTAINER_BIND=/a/folder shows a further one.",
         "  DLCONTAINER_KEEP=600 lets a node's ranks and launches share one mount of the image.",
         *around.mpi,
+        *_reached(around),
         "",
         "Evidence:",
         f"  plan    sha256:{release.digest}",
@@ -150,6 +152,13 @@ def _help(release: Release, folder: Path, checked: str, around: Around) -> list[
         f"  record  {folder}/record.json",
         f"  checks  {folder}/checks.json, of {checked}",
     ]
+
+
+def _reached(around: Around) -> list[str]:
+    if not around.reached:
+        return []
+    title = "How far this site got, by the files given when this was published:"
+    return ["", title, *(f"  {line}" for line in around.reached)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

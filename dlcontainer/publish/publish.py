@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, PublishError
 from dlcontainer.image.record import Record
+from dlcontainer.proof import reach
 from dlcontainer.publish import (
     existing,
     host_libraries,
@@ -55,6 +56,8 @@ class Shop:
     at: Callable[[Target], Site] | None = None
     # Of the publisher: what the site's facts about files use.
     environ: Mapping[str, str] = field(default_factory=dict)
+    # By which `module help` says how far the site got.
+    proofs: reach.Files | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,6 +257,7 @@ def _link(work: _Work, aside: Folder) -> None:
 
 
 def _version(work: _Work, checks: Checks) -> Version:
+    proofs = work.shop.proofs
     return Version(
         offered=work.given,
         release=work.release,
@@ -263,6 +267,7 @@ def _version(work: _Work, checks: Checks) -> Version:
         checks=checks,
         resort=work.shop.resort,
         templates=work.shop.templates,
+        reached=tuple(reach.lines(proofs, work.site)) if proofs else (),
     )
 
 

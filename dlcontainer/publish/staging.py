@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
@@ -34,6 +34,8 @@ class Version:
     epochs: Mapping[str, Site]
     resort: LastResort
     templates: tuple[Path, ...]
+    # How far the site got, a line each.
+    reached: tuple[str, ...] = ()
 
 
 def stage(version: Version, staged: Folder, progress: Progress) -> None:
@@ -94,4 +96,5 @@ def _wrappers(version: Version) -> Mapping[str, str]:
 
 
 def _around(version: Version) -> Around:
-    return launch_files.around(version.epochs, version.release, epoch_of(version.site))
+    found = launch_files.around(version.epochs, version.release, epoch_of(version.site))
+    return replace(found, reached=version.reached)

@@ -42,6 +42,13 @@ _PHASES = {
 _CLOCK_STEP_S = 0.002
 _CLOCK_LOOKS = 5
 
+# PyTorch's words on a device that takes one process and has one.
+_BUSY = "busy or unavailable"
+_ONE_PROCESS = (
+    "a device in exclusive-process mode takes one process: start one rank a device, or ask for the "
+    "default mode"
+)
+
 
 def stamped(argv: Sequence[str]) -> list[str]:
     """Wrap a command so that it says when it starts."""
@@ -153,6 +160,8 @@ def last_lines(text: str) -> list[str]:
 
 def went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
     """Give the outcome of a launch that is no measurement."""
+    if _BUSY in reason or _BUSY in done.stderr:
+        reason = f"{reason}; {_ONE_PROCESS}"
     return Outcome(
         status=status,
         returncode=done.returncode,

@@ -66,6 +66,8 @@ class Page:
     exhibits: tuple[Exhibit, ...]
     scorecard: Table
     files: tuple[str, ...]
+    # How far the sessions' sites got.
+    reached: tuple[Table, ...] = ()
     version: str = __version__
 
     @property

@@ -7,7 +7,7 @@ import pytest
 from dlcontainer.cli.context import World
 from dlcontainer.cli.output import Console
 from dlcontainer.engines import capabilities
-from dlcontainer.errors import EngineError
+from dlcontainer.errors import EngineError, MisfitError
 from dlcontainer.system.process import ProcessRunner
 from tests.values import TRIAL
 
@@ -30,3 +30,13 @@ def test_no_engine_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(EngineError):
         World(environ={"PATH": str(tmp_path)}).execution(Console(quiet=True))
+
+
+def test_a_refused_variant_s_next_step_names_each_way_once(tmp_path: Path) -> None:
+    world = World(environ={"HOME": str(tmp_path)})
+    with pytest.raises(MisfitError) as caught:
+        world.plan("pytorch", "lassen", variant="wheels")
+    ways = str(caught.value.next_step).split("; or ")
+    assert "--variant open-ce" in ways
+    assert len(ways) == len(set(ways))
+    assert all(way.startswith("--") for way in ways)

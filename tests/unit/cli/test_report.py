@@ -1,11 +1,18 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.cli import main
+from tests import benchseries
 from tests import findings as made
+from tests.benchseries import FACTS, INSIDE
 from tests.unit.bench.analysis.test_session_analysis import RECORDINGS
+from tests.unit.proof.cases import content, write
+from tests.unit.proof.cases import image as proved
 
 EQUAL, SLOWER = str(RECORDINGS / "equal.jsonl"), str(RECORDINGS / "slower-3-percent.jsonl")
 
@@ -90,3 +97,45 @@ def test_bad_files_are_bench_data_errors(
     assert "next:" in capsys.readouterr().err
     assert run(str(tmp_path / "no.jsonl"), "--json") == 7
     assert json.loads(capsys.readouterr().out)["exit_code"] == 7
+
+
+def session_at(folder: Path, site: str) -> str:
+    own = benchseries.session(benchseries.Plan())
+    declared = replace(own.declared, site=site)
+    path = folder / "a.jsonl"
+    samples = benchseries.draw(benchseries.Plan())
+    with Writer(path, replace(own, declared=declared)) as writer:
+        writer.stack(Stack(arm="native", facts=FACTS))
+        writer.stack(Stack(arm="container", facts=INSIDE))
+        for sample in samples:
+            writer.sample(sample)
+        writer.end(complete=True)
+    return str(path)
+
+
+def test_a_proof_says_how_far_the_session_s_site_got(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = proved(site="delta", node_type="a100x4")
+    proof = str(write(tmp_path / "proof.json", content(image=there, date="2026-11-22T10:00:00Z")))
+    session, page = session_at(tmp_path, "delta:a100x4"), tmp_path / "a.html"
+    assert run(session, "--proof", proof, "-o", str(page)) == 0
+    built = "built: 2026-11-22, an image for it ran in a job"
+    said = capsys.readouterr().out
+    assert "## How far delta:a100x4 got" in said
+    assert f"- {built}" in said
+    for path in (page, tmp_path / "a.md"):
+        assert "How far delta:a100x4 got" in path.read_text()
+        assert "an image for it ran in a job" in path.read_text()
+    assert run(session, "--proof", proof, "--json") == 0
+    assert built in json.loads(capsys.readouterr().out)["reached"]["delta:a100x4"]
+    assert run(session) == 0
+    assert "How far" not in capsys.readouterr().out
+
+
+def test_a_proof_without_a_session_has_no_site(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(path) for path in made.all_of(tmp_path)]
+    assert run(*paths, "--proof", str(tmp_path / "proof.json")) == 2
+    assert "site show SITE --proof PATH" in capsys.readouterr().err

@@ -187,7 +187,7 @@ def test_a_site_and_a_user_choose(tmp_path: Path) -> None:
             "cuda",
             r"'cuda' of recipe demo is not available at site demo\n  why: it needs arch",
         ),
-        (POWER, "cuda", r"next: variants that site demo can have: anywhere$"),
+        (POWER, "cuda", r"next: --variant anywhere$"),
         (SITE, "vendor", r"no vendor variant of recipe demo fits(.|\n)*cuda needs accelerator"),
     ],
 )

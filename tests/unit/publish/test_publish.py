@@ -12,9 +12,12 @@ import pytest
 from dlcontainer.adopt import trust
 from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
+from dlcontainer.proof import reach
 from dlcontainer.publish import publish as publishing
 from tests.publishing import BOTH, RECIPE, hidden, image_of, put, seen
 from tests.skips import skip
+from tests.unit.proof.cases import content, gpu_site, write
+from tests.unit.proof.cases import image as proved
 from tests.values import site_of
 
 
@@ -267,3 +270,22 @@ def test_an_adopted_image_is_published_once_it_is_trusted(tmp_path: Path, root: 
     assert (
         caught.value.next_step == "adopt it for this one: dlcontainer adopt SOURCE --site elsewhere"
     )
+
+
+def test_the_module_s_help_says_how_far_the_site_got(
+    image: Path, root: Path, tmp_path: Path
+) -> None:
+    site = gpu_site(name="lab")
+    given = content(image=proved(site="lab"), date="2026-11-22T10:00:00Z")
+    files = reach.read([write(tmp_path / "proof.json", given)])
+    place = put(image, root, site, proofs=files).place
+    for name in ("module.lua", "module.tcl"):
+        text = (place.folder / name).read_text()
+        assert "How far this site got, by the files given when this was published:" in text
+        assert "  built: 2026-11-22, an image for it ran in a job" in text
+        assert "  validated: not shown" in text
+
+
+def test_without_a_proof_the_help_says_nothing_of_it(image: Path, root: Path) -> None:
+    place = put(image, root).place
+    assert "How far" not in (place.folder / "module.lua").read_text()

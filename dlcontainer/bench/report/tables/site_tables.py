@@ -1,5 +1,7 @@
 """The tables of a session's site."""
 
+from collections.abc import Mapping, Sequence
+
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples import comparable
@@ -25,3 +27,22 @@ def surroundings(analysis: Analysis) -> Table:
         "part of its times. Variables were set on all sides.",
         strong=tuple(index for index, (name, _) in enumerate(rows) if name == _LEFT_OUT),
     )
+
+
+def reached(sites: Mapping[str, Sequence[str]]) -> tuple[Table, ...]:
+    """Give how far each site got, by the lines of its stages."""
+    return tuple(
+        Table(
+            name=f"How far {site} got",
+            head=("stage", "by the files given"),
+            rows=tuple(map(_stage, lines)),
+            note="Only a proof of a job, or a validation, shows a stage; its file is checked and "
+            "judged when the report is made.",
+        )
+        for site, lines in sites.items()
+    )
+
+
+def _stage(line: str) -> tuple[str, str]:
+    name, _, detail = line.partition(": ")
+    return name, detail

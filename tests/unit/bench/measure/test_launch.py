@@ -115,6 +115,17 @@ def test_an_import_that_fails_says_why() -> None:
     assert outcome.reason == "ModuleNotFoundError: No module named 'torch'"
 
 
+def test_a_gpu_that_takes_one_process_is_named() -> None:
+    # PyTorch's words on a device in exclusive-process mode: modelscope/ms-swift issue 5118.
+    busy = "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+    failed = CommandFailedError(completed("probe", code=1, stdout=said(ok=False, error=busy)))
+    outcome = perform(LAUNCH, RecordingRunner([failed]), 60)
+    assert outcome.reason.startswith(f"{busy}; a device in exclusive-process mode")
+    # Where only the log says so.
+    crash = CommandFailedError(completed("probe", code=1, stderr=f"{busy}\n"))
+    assert "one rank a device" in perform(LAUNCH, RecordingRunner([crash]), 60).reason
+
+
 def test_a_hanging_rank_is_a_time_out() -> None:
     late = CommandTimeoutError(completed("probe", code=-9, stderr="waiting\n"), 60)
     outcome = perform(LAUNCH, RecordingRunner([late]), 60)
