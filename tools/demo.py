@@ -17,9 +17,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools import aptget
 from tools.console import SetupError, note, report_error, say
 from tools.processes import pass_through, run
-from tools.programs import WAYS_TO_A_BASE
+from tools.programs import WAYS_TO_A_BASE, search_path
 
 PROJECT = Path(__file__).resolve().parent.parent
 # The demo's own folder, and what stays of set-up and cache: docs/bare-machines.md.
@@ -97,14 +98,22 @@ def _device(folder: Path) -> int:
     return folder.stat().st_dev
 
 
-def before() -> None:
+def before(demo: Demo) -> None:
     """Say what is ahead, and stop here where it can't end well."""
+    path = search_path(demo.bin)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     say(
         f"the demo takes {_TAKES}, and keeps {_CHECKOUT_MB + _CACHE_MB} MB "
         f"({_CHECKOUT_MB} here, {_CACHE_MB} in {cache})"
     )
     require_room(PROJECT, cache)
+    if not (demo.build_options or aptget.available() or shutil.which("mmdebstrap", path=path)):
+        raise SetupError(
+            "the demo's base can't be made here",
+            why="no mmdebstrap, and no apt-get to fetch it with",
+            next_step=f"{WAYS_TO_A_BASE}\n        and then: make demo BUILD='--offline BUNDLE' "
+            "(make setup brings dlcontainer itself)",
+        )
 
 
 def set_up(demo: Demo) -> None:
@@ -136,6 +145,8 @@ def look_ahead(demo: Demo) -> str:
             next_step=f"{WAYS_TO_A_BASE}\n        and then: make demo BUILD='--offline BUNDLE'",
         )
     plan = demo.answer("plan", "pytorch", "--site", "local")
+    if "notes" not in plan:
+        demo.dlcontainer("plan", "pytorch", "--site", "local")  # it says why, and ends this
     for text in plan["notes"]:
         note(text)
         if text.startswith("no native twin"):
@@ -185,7 +196,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     start = time.monotonic()
     try:
-        before()
+        before(demo)
         set_up(demo)
         go(demo, look_ahead(demo))
     except SetupError as error:

@@ -1,6 +1,7 @@
 """The set-up scripts' one door to other processes: argv lists and readable failures."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,29 @@ from pathlib import Path
 from tools.console import SetupError
 
 _TAIL = 15
+# Words in a failed command's last lines -> what to do; the first that are there count.
+_CURES = {
+    "No space left|ENOSPC|Errno 28": (
+        "the disk is full: free some, or clone the repository onto a larger one, and type it again"
+    ),
+    "Read-only file system|Errno 30": (
+        "a folder is read-only: clone the repository into one of your own"
+    ),
+    r"\b407\b|Proxy Authentication Required": (
+        "the proxy wants a name and a password: export HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT "
+        "(and HTTP_PROXY for apt)"
+    ),
+    "CERTIFICATE_VERIFY_FAILED|[Cc]ertificate verif": (
+        "your site's certificate authority is not known here: export "
+        "SSL_CERT_FILE=/path/to/ca.pem PIP_CERT=/path/to/ca.pem"
+    ),
+    "Temporary failure|Network is unreachable|Connection refused|Could not connect|timed out"
+    "|NewConnectionError|ConnectTimeout|No matching distribution": (
+        "no way out from here, or only to a mirror: name it with PIP_INDEX_URL and in "
+        "/etc/apt/sources.list, a proxy with HTTPS_PROXY; what is there already is kept, so type "
+        "the same again"
+    ),
+}
 
 
 def run(
@@ -39,7 +63,9 @@ def run(
             raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
         return subprocess.CompletedProcess(list(argv), 127, "", str(error))
     if check and done.returncode != 0:
-        raise SetupError(f"failed ({done.returncode}): {' '.join(argv)}", why=_tail(done))
+        why = _tail(done)
+        what = f"failed ({done.returncode}): {' '.join(argv)}"
+        raise SetupError(what, why=why, next_step=cure(why))
     return done
 
 
@@ -61,7 +87,13 @@ def stream(argv: Sequence[str], *, cwd: Path | None = None, keep: tuple[str, ...
                 print(f"    {line.strip()[:110]}", flush=True)
     if process.returncode != 0:
         why = "\n       ".join(lines[-_TAIL:])
-        raise SetupError(f"failed ({process.returncode}): {' '.join(argv)}", why=why)
+        what = f"failed ({process.returncode}): {' '.join(argv)}"
+        raise SetupError(what, why=why, next_step=cure(why))
+
+
+def cure(text: str) -> str | None:
+    """Give what to do about a failed command's last lines; None where they are not known."""
+    return next((step for pattern, step in _CURES.items() if re.search(pattern, text)), None)
 
 
 def pass_through(

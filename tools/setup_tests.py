@@ -110,6 +110,9 @@ def _tell(packages: Collection[str], *, wants_qemu: bool) -> None:
     if wants_qemu:
         lines += [" ".join(command) for command in binfmt.missing()]
     what = ", ".join(packages) or "images of other architectures"
+    if not aptget.available():
+        note(f"what needs {what} will be skipped (Debian's names; this host has no apt)")
+        return
     note(f"what needs {what} will be skipped; to have it:")
     for line in lines:
         say(f"  sudo {line}")

@@ -160,7 +160,7 @@ def install_project(project: Path, venv: Path, extras: str) -> None:
             keep=_PIP_LINES,
         )
     except SetupError as error:
-        error.next_step = (
+        error.next_step = error.next_step or (
             "see pip's message above; behind a proxy set HTTPS_PROXY, PIP_INDEX_URL or PIP_CERT"
         )
         raise

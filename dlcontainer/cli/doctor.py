@@ -1,29 +1,52 @@
-"""`dlcontainer doctor`: what this user can build and run with here, and how to mend the rest."""
+"""`dlcontainer doctor`: what this user can build and run with here, and how to fix the rest."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.engines.base import EngineKind
+
+if TYPE_CHECKING:
+    from dlcontainer.doctor.finding import Finding
+
+# The schema's first version has these words; they stay.
+_IN_JSON = {"ok": "ok", "warning": "poor", "error": "bad"}
 
 
-def doctor(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """Try what building and running needs here; say why, and what to type to mend it."""
+def doctor(
+    engine: Annotated[
+        EngineKind,
+        typer.Option("--engine", help="The engine that is meant; the others are not looked at."),
+    ] = "apptainer",
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Try what building and running needs here; say why, and what to type to fix it."""
     from dlcontainer.cli.context import here
     from dlcontainer.doctor import checks as examining
     from dlcontainer.errors import ChecksFailedError
 
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
-    findings = examining.examine(world.host, console.runner(world.environ), world.cache)
+    runner = console.runner(world.environ)
+    findings = examining.examine(world.host, runner, world.cache, engine=engine)
     fit = examining.is_fit(findings)
     if as_json:
-        output.emit("doctor", {"ok": fit, "findings": [asdict(finding) for finding in findings]})
+        listed = [asdict(finding) | {"state": _IN_JSON[finding.state]} for finding in findings]
+        output.emit("doctor", {"ok": fit, "findings": listed})
         raise typer.Exit(0 if fit else 1)
     for finding in findings:
         line = f"{finding.name}: {finding.detail}"
-        output.finding(finding.state, line, width=4, then=finding.mend)
+        output.finding(finding.state, line, width=7, then=finding.mend)
     if not fit:
-        bad = ", ".join(finding.name for finding in findings if finding.state == "bad")
+        bad = ", ".join(finding.name for finding in findings if finding.state == "error")
         raise ChecksFailedError(f"images can't be built and run here: {bad}")
-    output.say("images can be built and run here")
+    output.say(f"images can be built and run here{_limits(findings)}")
+
+
+def _limits(findings: list["Finding"]) -> str:
+    """Say of the last line that it promises less than it seems."""
+    without = any(finding.name == "base" and finding.state != "ok" for finding in findings)
+    return ", but no distribution's base can be made: see 'base'" if without else ""

@@ -23,6 +23,8 @@ Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
 # What Debian and OCI call the same machines.
 DEBIAN_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64el", "aarch64": "arm64"}
 OCI_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64le", "aarch64": "arm64"}
+# As `apptainer sif add --help` numbers them. Keys are str: a host's may be none of these.
+SIF_ARCH: dict[str, str] = {"x86_64": "2", "aarch64": "4", "ppc64le": "6"}
 
 
 class Strict(BaseModel):

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "poor", "bad"]
+State = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing looked at: fine, poor (works, but), or bad (does not work); and the cure."""
+    """One thing looked at: fine, warning (works, but), or error (does not work); and the fix."""
 
     name: str
     state: State

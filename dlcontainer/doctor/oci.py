@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import oci_socket
+from dlcontainer.engines.base import EngineKind
 from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
@@ -18,9 +19,23 @@ _TUN = Path("/dev/net/tun")
 _STORAGE = '[storage] driver = "overlay", graphroot = "/tmp/USER/containers" (a local disk)'
 
 
-def examine(host: Host) -> list[Finding]:
-    """Look at both engines: is one here, does it answer, where and how does it keep images."""
-    return [finding for kind in OCI_KINDS for finding in _engine(kind, host)]
+def examine(host: Host, meant: EngineKind = "apptainer") -> list[Finding]:
+    """Look at both engines: is one here, does it answer, where and how does it keep images.
+
+    Of one that is not meant a line is enough, and nothing of it is a flaw.
+    """
+    findings = []
+    for kind in OCI_KINDS:
+        about = list(_engine(kind, host))
+        findings += about if kind == meant else [_unused(about[0])]
+    return findings
+
+
+def _unused(finding: Finding) -> Finding:
+    if finding.state == "ok" and "not here" not in finding.detail:
+        return finding
+    detail = f"not used; doctor --engine {finding.name} looks at it"
+    return Finding(name=finding.name, state="ok", detail=detail)
 
 
 def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
@@ -28,11 +43,11 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
         client = oci_socket.connect(kind, host.environ, host.uid)
     except EngineError as error:
         if find_program(kind, host.environ) is None:
-            detail = f"not here; only builds with --engine {kind} need it"
-            yield Finding(name=kind, state="ok", detail=detail)
+            detail = f"not here; builds with --engine {kind} need it"
+            yield Finding(name=kind, state="error", detail=detail, mend=error.next_step)
         else:
             detail = f"{error.what}: {error.why}" if error.why else error.what
-            yield Finding(name=kind, state="poor", detail=detail, mend=error.next_step)
+            yield Finding(name=kind, state="error", detail=detail, mend=error.next_step)
             if kind == "docker" and host.uid != 0:
                 yield from _tun(host)
             if kind == "podman":
@@ -53,7 +68,7 @@ def _id_maps(host: Host) -> Iterator[Finding]:
     if host.uid != 0 and find_program("newuidmap", host.environ) is None:
         yield Finding(
             name="podman ids",
-            state="poor",
+            state="warning",
             detail="no newuidmap: images have files of one owner only",
             mend="an administrator types: apt-get install uidmap (Fedora: shadow-utils)",
         )
@@ -68,7 +83,7 @@ def _tun(host: Host) -> Iterator[Finding]:
     if not os.access(_TUN, os.R_OK | os.W_OK):
         yield Finding(
             name="docker network",
-            state="poor",
+            state="warning",
             detail=f"{host.user} can't open {_TUN}, which Docker without root needs (slirp4netns)",
             mend=f"an administrator types: chmod 0666 {_TUN}",
         )
@@ -83,7 +98,7 @@ def _no_ids(kind: OciKind, host: Host) -> Finding:
     again = "podman system migrate" if kind == "podman" else "systemctl --user restart docker"
     return Finding(
         name=f"{kind} ids",
-        state="poor",
+        state="warning",
         detail=f"{host.user} has no subordinate ids: images have files of one owner only",
         mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
         f"100000-165535 {host.user}; then you: {again}",
@@ -96,14 +111,14 @@ def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:
     if mount.is_network:
         yield Finding(
             name=f"{kind} storage",
-            state="poor",
+            state="warning",
             detail=f"{folder} lies on {mount.kind}, which keeps no files of other ids",
             mend=f"in {place}: {_STORAGE}" if kind == "podman" else f"{place} on a local disk",
         )
     elif driver == _SLOW_DRIVER:
         yield Finding(
             name=f"{kind} storage",
-            state="poor",
+            state="warning",
             detail=f"driver {driver}: every step copies the whole tree",
             mend=f'install fuse-overlayfs, and in {place}: [storage] driver = "overlay"'
             if kind == "podman"

@@ -21,6 +21,8 @@ _TIMEOUT_S = 60.0
 _LOOK = '"$1" --version >/dev/null && folder=$(mktemp -d) && rmdir "$folder"'
 _CHOWN = 'folder=$(mktemp -d) && chown 1:1 "$folder" && rmdir "$folder"'
 
+_BOTH = f"{_LOOK} && {_CHOWN}"
+
 _SAYS_NOTHING = ("E: system failed", "E: unshared command failed")
 
 _DEVICES = "null zero full random urandom tty"
@@ -63,7 +65,7 @@ class BaseMode:
         """Give the command that shows whether this way can be gone here."""
         if self.name == "unshare":
             return [str(program), "--unshare-helper", *_shell(_LOOK, program)]
-        return [*self.prefix, *_shell(_LOOK if self.name == "root" else _CHOWN, program)]
+        return [*self.prefix, *_shell(_LOOK if self.name == "root" else _BOTH, program)]
 
 
 def fake_ids() -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlcontainer.config.field_types import SIF_ARCH
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
@@ -98,12 +99,18 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
                 BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
             ),
         )
-        run_mode = build_mode and trying.first(
-            "run",
-            list(RUN_MODES),
-            lambda mode: engine.run_argv(
-                RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
-            ),
+        # An image that was built elsewhere may run where none can be built.
+        there = bool(build_mode) or trying.pack(engine, host, image)
+        run_mode = (
+            trying.first(
+                "run",
+                list(RUN_MODES),
+                lambda mode: engine.run_argv(
+                    RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
+                ),
+            )
+            if there
+            else None
         )
     trial = Trial(
         key=key_of(engine, host),
@@ -164,6 +171,27 @@ class _Trying:
             else:
                 return mode
         return None
+
+    def pack(self, engine: Apptainer, host: Host, image: Path) -> bool:
+        """Make the tiny image of its parts, which takes no mode; tell whether it is there."""
+        from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
+
+        packer = machine.find_program("mksquashfs", host.environ)
+        if packer is None or host.arch not in SIF_ARCH:
+            return False
+        packed = self.work / "tiny.sqfs"
+        number = SIF_ARCH[host.arch]
+        part = ("--datatype", "4", "--parttype", "2", "--partfs", "1", "--partarch", number)
+        for argv in (
+            [str(packer), "tree", packed.name, "-all-root", "-quiet", "-no-progress"],
+            engine.sif_new_argv(image),
+            engine.sif_add_argv(image, packed, packed.name, part),
+        ):
+            try:
+                self.runner(argv, env=self.env, cwd=self.work, timeout=TIMEOUT_S)
+            except (CommandFailedError, CommandTimeoutError):
+                return False
+        return True
 
 
 def _reason(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from dlcontainer.config.field_types import SIF_ARCH
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system import foreign_files
 
@@ -120,7 +121,7 @@ def part_options(arch: str) -> Mapping[str, tuple[str, ...]]:
 
     Numbers as `apptainer sif add --help` lists them.
     """
-    number = {"x86_64": "2", "aarch64": "4", "ppc64le": "6"}[arch]
+    number = SIF_ARCH[arch]
     return {
         "definition": ("--datatype", "1"),
         "inspection": ("--datatype", "6"),

@@ -197,9 +197,19 @@ def available_memory_mb(root: Path = Path("/")) -> int:
 
 
 def cgroup_memory_mb(root: Path = Path("/")) -> int | None:
-    """Memory limit of this process's cgroup (v2), MB; None without one."""
-    text = _cgroup_file("memory.max", root)
-    return int(text) // 1_000_000 if text and text != "max" else None
+    """Least memory limit of this process's cgroup (v2) and those around it, MB; None without one.
+
+    A login's limit stands at its user's slice, above the session's own cgroup.
+    """
+    group = _cgroup(root)
+    limits = []
+    for folder in (group, *group.parents) if group else ():
+        try:
+            text = (folder / "memory.max").read_text().strip()
+        except OSError:
+            continue
+        limits += [int(text)] if text.isdigit() else []
+    return min(limits) // 1_000_000 if limits else None
 
 
 def cgroup_oom_kills(root: Path = Path("/")) -> int:
@@ -211,15 +221,23 @@ def cgroup_oom_kills(root: Path = Path("/")) -> int:
     return 0
 
 
-def _cgroup_file(name: str, root: Path) -> str | None:
+def _cgroup(root: Path) -> Path | None:
     try:
         line = next(
             line
             for line in (root / "proc/self/cgroup").read_text().splitlines()
             if line.startswith("0::")
         )
-        return (root / "sys/fs/cgroup" / line[4:].lstrip("/") / name).read_text().strip()
     except (OSError, StopIteration):
+        return None
+    return root / "sys/fs/cgroup" / line[4:].lstrip("/")
+
+
+def _cgroup_file(name: str, root: Path) -> str | None:
+    group = _cgroup(root)
+    try:
+        return (group / name).read_text().strip() if group else None
+    except OSError:
         return None
 
 

@@ -25,7 +25,7 @@ ENGINE = "/opt/engine"
 _STRIPPED = (
     *("usr/bin/apt*", "usr/bin/dpkg*", "usr/sbin/dpkg*", "usr/bin/perl*", "usr/bin/debconf*"),
     *("usr/lib/apt", "usr/lib/dpkg", "usr/libexec/dpkg", "var/lib/dpkg", "etc/apt"),
-    *("etc/debian_version", "opt/engine/bin/mmdebstrap"),
+    *("etc/debian_version", "opt/engine/bin/mmdebstrap*"),
 )
 _OTHER_FAMILY = (
     'ID=el\nID_LIKE="rhel fedora"\nVERSION_ID="9"\nPRETTY_NAME="a host of another family"\n'

@@ -40,7 +40,7 @@ def test_no_engine_says_how_to_get_one(tmp_path: Path) -> None:
     assert "make setup" in done.stderr
     assert not (tmp_path / "out").exists()
     done = world.run("doctor", code=1)
-    assert "bad   engine: no Apptainer and no Singularity on PATH" in done.stdout
+    assert "error    engine: no Apptainer and no Singularity on PATH" in done.stdout
     assert "make setup" in done.stdout
     # Planning and rendering need none.
     assert world.run("render", recipe, "--site", "local").stdout
@@ -62,10 +62,24 @@ def test_engine_without_a_working_mode(tmp_path: Path) -> None:
     assert "build fakeroot: FATAL: no user namespace for you" in done.stderr
     assert "dlcontainer doctor" in done.stderr
     done = world.run("doctor", code=1)
-    assert "bad   build: plain failed: FATAL: no capability for you; fakeroot failed: " in (
+    assert "error    build: plain failed: FATAL: no capability for you; fakeroot failed: " in (
         done.stdout
     )
     assert "Traceback" not in done.stderr
+
+
+def test_running_is_tried_where_nothing_can_be_built(engine: Apptainer, tmp_path: Path) -> None:
+    folder = tmp_path / "an engine"
+    folder.mkdir()
+    program = folder / "apptainer"
+    no = "case \" $* \" in *' build --notest '*) echo 'FATAL:   no builds here' >&2; exit 255; esac"
+    program.write_text(f'#!/bin/sh\n{no}\nexec "{engine.program}" "$@"\n')
+    program.chmod(0o755)
+    world = without_engine(tmp_path, [folder, "/usr/sbin", "/usr/bin", "/bin"])
+    done = world.run("doctor", code=1)
+    assert "error    build: plain failed: FATAL: no builds here; fakeroot failed: " in done.stdout
+    assert "ok       run: works in mode " in done.stdout
+    assert "images can't be built and run here: build" in done.stderr
 
 
 def test_engine_that_does_not_start(tmp_path: Path) -> None:

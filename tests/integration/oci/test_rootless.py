@@ -50,7 +50,7 @@ def test_an_ordinary_user_builds_and_validates(
         assert client.daemon.owner == NAME
         client.close()
         user = user.having(**service.variables)
-        lines = doctor(user)
+        lines = doctor(user, kind)
         assert f"without root; images in {client.daemon.storage}" in lines[kind]
         assert lines[kind].startswith("ok ")
         assert f"{kind} ids" not in lines
@@ -71,27 +71,27 @@ def build(user: World, account: Account, kind: OciKind) -> None:
     assert built.image.stat().st_uid == account.uid
 
 
-def doctor(user: World) -> dict[str, str]:
+def doctor(user: World, kind: OciKind) -> dict[str, str]:
     """Give doctor's lines by name, each with what to type."""
     found: dict[str, str] = {}
     name = ""
-    for line in user.run("doctor", code=None).stdout.splitlines():
-        if line[:5] in {"ok   ", "poor ", "bad  "}:
-            name = line[6:].partition(": ")[0]
+    for line in user.run("doctor", "--engine", kind, code=None).stdout.splitlines():
+        if line[:9].strip() in {"ok", "warning", "error"}:
+            name = line[9:].partition(": ")[0]
         found[name] = found.get(name, "") + line + "\n"
     return found
 
 
 def test_who_has_no_subordinate_ids_is_told_what_to_type(engine: Apptainer) -> None:
     with accounts.world_of(NOBODY, engine) as user, daemons.running("podman", NOBODY) as service:
-        lines = doctor(user.having(**service.variables))
-    assert lines["podman ids"].startswith("poor ")
+        lines = doctor(user.having(**service.variables), "podman")
+    assert lines["podman ids"].startswith("warning ")
     assert "usermod --add-subuids 100000-165535 --add-subgids 100000-165535" in lines["podman ids"]
     assert "podman system migrate" in lines["podman ids"]
 
 
 def test_whose_podman_does_not_run_is_told_what_to_type(engine: Apptainer) -> None:
     with accounts.world_of(NOBODY, engine) as user:
-        lines = doctor(user.having(XDG_RUNTIME_DIR=user.folder))
+        lines = doctor(user.having(XDG_RUNTIME_DIR=user.folder), "podman")
     assert "podman does not run here" in lines["podman"]
     assert "systemctl --user start podman.socket" in lines["podman"]

@@ -275,7 +275,7 @@ def test_no_engine_says_how_to_get_one(run: Run, tmp_path: Path) -> None:
         assert "no Apptainer and no Singularity on PATH" in err
         assert "next: type `make setup`" in err
     code, out, err = run("doctor")
-    assert (code, "bad   engine: " in out) == (1, True)
+    assert (code, "error    engine: " in out) == (1, True)
     assert "images can't be built and run here: engine" in err
 
 

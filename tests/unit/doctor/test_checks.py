@@ -1,6 +1,8 @@
 """Doctor: what is found, how bad it is, and the line to type."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,8 +24,7 @@ def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     folder = tmp_path / "it's bin"
     folder.mkdir()
     for name in ("apptainer", "newuidmap", "newgidmap", *checks.HELPERS):
-        (folder / name).write_text("#!/bin/sh\n")
-        (folder / name).chmod(0o755)
+        executable(folder / name)
     monkeypatch.setattr("sys.executable", "/no/such/python")
     monkeypatch.setattr(machine, "free_mb", lambda path: 50_000)
     monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: None)
@@ -32,6 +33,11 @@ def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     environ = {"PATH": str(folder), "TMPDIR": "/it's tmp", "HTTPS_PROXY": "http://u:secret@p"}
     files(monkeypatch, tmp_path)
     return host(environ=environ)
+
+
+def executable(path: Path) -> None:
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
 
 
 def mount(monkeypatch: pytest.MonkeyPatch, kind: str = "ext4", *options: str) -> None:
@@ -78,26 +84,59 @@ def test_a_healthy_machine(healthy: Host, tmp_path: Path) -> None:
 def test_no_engine(healthy: Host, tmp_path: Path) -> None:
     (tmp_path / "it's bin" / "apptainer").unlink()
     found = examine(healthy, tmp_path)
-    assert found["engine"].state == "bad"
+    assert found["engine"].state == "error"
     assert "make setup" in str(found["engine"].mend)
     assert not checks.is_fit(list(found.values()))
 
 
 def test_an_engine_that_does_not_start(healthy: Host, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, completed("x", code=127, stderr="no libseccomp.so.2"), OK)
-    assert (found["engine"].state, "build" in found) == ("bad", False)
+    assert (found["engine"].state, "build" in found) == ("error", False)
     assert "does not start" in found["engine"].detail
 
 
 def test_an_engine_without_a_working_mode(healthy: Host, tmp_path: Path) -> None:
-    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
-    assert (found["build"].state, found["run"].state) == ("bad", "bad")
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
+    assert (found["build"].state, found["run"].state) == ("error", "error")
     said = "plain failed: FATAL: no; fakeroot failed: FATAL: no; root-mapped failed: FATAL: no"
     assert found["build"].detail == said
-    assert found["run"].detail.startswith("not tried")
+    assert found["run"].detail.startswith("not tried: no tiny image could be made")
+    assert "squashfs-tools" in str(found["run"].mend)
     assert found["base"].detail == "unshare failed: FATAL:   no; root-mapped failed: FATAL:   no"
-    # No line below is the cause: none is pointed at.
-    assert "no line below explains it" in str(found["build"].mend)
+    assert "no known cause" in str(found["build"].mend)
+    assert "base pin" in str(found["base"].mend)
+
+
+def test_running_is_tried_where_building_failed(healthy: Host, tmp_path: Path) -> None:
+    packed = [OK, OK, OK]
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, *packed, OK, OK)
+    assert (found["build"].state, found["run"].state) == ("error", "ok")
+    assert found["run"].detail == "works in mode plain"
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("FATAL: newuidmap was not found in PATH", "apt-get install uidmap"),
+        ("FATAL: while searching for mksquashfs", "squashfs-tools"),
+        ("FATAL: write x: No space left on device", "TMPDIR="),
+    ],
+)
+def test_an_answer_names_its_cause(healthy: Host, tmp_path: Path, said: str, line: str) -> None:
+    no = completed("x", code=255, stderr=f"{said}\n")
+    found = examine(healthy, tmp_path, VERSION, OK, no, no, no, NO, OK)
+    assert line in str(found["build"].mend)
+
+
+def test_no_finding_sends_the_reader_elsewhere(
+    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(monkeypatch, tmp_path, max_user_namespaces="0", subuid="")
+    mount(monkeypatch, "ext4", "noexec")
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
+    flaws = [one for one in found.values() if one.state != "ok"]
+    assert len(flaws) == 6
+    assert not [one for one in flaws if not one.mend or "below" in one.mend or "above" in one.mend]
 
 
 def test_it_points_at_causes_alone(
@@ -106,16 +145,18 @@ def test_it_points_at_causes_alone(
     files(monkeypatch, tmp_path, max_user_namespaces="0")
     mount(monkeypatch, "lustre")
     monkeypatch.setattr("os.access", lambda path, mode: path != "/dev/fuse")
-    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
     for name in ("build", "base"):
-        assert found[name].mend == "see below: user namespaces"
-    assert found["user namespaces"].state == "bad"
-    assert found["/dev/fuse"].state == found["temporary files"].state == "poor"
+        assert str(found[name].mend).startswith("user namespaces: an administrator types: sysctl")
+        assert "/dev/fuse" not in str(found[name].mend)
+        assert "temporary files" not in str(found[name].mend)
+    assert found["user namespaces"].state == "error"
+    assert found["/dev/fuse"].state == found["temporary files"].state == "warning"
     found = examine(healthy, tmp_path, VERSION, OK, OK, NO, NO, NO, OK)
-    assert found["run"].mend == "see below: user namespaces, /dev/fuse"
+    assert "; /dev/fuse: an administrator types: " in str(found["run"].mend)
     mount(monkeypatch, "ext4", "noexec")
-    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO)
-    assert found["build"].mend == "see below: user namespaces, temporary files"
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
+    assert "; temporary files: export TMPDIR=" in str(found["build"].mend)
 
 
 @pytest.mark.parametrize("program", ["newuidmap", "newgidmap"])
@@ -124,7 +165,7 @@ def test_subordinate_ids_that_can_not_be_mapped(
 ) -> None:
     (tmp_path / "it's bin" / program).unlink()
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, NO, OK)
-    assert found["subordinate ids"].state == "poor"
+    assert found["subordinate ids"].state == "warning"
     assert found["subordinate ids"].detail.startswith(f"lines for ada, but no {program}: ")
     assert found["subordinate ids"].mend == "an administrator types: apt-get install uidmap"
     assert found["build"].detail.startswith("works in mode root-mapped (plain failed: FATAL: no")
@@ -134,7 +175,7 @@ def test_subordinate_ids_that_can_not_be_mapped(
 
 def test_a_base_that_can_not_be_made(healthy: Host, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, VERSION, OK, OK, OK, NO, NO)
-    assert found["base"].state == "bad"
+    assert found["base"].state == "error"
     assert not checks.is_fit(list(found.values()))
 
 
@@ -147,18 +188,77 @@ def test_a_second_mode_that_works(healthy: Host, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "package"), [(n, p) for n, (_, p) in checks.HELPERS.items()])
 def test_a_missing_helper(healthy: Host, tmp_path: Path, name: str, package: str) -> None:
     (tmp_path / "it's bin" / name).unlink()
+    executable(tmp_path / "it's bin" / "apt-get")
     base = [] if name == "mmdebstrap" else [OK]
-    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, *base)[name]
-    assert (found.state, str(found.mend).endswith(f"apt-get install {package}")) == ("bad", True)
+    said = examine(healthy, tmp_path, VERSION, OK, OK, OK, *base)
+    found = said["base" if name == "mmdebstrap" else name]
+    assert (found.state, str(found.mend).endswith(f"apt-get install {package}")) == ("error", True)
+
+
+def test_a_host_without_apt_has_three_ways_to_a_base(healthy: Host, tmp_path: Path) -> None:
+    (tmp_path / "it's bin" / "mmdebstrap").unlink()
+    found = examine(healthy, tmp_path, VERSION, OK, OK, OK)
+    assert found["base"].state == "warning"
+    for way in ("base pin", "build --offline", "base make"):
+        assert f"dlcontainer {way}" in str(found["base"].mend)
+    assert checks.is_fit(list(found.values()))
+
+
+def test_a_setuid_engine_runs_without_user_namespaces(
+    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(monkeypatch, tmp_path, max_user_namespaces="0")
+    starter = tmp_path / "libexec/apptainer/bin/starter-suid"
+    starter.parent.mkdir(parents=True)
+    executable(starter)
+    assert examine(healthy, tmp_path)["user namespaces"].state == "error"  # its bit is not set
+    real = Path.stat
+
+    def stat(self: Path, **kwargs: Any) -> Any:
+        info = real(self, **kwargs)
+        if self.name != "starter-suid":
+            return info
+        return SimpleNamespace(st_uid=0, st_mode=info.st_mode | 0o4000)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    found = examine(healthy, tmp_path)["user namespaces"]
+    assert found.state == "warning"
+    assert "setuid program runs images all the same" in found.detail
+    assert "sysctl user.max_user_namespaces=15000" in str(found.mend)
+
+
+def test_ubuntus_restriction_names_the_profile_of_this_engine(
+    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(monkeypatch, tmp_path, apparmor_restrict_unprivileged_userns="1")
+    starter = tmp_path / "lib/x86_64-linux-gnu/apptainer/bin/starter"
+    starter.parent.mkdir(parents=True)
+    executable(starter)
+    found = examine(healthy, tmp_path)["user namespaces"]
+    assert "Ubuntu 23.10 and newer" in found.detail
+    assert f"profile apptainer {starter}{{,-suid}} flags=(unconfined)" in str(found.mend)
+    assert "sysctl kernel.apparmor_restrict_unprivileged_userns=0" in str(found.mend)
+    # Of root's engine nothing is restricted.
+    assert examine(replace(healthy, uid=0), tmp_path)["user namespaces"].state == "ok"
 
 
 @pytest.mark.parametrize(
     ("contents", "name", "state", "mend"),
     [
-        ({"max_user_namespaces": "0"}, "user namespaces", "bad", "user.max_user_namespaces=15000"),
-        ({"unprivileged_userns_clone": "0"}, "user namespaces", "bad", "userns_clone=1"),
-        ({"apparmor_restrict_unprivileged_userns": "1"}, "user namespaces", "poor", "its profile"),
-        ({"subuid": "adam:1:2\n"}, "subordinate ids", "poor", "usermod --add-subuids"),
+        (
+            {"max_user_namespaces": "0"},
+            "user namespaces",
+            "error",
+            "user.max_user_namespaces=15000",
+        ),
+        ({"unprivileged_userns_clone": "0"}, "user namespaces", "error", "userns_clone=1"),
+        (
+            {"apparmor_restrict_unprivileged_userns": "1"},
+            "user namespaces",
+            "warning",
+            "/etc/apparmor.d/apptainer",
+        ),
+        ({"subuid": "adam:1:2\n"}, "subordinate ids", "warning", "usermod --add-subuids"),
     ],
 )
 def test_what_the_kernel_and_the_files_say(
@@ -178,7 +278,11 @@ def test_what_the_kernel_and_the_files_say(
 
 @pytest.mark.parametrize(
     ("kind", "options", "free", "state"),
-    [("ext4", ["noexec"], 50_000, "bad"), ("lustre", [], 50_000, "poor"), ("xfs", [], 10, "poor")],
+    [
+        ("ext4", ["noexec"], 50_000, "error"),
+        ("lustre", [], 50_000, "warning"),
+        ("xfs", [], 10, "warning"),
+    ],
 )
 def test_temporary_files(
     healthy: Host,
@@ -199,8 +303,12 @@ def test_temporary_files(
 def test_little_memory_for_a_login(
     healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: 1000)
-    assert examine(healthy, tmp_path)["memory limit"].state == "poor"
+    # 4 GiB, as login nodes give them.
+    monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: 4294)
+    found = examine(healthy, tmp_path)["memory limit"]
+    assert found.state == "warning"
+    assert "systemctl set-property user-" in str(found.mend)
+    assert "inside a job" in str(found.mend)
 
 
 def test_another_architecture_is_needed_by_few(

@@ -8,7 +8,7 @@ import pytest
 from dlcontainer.doctor import oci
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import oci_socket
-from dlcontainer.engines.oci import Daemon, OciKind
+from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
 from dlcontainer.system.machine import Mount
@@ -21,6 +21,8 @@ Answer = Callable[[OciKind], Daemon | EngineError]
 def examine(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, *, kind: str = "ext4", programs: bool = False
 ) -> dict[str, Finding]:
+    """Look at both engines, each as the one that is meant."""
+
     def connect(asked: OciKind, environ: object, uid: int) -> FakeClient:
         found = answer(asked)
         if isinstance(found, EngineError):
@@ -35,29 +37,52 @@ def examine(
     there = Mount(point=Path("/"), kind=kind, options=frozenset())
     monkeypatch.setattr(machine, "mount_of", lambda path: there)
     monkeypatch.setattr(machine, "without_subordinate_ids", lambda host: ["/etc/subuid"])
-    found = oci.examine(host())
-    assert len({finding.name for finding in found}) == len(found)
-    return {finding.name: finding for finding in found}
+    meant = {name: oci.examine(host(), name) for name in OCI_KINDS}
+    for found in meant.values():
+        assert len({finding.name for finding in found}) == len(found)
+    return {
+        finding.name: finding
+        for name, found in meant.items()
+        for finding in found
+        if finding.name.startswith(name)
+    }
 
 
 def no(kind: OciKind) -> EngineError:
     return EngineError(f"{kind} does not run here", why="no socket", next_step="start it")
 
 
-def test_an_engine_that_is_not_here_is_not_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_not_meant_is_no_flaw(monkeypatch: pytest.MonkeyPatch) -> None:
+    for programs in (False, True):
+        examine(monkeypatch, no, programs=programs)
+        assert oci.examine(host()) == [
+            Finding(
+                name=name,
+                state="ok",
+                detail=f"not used; doctor --engine {name} looks at it",
+            )
+            for name in OCI_KINDS
+        ]
+    # One that answers is said, without its flaws.
+    examine(monkeypatch, lambda kind: daemon(kind, rootless=True, storage_driver="vfs"))
+    found = oci.examine(host())
+    assert [(one.name, one.state, one.mend) for one in found] == [
+        ("docker", "ok", None),
+        ("podman", "ok", None),
+    ]
+
+
+def test_an_engine_that_is_meant_and_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(monkeypatch, no)
-    assert {name: finding.state for name, finding in found.items()} == {
-        "docker": "ok",
-        "podman": "ok",
-    }
-    assert "only builds with --engine docker need it" in found["docker"].detail
+    assert (found["docker"].state, found["docker"].mend) == ("error", "start it")
+    assert "not here; builds with --engine docker need it" in found["docker"].detail
 
 
 def test_an_engine_that_does_not_run_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(monkeypatch, no, programs=True)
     assert found["docker"] == Finding(
         name="docker",
-        state="poor",
+        state="error",
         detail="docker does not run here: no socket",
         mend="start it",
     )
@@ -69,7 +94,7 @@ def test_podmans_storage_on_a_parallel_file_system_is_seen_before_it_runs(
 ) -> None:
     found = examine(monkeypatch, no, kind="gpfs", programs=True)
     storage = found["podman storage"]
-    assert storage.state == "poor"
+    assert storage.state == "warning"
     assert "/home/ada/.local/share/containers/storage lies on gpfs" in storage.detail
     assert "storage.conf: [storage] driver" in str(storage.mend)
 
@@ -103,4 +128,4 @@ def test_a_user_without_ids_and_a_slow_driver(monkeypatch: pytest.MonkeyPatch) -
     assert "usermod --add-subuids" in str(found["podman ids"].mend)
     assert "fuse-overlayfs" in str(found["podman storage"].mend)
     assert "overlay2" in str(found["docker storage"].mend)
-    assert all(finding.state in {"ok", "poor"} for finding in found.values())
+    assert all(finding.state in {"ok", "warning"} for finding in found.values())

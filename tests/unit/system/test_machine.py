@@ -108,6 +108,19 @@ def test_the_memory_limit_of_a_login(tmp_path: Path, limit: str | None, wanted: 
     assert machine.cgroup_memory_mb(tmp_path) is None
 
 
+def test_a_limit_of_the_users_slice_counts(tmp_path: Path) -> None:
+    slice_, session = "user.slice/user-1000.slice", "session-3.scope"
+    group = tmp_path / "sys/fs/cgroup" / slice_ / session
+    group.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"0::/{slice_}/{session}\n")
+    (group / "memory.max").write_text("max\n")
+    (group.parent / "memory.max").write_text("4294967296\n")
+    assert machine.cgroup_memory_mb(tmp_path) == 4294
+    (group / "memory.max").write_text("1000000000\n")
+    assert machine.cgroup_memory_mb(tmp_path) == 1000
+
+
 def test_free_space_of_what_is_not_there_yet(tmp_path: Path) -> None:
     assert machine.free_mb(tmp_path / "a" / "b c") == machine.free_mb(tmp_path) > 0
 

@@ -55,11 +55,23 @@ def test_a_checkout_that_is_read_only(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "a folder of your own" in str(caught.value.next_step)
 
 
+def test_without_apt_it_stops_before_set_up(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demos, "require_room", lambda checkout, cache: None)
+    monkeypatch.setattr("tools.aptget.available", lambda: False)
+    monkeypatch.setattr("shutil.which", lambda name, **rest: None)
+    with pytest.raises(SetupError, match="base can't be made here") as caught:
+        demos.before(demo)
+    assert "dlcontainer base make" in str(caught.value.next_step)
+    demo.build_options = ("--offline", "bundle")
+    demos.before(demo)
+
+
 def test_it_says_time_and_disk_beforehand(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    demo: Demo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demos, "require_room", lambda checkout, cache: None)
-    demos.before()
+    monkeypatch.setattr("tools.aptget.available", lambda: True)
+    demos.before(demo)
     said = capsys.readouterr().out
     assert "minutes" in said
     assert "2100 MB (1500 here, 600 in " in said

@@ -1,0 +1,153 @@
+"""What of this host decides whether an engine works: kernel, ids, /dev/fuse, space, memory."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from dlcontainer.doctor.finding import Finding
+from dlcontainer.engines import apptainer
+from dlcontainer.errors import EngineError
+from dlcontainer.system import machine
+from dlcontainer.system.machine import Host
+
+NAMESPACES, FUSE = "user namespaces", "/dev/fuse"
+TEMPORARY, MEMORY = "temporary files", "memory limit"
+_SMALL_TMP_MB = 5000
+# Packing PyTorch's image beside a session's other programs; a limit of 4 GiB is below it.
+_SMALL_MEMORY_MB = 4500
+_SYSCTL = Path("/proc/sys")
+
+
+def examine(host: Host) -> list[Finding]:
+    """Look at what may keep an engine from building or running here."""
+    return [_namespaces(host), _subordinate_ids(host), _fuse(host), _space(host), _memory(host)]
+
+
+def _number(name: str) -> int | None:
+    try:
+        return int((_SYSCTL / name).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _namespaces(host: Host) -> Finding:
+    most = _number("user/max_user_namespaces")
+    if most == 0:
+        return _none_allowed(host)
+    if host.uid != 0 and _number("kernel/unprivileged_userns_clone") == 0:
+        mend = "an administrator types: sysctl kernel.unprivileged_userns_clone=1"
+        return Finding(name=NAMESPACES, state="error", detail="only for root", mend=mend)
+    if host.uid != 0 and _number("kernel/apparmor_restrict_unprivileged_userns") == 1:
+        return _with_profile(host)
+    return Finding(name=NAMESPACES, state="ok", detail=f"up to {most}")
+
+
+def _none_allowed(host: Host) -> Finding:
+    mend = "an administrator types: sysctl user.max_user_namespaces=15000"
+    if _starter(host, "starter-suid", setuid=True) is None:
+        detail = "the kernel allows none (user.max_user_namespaces is 0)"
+        return Finding(name=NAMESPACES, state="error", detail=detail, mend=mend)
+    detail = (
+        "the kernel allows none (user.max_user_namespaces is 0); the engine's setuid program runs "
+        "images all the same, and builds none"
+    )
+    step = f"{mend}; or build on another machine"
+    return Finding(name=NAMESPACES, state="warning", detail=detail, mend=step)
+
+
+def _with_profile(host: Host) -> Finding:
+    """AppArmor of Ubuntu 23.10 and newer: only a program with a profile has rights in its own.
+
+    Sources: apptainer.org/docs/admin/main/installation.html, "Apparmor Profile (Ubuntu 23.10+)";
+    ubuntu.com/blog/ubuntu-23-10-restricted-unprivileged-user-namespaces.
+    """
+    starter = _starter(host, "starter", setuid=False) or "/usr/libexec/apptainer/bin/starter"
+    profile = f"profile apptainer {starter}{{,-suid}} flags=(unconfined) {{ userns, }}"
+    mend = (
+        f"an administrator writes /etc/apparmor.d/apptainer with the lines `abi <abi/4.0>,` and "
+        f"`{profile}`, and types: systemctl reload apparmor; this lets the engine alone. To make "
+        "bases as a user too (mmdebstrap, unshare), in place of it: "
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    )
+    detail = "AppArmor restricts them to programs with a profile (Ubuntu 23.10 and newer)"
+    return Finding(name=NAMESPACES, state="warning", detail=detail, mend=mend)
+
+
+def _starter(host: Host, name: str, *, setuid: bool) -> Path | None:
+    """Find the engine's own helper below its prefix; with `setuid`, one that is root's."""
+    try:
+        program = apptainer.find(host.environ).program.resolve()
+    except EngineError:
+        return None
+    prefix = program.parent.parent
+    engines = ("apptainer", "singularity")
+    patterns = [f"{lib}/{engine}/bin/{name}" for lib in ("libexec", "lib") for engine in engines]
+    patterns += [f"lib/*/{engine}/bin/{name}" for engine in engines]
+    for path in (path for pattern in patterns for path in sorted(prefix.glob(pattern))):
+        info = path.stat()
+        if not setuid or (info.st_uid == 0 and info.st_mode & stat.S_ISUID):
+            return path
+    return None
+
+
+def _subordinate_ids(host: Host) -> Finding:
+    # What is lost without them: docs/building.md.
+    lost = "builds map one user, and all files of an image belong to root"
+    missing, programs = machine.without_subordinate_ids(host), machine.without_id_maps(host)
+    if missing:
+        why = f"{host.user} has no line in {' and '.join(missing)}"
+        mend = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
+    elif programs:
+        why = f"lines for {host.user}, but no {' and no '.join(programs)}"
+        mend = "apt-get install uidmap"
+    else:
+        return Finding(name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid")
+    return Finding(
+        name="subordinate ids",
+        state="warning",
+        detail=f"{why}: {lost}",
+        mend=f"an administrator types: {mend}",
+    )
+
+
+def _fuse(host: Host) -> Finding:
+    if os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return Finding(name=FUSE, state="ok", detail="readable and writable")
+    there = Path("/dev/fuse").exists()
+    return Finding(
+        name=FUSE,
+        state="warning",
+        detail=f"{host.user} can't open it: images are unpacked for each run instead of mounted",
+        mend=f"an administrator types: {'chmod 0666 /dev/fuse' if there else 'modprobe fuse'}",
+    )
+
+
+def _space(host: Host) -> Finding:
+    tmp = Path(host.environ.get("TMPDIR") or tempfile.gettempdir())
+    mount, free = machine.mount_of(tmp), machine.free_mb(tmp)
+    detail = f"{tmp}: {free} MB free on {mount.kind}"
+    local = f"export TMPDIR=/var/tmp (or another local folder with {_SMALL_TMP_MB} MB free)"
+    mend = f"{local}; for one build --tmpdir, for a site engine.tmpdir"
+    if "noexec" in mount.options:
+        detail = f"{detail}, mounted noexec: no program of an image starts there"
+        return Finding(name=TEMPORARY, state="error", detail=detail, mend=mend)
+    if mount.is_network:
+        detail = f"{detail}, a network file system: slow, and without subordinate ids' files"
+        return Finding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
+    if free < _SMALL_TMP_MB:
+        return Finding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
+    return Finding(name=TEMPORARY, state="ok", detail=detail)
+
+
+def _memory(host: Host) -> Finding:
+    limit = machine.cgroup_memory_mb()
+    if limit is not None and limit < _SMALL_MEMORY_MB:
+        return Finding(
+            name=MEMORY,
+            state="warning",
+            detail=f"this login may use {limit} MB; packing an image may be killed",
+            mend="build inside a job, where the limit is the job's own; or an administrator types: "
+            f"systemctl set-property user-{host.uid}.slice MemoryMax=16G",
+        )
+    return Finding(name=MEMORY, state="ok", detail=f"{limit} MB" if limit else "none")
