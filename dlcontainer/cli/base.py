@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.cli.app import App
 
 if TYPE_CHECKING:
     from dlcontainer.config.image_names import Reference
 
-app = typer.Typer(
-    help="The base: pin an image of a registry by its digest, or make a root tree as a file.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App(help="The base: pin an image of a registry by its digest, or make a root tree as a file.")
 
 
 @app.command()

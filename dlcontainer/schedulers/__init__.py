@@ -31,8 +31,8 @@ RANK_VARIABLES: tuple[RankVariables, ...] = (
     slurm.RANKS,
     mpi.PMIX,
 )
-# Flux: no site has it, but sessions within its jobs know that they are in one. Before Grid Engine's,
-# whose name others use too.
+# Flux: no site has it, but sessions within its jobs know that they are in one. It comes before Grid
+# Engine's, whose name others use too.
 _OTHER_JOBS = ("FLUX_JOB_ID",)
 
 

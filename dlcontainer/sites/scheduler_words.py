@@ -37,7 +37,7 @@ def _require_askable(site: Sourced[Site]) -> None:
     environment = scheduler.parallel_environment
     if environment is not None and not batch.parallel:
         raise ConfigError(
-            f"scheduler.parallel_environment: jobs of {scheduler.kind} ask for nodes, not for slots",
+            f"scheduler.parallel_environment: jobs of {scheduler.kind} ask for nodes, not slots",
             where=site.document.origin(("scheduler", "parallel_environment")).where,
             why=f"scheduler.kind is {scheduler.kind} "
             f"({site.document.origin(('scheduler', 'kind')).where})",

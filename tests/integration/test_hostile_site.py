@@ -168,7 +168,7 @@ def check_edf(plan: Plan) -> None:
     for name, text in texts.beside(plan, "job", [TEMPLATES]).items():
         if name.endswith(".toml"):
             found = tomllib.loads(text)
-            assert set(found) == {"image", "mounts", "env", "annotations"}
+            assert set(found) == {"image", "mounts", "workdir", "env", "annotations"}
 
 
 def check(tmp_path: Path, line: str, host: str, runtime: str, kind: str) -> None:
@@ -179,8 +179,8 @@ def check(tmp_path: Path, line: str, host: str, runtime: str, kind: str) -> None
     image = machine.image(plan, suffix) if runtime != "shifter" else "docker:a/b"
     hosts = machine.folder / "hosts"
     hosts.write_text("$(touch CANARY)\n`touch CANARY`\n")
-    lists = {name: str(hosts) for name in ("LSB_DJOB_HOSTFILE", "PBS_NODEFILE")}
-    environ = {**EVIL, **lists, "COBALT_JOBSIZE": "2"}
+    lists = {name: str(hosts) for name in ("LSB_DJOB_HOSTFILE", "PBS_NODEFILE", "PE_HOSTFILE")}
+    environ = {**EVIL, **lists, "COBALT_JOBSIZE": "2", "NHOSTS": "2"}
     for form in ("a", "b"):
         ran = machine.job(plan, launch=form, DLCONTAINER_IMAGE=image, **environ)
         assert ran.code == 0, ran.err

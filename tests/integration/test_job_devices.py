@@ -91,7 +91,7 @@ SRUN = ["srun", "-n{ranks}", "--gpus-per-node=4"]
     ],
 )
 def test_fewer_than_promised(tmp_path: Path, said: str, environ: dict[str, str], says: str) -> None:
-    found = node(tmp_path, NVIDIA, SRUN, 4).says("nvidia-smi", said, **environ)
+    found = node(tmp_path, NVIDIA, SRUN, 4).says("nvidia-smi", said, 0, **environ)
     assert says in found
     assert bool(says) == bool(found)
     assert not says or "DLCONTAINER_GPUS=0 starts without this check" in found

@@ -1,6 +1,7 @@
 """What each rank of a job script is told, run with the shell that stands in the script."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,30 @@ def test_without_a_launcher_there_is_one_rank(machine: Machine, tmp_path: Path) 
     assert [seen[name] for name in PLACE] == ["0", "1", "0", "1"]
     assert seen["MASTER_ADDR"]
     assert 10000 <= int(seen["MASTER_PORT"]) < 20000
+
+
+def test_grid_engine_names_its_hosts_in_a_file(machine: Machine, tmp_path: Path) -> None:
+    slots = {"parallel_environment": {"name": "mpi-4", "slots_per_node": 4}}
+    scheduler = {**site("mpiexec", "gridengine")["scheduler"], **slots}
+    plan = plan_at(tmp_path / "r", scheduler=scheduler)
+    machine.image(plan)
+    hosts = tmp_path / "pe_hostfile"
+    hosts.write_text("n1 4 all.q@n1 UNDEFINED\nn2 4 all.q@n2 UNDEFINED\n")
+    elsewhere = tmp_path / "submitted"
+    elsewhere.mkdir()
+    (elsewhere / f"{plan.name}.sif").touch()
+    job = {"JOB_ID": "77", "SGE_TASK_ID": "undefined", "NHOSTS": "2", "PE_HOSTFILE": str(hosts)}
+    ran = machine.job(plan, "mine", SGE_O_WORKDIR=str(elsewhere), **job)
+    assert ran.launched[:3] == ["mpiexec", "-n8", "apptainer"]
+    assert ran.launched[4] == f"{elsewhere}/{plan.name}.sif"
+    # The script runs on the first host, which knows its own name best.
+    assert ran.environment["MASTER_ADDR"] == os.uname().nodename
+    assert ran.environment["MASTER_PORT"] == "10077"
+    array = machine.job(
+        plan, SGE_O_WORKDIR=str(elsewhere), **{**job, "SGE_TASK_ID": "3", "PBS_JOBID": ""}
+    )
+    assert array.environment["MASTER_PORT"] == "10773"
+    assert (elsewhere / "proof-77").is_dir()
 
 
 STAGED = {"how": "sbcast", "to": "$NVME/me"}

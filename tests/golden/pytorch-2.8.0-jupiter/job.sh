@@ -35,6 +35,9 @@ fi
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
+# On the host.
+export CUDA_VISIBLE_DEVICES=0,1,2,3
+
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;

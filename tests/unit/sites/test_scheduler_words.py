@@ -39,7 +39,7 @@ ANY = {"remembered": ["kind", "launcher", "directives", "resources", "parallel_e
         ),
         (
             {"kind": "slurm", "parallel_environment": {"name": "mpi", "slots_per_node": 4}},
-            "scheduler.parallel_environment: jobs of slurm ask for nodes, not for slots",
+            "scheduler.parallel_environment: jobs of slurm ask for nodes, not slots",
         ),
     ],
 )
