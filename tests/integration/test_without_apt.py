@@ -71,7 +71,6 @@ def test_stopped_then_pinned_then_built(
     assert (body["file"], body["image"]) == (str(pins), "docker://debian:bookworm-slim")
     built = stripped.build(bare, tmp_path / "out")
     assert built.recorded()["base"]["digest"] == body["pinned"].partition("@")[2]
-    assert stripped.checks(built.image)["verify"][0]
     pins.unlink()
 
 
