@@ -1,12 +1,13 @@
 """The apt sources of a base: this host's mirrors, the site's, or another distribution's archive."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlcontainer.config.field_types import DEBIAN_ARCH
 from dlcontainer.errors import BuildError
 from dlcontainer.packages import download
-from dlcontainer.packages.apt import apt_config, keyrings
+from dlcontainer.packages.apt import apt_config, keyrings, mirror_state
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import Host
@@ -43,8 +44,13 @@ class AptSources:
 def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
     """Settle the apt sources of a plan's base; keys that are missing here go to a private folder.
 
-    Raises BuildError for keys that are not the pinned ones.
+    Raises BuildError for keys that are not the pinned ones, and for a mirror that holds the
+    release itself incompletely; updates that it holds so are left out, with a note.
     """
+    return _held(plan, host, _settled(plan, host, runner, way, folder), way)
+
+
+def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
     sources, settings = apt_config.read(plan, host, runner, way.proxies)
     given = AptSources(sources=sources, settings=settings)
     base = plan.recipe.base
@@ -63,6 +69,46 @@ def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> A
     return AptSources(
         sources=_of_archive(plan, distribution, keyring),
         settings=apt_config.proxy_settings((), way.proxies),
+    )
+
+
+def _held(plan: Plan, host: Host, given: AptSources, way: WayOut) -> AptSources:
+    """Leave out what the mirrors hold incompletely, where that is likely: see `mirror_state`."""
+    facts = plan.recipe.base.facts
+    if facts is None or not given.sources:
+        return given
+    is_sibling = (
+        plan.site.routing.apt == "auto"
+        and facts.distribution == host.distribution
+        and facts.release != host.release
+    )
+    if plan.site.arch == host.arch and not is_sibling:
+        return given
+    look, arch = mirror_state.Look(environment=way.environment), DEBIAN_ARCH[plan.site.arch]
+    kept, notes = [], list(given.notes)
+    for source in given.sources:
+        faults = mirror_state.faults(source, arch, look.text, look.size)
+        # Nobody wrote that the host's mirrors have this release too.
+        if is_sibling and look.text(mirror_state.release_file(source)) is None:
+            faults = ["it has no such suite"]
+        if faults and source.suite == facts.release:
+            if is_sibling:
+                return AptSources(sources=(), settings=given.settings, notes=given.notes)
+            raise _incomplete(source, arch, faults)
+        if faults:
+            what = f"{source.suite} for {arch} left out, without its fixes"
+            notes.append(f"{what}: the mirror holds it incompletely ({'; '.join(faults)})")
+        else:
+            kept.append(source)
+    return replace(given, sources=tuple(kept), notes=tuple(notes))
+
+
+def _incomplete(source: AptSource, arch: str, faults: Sequence[str]) -> BuildError:
+    return BuildError(
+        f"the mirror holds {source.suite} for {arch} incompletely",
+        where=source.uri,
+        why="; ".join(faults),
+        next_step="try later; or name a mirror that has it: routing.apt of the site",
     )
 
 

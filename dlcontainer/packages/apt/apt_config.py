@@ -4,7 +4,7 @@ import contextlib
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.config.field_types import is_proxy
@@ -88,7 +88,8 @@ def read(
         dump = runner([str(config), "dump", "Acquire"]).stdout
     except CommandFailedError:
         return (), ()
-    return parse_targets(listed, base.release), proxy_settings(parse_dump(dump), proxies)
+    sources = parse_targets(listed, base.release) or _of_sibling(listed, host, base.release)
+    return sources, proxy_settings(parse_dump(dump), proxies)
 
 
 def parse_dump(text: str) -> tuple[str, ...]:
@@ -154,6 +155,15 @@ def parse_targets(text: str, release: str) -> tuple[AptSource, ...]:
             keyring=Path(key) if key.startswith("/") and Path(key).is_file() else None,
         )
         for (uri, suite, key), components in found.items()
+    )
+
+
+def _of_sibling(listed: str, host: Host, release: str) -> tuple[AptSource, ...]:
+    """Say where another release of the host's distribution would be on the host's own mirrors."""
+    own = str(host.release)
+    return tuple(
+        replace(source, suite=release + source.suite.removeprefix(own))
+        for source in parse_targets(listed, own)
     )
 
 

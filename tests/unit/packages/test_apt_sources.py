@@ -9,11 +9,12 @@ import pytest
 
 from dlcontainer.errors import BuildError
 from dlcontainer.packages import apt_sources, download
-from dlcontainer.packages.apt import keyrings
+from dlcontainer.packages.apt import keyrings, mirror_state
 from dlcontainer.packages.apt_sources import AptSources, WayOut
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system.machine import Host
 from tests import debs
-from tests.fakes import RecordingRunner
+from tests.fakes import RecordingRunner, completed
 from tests.values import folder_of, host, plan_of, site_of
 
 NOBLE = {"distribution": "ubuntu", "release": "noble"}
@@ -29,6 +30,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> bytes:
     monkeypatch.setitem(keyrings.ARCHIVES, "ubuntu", pinned)
     monkeypatch.setattr(keyrings, "of_host", lambda distribution: None)
     monkeypatch.setattr(download, "download", lambda url, target, way: target.write_bytes(body))
+    monkeypatch.setattr(mirror_state, "faults", lambda *_: [])
     return body
 
 
@@ -95,6 +97,67 @@ def test_an_archive_that_is_not_reached_is_a_note(
     found = find(plan_of(folder_of(tmp_path / "r", base=NOBLE)), tmp_path)
     assert found.sources == ()
     assert "keys of ubuntu's archive: http" in found.notes[0]
+
+
+LISTED = "Packages\thttp://m.example/debian\t{}\tmain\t\n"
+HAS: dict[str, list[str]] = {"trixie-updates": ["a list has 720"], "trixie-security": []}
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Give a bookworm host with apt, whose mirror has trixie's updates in part."""
+    for name in ("apt-get", "apt-config"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(
+        mirror_state, "faults", lambda source, *_: HAS.get(source.suite, list[str]())
+    )
+    monkeypatch.setattr(mirror_state.Look, "text", lambda self, url: "there")
+    return host(environ={"PATH": str(tmp_path)})
+
+
+def on_mirror(on: Host, plan: Plan, folder: Path) -> AptSources:
+    suites = ("bookworm", "bookworm-updates", "bookworm-security")
+    listed = "".join(LISTED.format(suite) for suite in suites)
+    answers: list[Any] = [completed("apt-get", stdout=listed), completed("apt-config")]
+    return apt_sources.find(plan, on, RecordingRunner(answers, strict=True), WAY, folder)
+
+
+def trixie(folder: Path, arch: Any = "ppc64le") -> Plan:
+    base = {"distribution": "debian", "release": "trixie"}
+    return plan_of(folder_of(folder / "r", base=base), site=site_of(arch=arch))
+
+
+def test_updates_held_in_part_are_left_out(mirror: Host, tmp_path: Path) -> None:
+    found = on_mirror(mirror, trixie(tmp_path), tmp_path)
+    assert [source.suite for source in found.sources] == ["trixie", "trixie-security"]
+    (note,) = found.notes
+    assert note.startswith("trixie-updates for ppc64el left out, without its fixes: ")
+    assert note.endswith("(a list has 720)")
+
+
+def test_a_release_held_in_part_is_named(
+    mirror: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HAS, "bookworm", ["a list has 1"])
+    plan = plan_of(folder_of(tmp_path / "r"), site=site_of(arch="ppc64le"))
+    with pytest.raises(BuildError, match="holds bookworm for ppc64el incompletely") as caught:
+        on_mirror(mirror, plan, tmp_path)
+    assert caught.value.why == "a list has 1"
+
+
+def test_a_mirror_without_the_other_release(
+    mirror: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_state.Look, "text", lambda self, url: None)
+    assert on_mirror(mirror, trixie(tmp_path), tmp_path).sources == ()
+
+
+def test_the_hosts_own_release_is_not_looked_at(
+    mirror: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HAS, "bookworm", ["a list has 1"])
+    assert len(on_mirror(mirror, plan_of(folder_of(tmp_path / "r")), tmp_path).sources) == 3
 
 
 @pytest.mark.parametrize("case", ["own distribution", "image"])
