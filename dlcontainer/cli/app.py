@@ -1,12 +1,15 @@
 """The commands' own kind of Typer app: help in groups, `-h`, and errors that say the next step."""
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dlcontainer.cli import help_page
 from dlcontainer.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # What people type for an option of `dlcontainer` itself.
 _OPTIONS = {"help": "--help", "version": "--version"}
@@ -57,6 +60,6 @@ class App(typer.Typer):
         # Importing rich would double the time of --help (docs/measurements.md).
         super().__init__(**{"rich_markup_mode": None, **usual, **options})
 
-    def command(self, name: str | None = None, **options: Any) -> Any:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         """Register a command."""
         return super().command(name, **{"cls": HelpCommand, **options})

@@ -1,5 +1,6 @@
 """`dlcontainer build`: the image, its record and its log."""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -198,7 +199,9 @@ def _build(
     from dlcontainer.cli import build_output
 
     console.note(f"plan sha256:{settled.digest[:12]}…, {context.version}")
-    image = building.build(settled, context, target, asked)
+    # A shell on failure has the terminal for itself.
+    with contextlib.nullcontext() if asked.on_failure else console.beating():
+        image = building.build(settled, context, target, asked)
     if image is not None:
         build_output.show(image, settled, console, as_json=as_json)
     elif as_json:

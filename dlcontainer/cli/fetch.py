@@ -58,7 +58,8 @@ def fetch(
     else:
         lock = lock_resolver.lock(settled, world.host, runner, scratch, console)
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
-    bundle = fetching.fetch(settled, lock, fetcher, folder.absolute())
+    with console.beating():
+        bundle = fetching.fetch(settled, lock, fetcher, folder.absolute())
     _carry_base(world, settled, bundle, console, tmpdir, wanted=with_base)
     size = sum(path.stat().st_size for path in bundle.folder.rglob("*") if path.is_file())
     if as_json:

@@ -70,7 +70,8 @@ def lock(
     console = output.Console(verbose=verbose, events=as_json)
     scratch = (tmpdir or world.scratch).absolute()
     runner = console.runner(world.environ)
-    made = lock_resolver.lock(settled, world.host, runner, scratch, console)
+    with console.beating():
+        made = lock_resolver.lock(settled, world.host, runner, scratch, console)
     if before is not None:
         changes = compare(before, made)
         _show(changes, "lock-check", as_json=as_json)

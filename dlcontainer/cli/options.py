@@ -143,7 +143,9 @@ Proofs = Annotated[
 ]
 Tmpdir = Annotated[
     Path | None,
-    typer.Option("--tmpdir", metavar="DIR", help="Where the tree is unpacked while building."),
+    typer.Option(
+        "--tmpdir", metavar="DIR", help="The folder for temporary files, such as an unpacked tree."
+    ),
 ]
 
 

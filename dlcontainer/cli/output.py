@@ -1,12 +1,14 @@
 """What people and programs read: text, tables, JSON, progress; no other module prints."""
 
+import contextlib
 import itertools
 import re
 import shutil
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
+_BEAT_S = 1.0
+# Alarming and harmless: files for a newer Python in a wheel, no keyserver where none is asked.
+_HARMLESS = re.compile(r"\s*(\*\*\* Error compiling|WARNING: No default remote in use)")
 _NARROWEST = 16
 # What a terminal obeys, or shows in another order than it stands: control characters (C0, C1),
 # marks of direction, line ends of Unicode's own, halves of pairs. Images, sessions and YAML files
@@ -59,7 +64,7 @@ def finding(state: str, text: str, *, width: int = 6, then: str | None = None) -
     """Print one line of a list of checks, its state first; on a terminal wrapped at words."""
     mark = paint(f"{printable(state, one_line=True):<{width}}", STATES.get(state.lower()), _out())
     body = _wrapped(printable(text), indent=width + 2)
-    print(f"{mark}  {body}")
+    print(f"{mark}  {body}", flush=True)
     if then:
         print(f"{'':<{width}}  -> {_wrapped(printable(then), indent=width + 5)}")
 
@@ -157,6 +162,10 @@ class Console:
     live: bool = field(default_factory=sys.stderr.isatty)
     began: float = field(default_factory=time.monotonic)
     spoke: float = field(default_factory=time.monotonic)
+    # The running step, when it began, and its tool's last line.
+    title: str = field(default="", init=False)
+    since: float = field(default=0.0, init=False)
+    last: str = field(default="", init=False)
 
     def _print(self, text: str) -> None:
         if not self.quiet:
@@ -178,10 +187,15 @@ class Console:
 
     def step(self, title: str) -> None:
         """Begin a step."""
+        self.begin(title)
         if self.events:
             self._event("step", title)
         else:
             self._print(title)
+
+    def begin(self, title: str) -> None:
+        """Begin what has no line of its own; signs of life name it."""
+        self.title, self.since, self.last = title, time.monotonic(), ""
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
@@ -192,22 +206,63 @@ class Console:
 
     def line(self, text: str) -> None:
         """Show a tool's own line: whole when asked to, else as a sign of life."""
+        if _HARMLESS.match(text):
+            self._as_asked(text)
+            return
+        self.last = text
+        if self.events or self.verbose:
+            self._as_asked(text)
+        elif self.live and not self.quiet:
+            self._redraw(text)
+        elif time.monotonic() - self.spoke > _HEARTBEAT_S:
+            self._beat()
+
+    def _as_asked(self, text: str) -> None:
         if self.events:
             if self.verbose:
                 self._event("line", text)
         elif self.verbose:
             self._print(f"  | {text}")
-        elif self.live and not self.quiet:
-            width = shutil.get_terminal_size().columns - 14
-            clean = printable(text, one_line=True)
-            print(
-                f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-        elif time.monotonic() - self.spoke > _HEARTBEAT_S:
-            self._print(f"  … {text[:100]}")
+
+    def _redraw(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 14
+        clean = printable(text, one_line=True)
+        print(f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}", end="", file=sys.stderr, flush=True)
+
+    def _beat(self) -> None:
+        spent = f"{self.title}: {time.monotonic() - self.since:.0f} s so far"
+        last = f", {self.last[:100].strip()}" if self.last.strip() else ""
+        self._print(f"  … {spent if self.title else 'works'}{last}")
+
+    @contextlib.contextmanager
+    def beating(self) -> "Iterator[Console]":
+        """Say that work goes on also while a tool says nothing; not where times are measured."""
+        ended = threading.Event()
+
+        def beat() -> None:
+            while not ended.wait(_BEAT_S):
+                if time.monotonic() - self.spoke > _HEARTBEAT_S and not self.live:
+                    self._beat()
+                elif self.live and self.title and time.monotonic() - self.since > _BEAT_S:
+                    seconds = time.monotonic() - self.since
+                    self._redraw(f"{seconds:.0f} s: {self.last.strip() or self.title}")
+
+        if self.quiet or self.events or self.verbose:
+            yield self
+            return
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            thread.join()
+            self.rest()
+
+    def rest(self) -> None:
+        """Take away the line that is drawn over: what comes next is no progress."""
+        if self.live and not self.quiet and self.title:
+            print(_CLEAR, end="", file=sys.stderr, flush=True)
 
     def runner(self, environ: Mapping[str, str]) -> "ProcessRunner":
         """Give the door to other processes; it echoes commands when asked to."""

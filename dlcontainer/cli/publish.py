@@ -50,10 +50,10 @@ def publish(
         console.step(f"check {image.name}")
         context = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
-            on_check=lambda check: (
-                console.note(f"FAILED {check.name}: {check.detail}")
+            on_check=lambda check: console.note(
+                f"FAILED {check.name}: {check.detail}"
                 if check.state == "failed"
-                else None
+                else f"{check.state}: {check.name}"
             ),
         )
         return [asdict(check) for check in validating.validate(image, loaded, context, written)]

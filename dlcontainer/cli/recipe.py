@@ -27,7 +27,8 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
         data = recipe.read(path, display=world.resources.display(path)).data
         # A version may be a template that each variant fills: here it is this machine's.
         version = ", ".join(dict.fromkeys(versions.get(name, ()))) or None
-        count = len(data.get("variants") or {})
+        written = data.get("variants")
+        count = len(written) if isinstance(written, dict) else 0
         rows.append(
             {"name": name, "version": version, "variants": count, "summary": data.get("summary")}
         )

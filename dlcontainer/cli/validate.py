@@ -34,11 +34,14 @@ def validate(
 
     def show(check: Check) -> None:
         if not as_json:
+            console.rest()
             mark = "FAILED" if check.state == "failed" else check.state
             output.finding(mark, f"{check.name}: {check.detail}")
 
     context = ValidateContext(execution=world.execution(console), on_check=show)
-    checks = validating.validate(image.absolute(), loaded, context)
+    console.begin(f"check {image.name}")
+    with console.beating():
+        checks = validating.validate(image.absolute(), loaded, context)
     if as_json:
         ok = all(check.state != "failed" for check in checks)
         written = record.read(record.beside(image)) if ok else None

@@ -62,7 +62,15 @@ class Resources:
         raise ConfigError(
             f"no {NOUNS[kind]} is called '{name}'{suggest(name, self.names(kind))}",
             why=f"searched: {searched}",
+            next_step=self._swapped(kind, name),
         )
+
+    def _swapped(self, kind: Kind, name: str) -> str | None:
+        """Say that a recipe was given for a site, or a site for a recipe."""
+        other: Kind = "recipes" if kind == "site-configs" else "site-configs"
+        if kind == "templates" or name not in self.names(other):
+            return None
+        return f"'{name}' is a {NOUNS[other]}: `dlcontainer COMMAND RECIPE --site SITE`"
 
     def template_folders(self) -> list[Path]:
         """List the template folders that exist, the first to be searched first."""

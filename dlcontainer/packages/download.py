@@ -1,10 +1,11 @@
 """Archives of a recipe's upstreams, fetched by the way that a site's builds go."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from dlcontainer.errors import BuildError
+from dlcontainer.system.progress import Meter
 
 _TIMEOUT_S = 60.0
 _CHUNK = 1 << 20
@@ -22,8 +23,11 @@ class WayOut(Protocol):
         """An address -> the mirror that the site names for it."""
 
 
-def download(url: str, target: Path, way: WayOut) -> None:
-    """Fetch one file; raises BuildError where it is missing, OSError where it does not fit."""
+def download(url: str, target: Path, way: WayOut, tell: Callable[[str], None]) -> None:
+    """Fetch one file, and tell how far it is.
+
+    Raises BuildError where it is missing, OSError where it does not fit.
+    """
     import requests
 
     address = way.places.get(url, url)
@@ -40,11 +44,19 @@ def download(url: str, target: Path, way: WayOut) -> None:
             target.open("wb") as file,
         ):
             answer.raise_for_status()
+            meter = Meter(tell=tell, title=target.name, total=_length(answer.headers))
             for chunk in answer.iter_content(_CHUNK):
                 file.write(chunk)
+                meter.at(file.tell())
     except requests.RequestException as error:
         raise BuildError(
             f"{url} can't be fetched",
             why=str(error),
             next_step="is it still there? routing.upstreams of the site may name a mirror of it",
         ) from None
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("Content-Length", "")
+    # Of what is unpacked on its way the length is another.
+    return int(text) if text.isdecimal() and "Content-Encoding" not in headers else None

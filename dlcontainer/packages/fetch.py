@@ -18,7 +18,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
-from dlcontainer.system.progress import Progress
+from dlcontainer.system.progress import Meter, Progress, watching
 from dlcontainer.system.workspace import settle, settling, workspace
 
 _PART = ".part"
@@ -103,7 +103,8 @@ def _fetch_missing(
             resolver.apt.update()
             _refuse_moved(debs, resolver.apt)
             try:
-                resolver.apt.download(debs, part)
+                with watching(part, _meter(fetcher, "OS packages", sum(pin.size for pin in debs))):
+                    resolver.apt.download(debs, part)
             except BuildError:
                 _keep_whole(debs, part, folder / bundles.DEBS)
                 raise
@@ -113,7 +114,7 @@ def _fetch_missing(
             if f"{bundles.SOURCES}/{source.name}" in missing:
                 fetcher.progress.step(f"source archive {source.name}")
                 url = str(plan.recipe.upstreams[source.name].url)
-                download.download(url, part / source.name, resolver.way)
+                download.download(url, part / source.name, resolver.way, fetcher.progress.line)
                 target = folder / bundles.SOURCES / source.name
                 _take(part / source.name, target, source.sha256)
         wheels = [pin for pin in lock.wheels if f"{bundles.WHEELS}/{pin.file}" in missing]
@@ -123,10 +124,16 @@ def _fetch_missing(
             for step in lock.steps:
                 chosen = [pin for pin in step.python_packages if pin in wheels]
                 if chosen:
-                    resolver.pip.download(chosen, tuple(resolver.way.upstreams.values()), part)
+                    title = f"step {step.name}, {len(chosen)} Python packages"
+                    with watching(part, _meter(fetcher, title, None)):
+                        resolver.pip.download(chosen, tuple(resolver.way.upstreams.values()), part)
                 for wheel in chosen:
                     target = folder / bundles.WHEELS / wheel.file
                     _take(part / wheel.file, target, wheel.sha256)
+
+
+def _meter(fetcher: Fetcher, title: str, total: int | None) -> Meter:
+    return Meter(tell=fetcher.progress.line, title=title, total=total)
 
 
 def _require_room(folder: Path, size_mb: float) -> None:

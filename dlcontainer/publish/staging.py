@@ -49,6 +49,7 @@ def stage(version: Version, staged: Folder, progress: Progress) -> None:
             why="the SHA-256 of what was copied is another one",
             next_step="build the image again",
         )
+    progress.step("write the module: record, wrappers, launch files")
     found = {"image.sif": sha256}
     for name, data in _files(version).items():
         staged.write(name, data)

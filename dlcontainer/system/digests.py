@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.system import foreign_files
+from dlcontainer.system.progress import Meter
 
 _CHUNK = 1 << 20
-_TELL_EACH = 1 << 28
 
 
 def of_file(path: Path) -> str:
@@ -26,18 +26,18 @@ def of_open(
 ) -> str:
     """Give the SHA-256 of an open file from its start; `write` gets the very same bytes.
 
-    Where it was read to does not matter, and stays. `tell` gets a line each 268 MB.
+    Where it was read to does not matter, and stays. `tell` gets lines of how far it is.
     """
     number = file if isinstance(file, int) else file.fileno()
     # What grows meanwhile is not the file that was asked for, and a copy could fill the disk.
     total = os.fstat(number).st_size
-    digest, done, told = hashlib.sha256(), 0, 0
+    meter = Meter(tell=tell, title="read", total=total) if tell else None
+    digest, done = hashlib.sha256(), 0
     while chunk := os.pread(number, min(total - done, _CHUNK), done):
         digest.update(chunk)
         if write is not None:
             write(chunk)
         done += len(chunk)
-        if tell is not None and done - told >= _TELL_EACH:
-            told = done
-            tell(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+        if meter is not None:
+            meter.at(done)
     return digest.hexdigest()

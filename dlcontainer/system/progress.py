@@ -1,11 +1,16 @@
 """What a person sees of a long step."""
 
+import contextlib
 import re
+import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 _MARKER = re.compile(r"==> step (\d+)/(\d+) (\S+)")
+_TELL_EACH_S = 0.5
 
 
 class Progress(Protocol):
@@ -19,6 +24,62 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Meter:
+    """Say how far something is whose end is known: percent and the time left, else the amount."""
+
+    tell: Callable[[str], None]
+    title: str
+    total: int | None = None
+    began: float = field(default_factory=time.monotonic)
+    told: float = 0.0
+
+    def at(self, done: int) -> None:
+        """Tell that so many bytes are done; not more often than a reader can follow."""
+        now = time.monotonic()
+        if now - self.told >= _TELL_EACH_S:
+            self.told = now
+            self.tell(self._text(done, now - self.began))
+
+    def _text(self, done: int, spent: float) -> str:
+        amount = f"{done / 1e6:.0f}"
+        if not self.total:
+            return f"{self.title}: {amount} MB"
+        share = min(done / self.total, 1.0)
+        text = f"{self.title}: {amount} of {self.total / 1e6:.0f} MB, {share:.0%}"
+        # The first moments say nothing about the rest.
+        if spent < 1 or not 0.01 <= share < 1:
+            return text
+        return f"{text}, about {spent / share - spent:.0f} s left"
+
+
+@contextlib.contextmanager
+def watching(folder: Path, meter: Meter) -> Iterator[None]:
+    """Tell how a folder grows while another program fills it."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_TELL_EACH_S):
+            meter.at(_size(folder))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        # What another program renames or removes meanwhile counts as it likes.
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
 
 
 @dataclass(slots=True)

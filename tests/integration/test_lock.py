@@ -215,10 +215,10 @@ def test_an_archive_comes_by_the_way_of_the_site(server: Server, tmp_path: Path)
         notes=(),
         places={"https://example.org/a": f"{server.url}/mirror/a"},
     )
-    download.download("https://example.org/a", tmp_path / "a", way)
+    download.download("https://example.org/a", tmp_path / "a", way, print)
     assert (tmp_path / "a").read_bytes() == b"archive"
     with pytest.raises(BuildError, match="can't be fetched") as caught:
-        download.download(f"{server.url}/gone", tmp_path / "b", way)
+        download.download(f"{server.url}/gone", tmp_path / "b", way, print)
     assert "404" in str(caught.value.why)
 
 

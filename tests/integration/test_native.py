@@ -187,7 +187,7 @@ def test_the_plan_and_the_script_miss_the_same_packages(
     world, hidden = without_venv
     notes = world.run("plan", tiny, "--site", "local").stdout
     reason = "no native twin: python3-venv is missing on this host"
-    assert f"note: {reason} (an administrator types: apt-get install python3-venv); " in notes
+    assert f"{reason} (an administrator types: apt-get install python3-venv); " in notes
     script = rendered(world, tiny, tmp_path / "script")
     done = subprocess.run(
         [*hidden, "sh", str(script), str(tmp_path / "twin")],

@@ -12,6 +12,7 @@ from dlcontainer.bench.measure import (
     declaration,
     native_tree,
     native_twin,
+    outlook,
     ranked_launch,
     ranks,
     shared_mount,
@@ -184,7 +185,14 @@ def _measure(
     settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> None:
     begin = _resumed if settings.cut else _fresh
+    began = time.monotonic()
     with begin(settings, subject, context, sides) as (recorder, work):
+        launch_s = settings.gap_s + (time.monotonic() - began) / len(sides.all())
+        stages = _planned(settings, sides)
+        for line in outlook.lines(
+            settings.schedule, stages, lambda group: len(sides.launches(group)), launch_s
+        ):
+            context.execution.progress.note(line)
         _stages(settings, work, context, sides, recorder)
 
 
@@ -273,9 +281,10 @@ def _stages(
         end += len(stage)
         for group in schedule[done:end]:
             # Progress, never a value: who sees a trend could stop when it pleases.
-            left = _left(began, done - skipped, end - done)
+            left = outlook.left(began, done - skipped, end - done)
             context.execution.progress.step(
-                f"{unit} {done + 1} of {end}, then the look at {look} {unit}s{left}"
+                f"{unit} {done + 1} of {end} ({outlook.KINDS[group.series]}), "
+                f"then the look at {look} {unit}s{left}"
             )
             for position, side in enumerate(sides.launches(group)):
                 time.sleep(settings.gap_s)
@@ -295,12 +304,6 @@ def _decides(settings: SessionSettings, look: int) -> bool:
 
 def _planned(settings: SessionSettings, sides: Sides) -> list[list[Group]]:
     return settings.schedule.stages(with_joiners=sides.joiner is not None)
-
-
-def _left(began: float, measured: int, remaining: int) -> str:
-    if not measured:
-        return ""
-    return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
 
 
 def _timed(

@@ -7,6 +7,7 @@ an error and holds nothing up.
 """
 
 import os
+import shlex
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -67,7 +68,8 @@ def check_places(source: Path, point: Path) -> None:
     for path in (source, point):
         if not path.is_dir():
             raise UsageError(
-                f"{path}: no such folder", next_step="SOURCE and MOUNTPOINT are folders"
+                f"{path}: no such folder",
+                next_step=f"SOURCE and MOUNTPOINT are folders: mkdir -p {shlex.quote(str(path))}",
             )
     if point.resolve() != source.resolve() and point.resolve().is_relative_to(source.resolve()):
         raise UsageError(

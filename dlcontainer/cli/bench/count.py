@@ -136,6 +136,11 @@ def _kinds(one: "Count") -> str:
     return f"{said['pyc']} : {said['so']}"
 
 
+def _plain(value: float) -> str:
+    """Write a figure without an exponent; its key names its unit."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def probe_fs(
     folder: Folder,
     file: ReadFile = None,
@@ -161,6 +166,6 @@ def probe_fs(
         more = {"rates": rates, "cold_proved": found.cold_proved, "notes": list(found.notes)}
         output.emit("probe-fs", {**body, **more, "samples_ms": list(found.samples_ms)})
         return
-    output.say(output.table([[key, f"{value:.4g}"] for key, value in speed.items()]))
+    output.say(output.table([[key, _plain(value)] for key, value in speed.items()]))
     for note in found.notes:
         output.say(f"note: {note}")

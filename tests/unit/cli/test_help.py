@@ -91,6 +91,20 @@ def test_the_next_step_is_a_line_to_type(
     assert message.endswith(f"\n  next: dlcontainer {step}\n")
 
 
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        ("plan local --site pytorch", "'pytorch' is a recipe"),
+        ("plan summit --site local", "'summit' is a site config"),
+    ],
+)
+def test_a_recipe_in_the_place_of_a_site(
+    argv: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main._run(argv.split(), as_json=False) == 3
+    assert f"next: {hint}: `dlcontainer COMMAND RECIPE --site SITE`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["validate", "inspect", "diff", "publish"])
 def test_a_mistyped_path_is_no_failed_check(
     command: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -213,3 +214,31 @@ def test_a_table_wraps_inside_its_columns(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_table_in_a_pipe_is_a_line_a_row() -> None:
     assert len(output.table([("a", "word " * 100), ("b", "c")]).splitlines()) == 2
+
+
+def test_silent_tools_get_signs_of_life(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "_BEAT_S", 0.01)
+    monkeypatch.setattr(output, "_HEARTBEAT_S", 0.05)
+    console = Console(live=False)
+    console.step("pack the image")
+    console.line("*** Error compiling 'a.py'")
+    with console.beating():
+        time.sleep(0.3)
+    said = capsys.readouterr().err
+    assert re.search(r"… pack the image: \d+ s so far$", said, re.MULTILINE)
+    assert "Error compiling" not in said
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("option", ["quiet", "events", "verbose"])
+def test_no_sign_of_life_where_none_is_read(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "_BEAT_S", 0.01)
+    monkeypatch.setattr(output, "_HEARTBEAT_S", 0.0)
+    with Console(live=False, **{option: True}).beating():
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""

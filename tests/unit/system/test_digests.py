@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.system import digests, foreign_files
+from dlcontainer.system import digests, foreign_files, progress
 
 
 @pytest.fixture
@@ -39,11 +39,12 @@ def test_the_digest_is_of_what_was_written(path: Path) -> None:
 
 
 def test_long_work_says_how_far_it_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digests, "_TELL_EACH", 4_000_000)
+    monkeypatch.setattr(progress, "_TELL_EACH_S", 0)
     said: list[str] = []
     with foreign_files.opened(path) as file:
         digests.of_open(file, tell=said.append)
-    assert said == ["4 of 9 MB", "8 of 9 MB"]
+    assert said[-1] == "read: 9 of 9 MB, 100%"
+    assert "read: 4 of 9 MB, 47%" in said
 
 
 @pytest.mark.timeout(20)

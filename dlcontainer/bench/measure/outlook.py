@@ -1,0 +1,42 @@
+"""What a session will take: how many launches, of which kind, and about how long."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from dlcontainer.bench.samples.launch_order import Group, Series
+from dlcontainer.bench.samples.schedule import Schedule
+
+# What the pairs of a session are for.
+KINDS: dict[Series, str] = {
+    "pair": "measured",
+    "triple": "measured",
+    "joiner": "joiners",
+    "control": "control of native",
+    "candidate_control": "control of the container",
+}
+
+
+def lines(
+    schedule: Schedule,
+    stages: Sequence[Sequence[Group]],
+    sides: Callable[[Group], int],
+    launch_s: float,
+) -> Iterator[str]:
+    """Say, for each look, what is measured until then; a launch takes about so many s."""
+    launches, counts = 0, Counter[Series]()
+    for look, stage in zip(schedule.looks, stages, strict=True):
+        launches += sum(sides(group) for group in stage)
+        counts.update(group.series for group in stage)
+        kinds = ", ".join(f"{counts[series]} {KINDS[series]}" for series in KINDS if counts[series])
+        yield (
+            f"to the look at {look} {schedule.unit}: {sum(counts.values())} {schedule.unit} "
+            f"({kinds}), {launches} launches, about {launches * launch_s:.0f} s by the warm-up"
+        )
+
+
+def left(began: float, measured: int, remaining: int) -> str:
+    """Say how long the rest takes, by what was measured since."""
+    if not measured:
+        return ""
+    return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
