@@ -1,18 +1,21 @@
 """The folder that a text is built in: the files that it names, beside it."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import labels
+from dlcontainer.formats import apptainer, folder_readme, labels, output_folder
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files
 
 # Some schedulers (Cobalt) start only what is executable.
 _SCRIPTS: tuple[Format, ...] = ("job", "route")
+# An engine sends the whole folder to its daemon.
+_DOCKERIGNORE = f"{apptainer.BASE_FILE}\n*.sif\n"
+_STARTED = frozenset(FILE_NAMES[form] for form in _SCRIPTS)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -20,7 +23,10 @@ def stage(plan: Plan, folder: Path) -> None:
     """Write the files that a rendered text takes into the image, under `folder`/files."""
     files = folder / "files"
     files.mkdir(parents=True, exist_ok=True)
-    (files / "manifest.json").write_text(labels.manifest(plan))
+    # All modes are said: an engine keeps them in the image, whatever this user's umask is.
+    manifest = files / "manifest.json"
+    manifest.write_text(labels.manifest(plan))
+    manifest.chmod(0o644)
     for name, entry in zip(labels.staged_names(plan), plan.files, strict=True):
         shutil.copyfile(entry.source, files / name)
         (files / name).chmod(0o644)
@@ -30,20 +36,25 @@ def stage(plan: Plan, folder: Path) -> None:
         (files / labels.PROBE / entry.name).chmod(0o644)
 
 
+def is_folder(output: str) -> bool:
+    """Tell whether a text's place is a folder: one that is there, or a name that ends in '/'."""
+    return Path(output).is_dir() or output.endswith("/")
+
+
 def write(
     plan: Plan, form: Format, text: str, output: str, beside: Mapping[str, str] = _NOTHING
 ) -> Path:
     """Write a text to a file, or to a folder with the files that it names; give the text's path.
 
     A folder is what is one already, or ends in '/' (which a Path would not keep). `beside` are the
-    further texts (file's name -> text): a job script's lie beside it in any case, a build's only
+    further texts (file's name -> text): a job script's lie beside it in any case, others' only
     in a folder.
 
     Raises ConfigError where it can't be written; what was there stays then.
     """
     target = Path(output)
     try:
-        if not (target.is_dir() or output.endswith("/")):
+        if not is_folder(output):
             if form == "job":
                 _write_all(target.parent, beside)
             return _write(target, text, form)
@@ -60,6 +71,33 @@ def write(
         raise ConfigError(
             f"can't write {target}: {error.strerror}", next_step="give another path: -o"
         ) from None
+
+
+def write_standing_alone(
+    plan: Plan,
+    texts: Mapping[str, str],
+    target: Path,
+    template_folders: list[Path],
+    lay_base: Callable[[Path], None] | None = None,
+) -> list[str]:
+    """Write a folder that an image is built in without dlcontainer; give the names of its files.
+
+    `texts` are those that build, by name; `lay_base` puts the base beside them. The folder appears
+    as a whole, and replaces only an earlier one; raises ConfigError, and what `lay_base` raises.
+    """
+    # '.' and 'a/..' have no name that another folder could stand beside.
+    with output_folder.writing(target.resolve()) as aside:
+        stage(plan, aside)
+        for name, text in texts.items():
+            atomic_files.write(aside / name, text, mode=0o777 if name in _STARTED else 0o666)
+        if lay_base is not None:
+            lay_base(aside)
+        readme = folder_readme.text(
+            plan, texts, template_folders, output_folder.MARK, has_base=lay_base is not None
+        )
+        (aside / folder_readme.NAME).write_text(readme)
+        (aside / ".dockerignore").write_text(_DOCKERIGNORE)
+    return sorted([*texts, folder_readme.NAME])
 
 
 def _write_all(folder: Path, texts: Mapping[str, str]) -> None:

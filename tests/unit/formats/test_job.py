@@ -197,9 +197,12 @@ def test_what_lies_beside_a_job_script(tmp_path: Path, target: str) -> None:
 def test_a_build_script_lies_beside_its_dockerfile(tmp_path: Path) -> None:
     plan = plan_at(tmp_path, **ROUTE)
     beside = texts.beside(plan, "route", [TEMPLATES])
-    written = build_context.write(plan, "route", "text\n", f"{tmp_path}/out/", beside)
-    names = {path.name for path in written.parent.iterdir()}
-    assert names == {"route.sh", "Dockerfile", "files"}
+    written = {"route.sh": "text\n", **beside}
+    build_context.write_standing_alone(plan, written, tmp_path / "out", [TEMPLATES])
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names >= {"route.sh", "Dockerfile", "files", "README.txt"}
+    assert (tmp_path / "out/route.sh").stat().st_mode & stat.S_IXUSR
+    assert not (tmp_path / "out/Dockerfile").stat().st_mode & stat.S_IXUSR
     assert beside["Dockerfile"] == texts.text(plan, "dockerfile", [TEMPLATES])
 
 
