@@ -38,7 +38,7 @@ def diff(
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
-    images = (one.absolute(), other.absolute())
+    images = (options.image_file(one), options.image_file(other))
     named = {"images": [str(image) for image in images]}
     if bits:
         from dlcontainer.inspection import bitwise as comparing

@@ -33,7 +33,7 @@ def inspect(
 
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
-    seen = summary.inspect(image.absolute(), world.environ, console.runner(world.environ))
+    seen = summary.inspect(options.image_file(image), world.environ, console.runner(world.environ))
     if sbom:
         output.say(summary.require_sbom(seen).rstrip("\n"))
     elif as_json:

@@ -1,6 +1,9 @@
 """Options that several commands share: one spelling, one help text."""
 
+import errno
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Annotated
 
@@ -89,6 +92,24 @@ def refuse_with_all(**given: object) -> None:
                 f"--{name.replace('_', '-')} does not go with --all",
                 next_step="restrict it by RECIPE and --site SITE[@EPOCH][:NODE_TYPE]",
             )
+
+
+def image_file(path: Path) -> Path:
+    """Give the path of an image as an absolute one.
+
+    Raises UsageError for none and for a folder: a mistyped path is not a bad image.
+    """
+    wrong = None
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            wrong = os.strerror(errno.EISDIR)
+    except OSError as error:
+        wrong = str(error.strerror)
+    if wrong:
+        raise UsageError(
+            f"can't read {path}: {wrong}", next_step="give the path of an image (.sif)"
+        )
+    return path.absolute()
 
 
 def resources(**given: str | int | None) -> list[str]:

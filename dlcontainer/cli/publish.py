@@ -37,6 +37,7 @@ def publish(
     from dlcontainer.validate.inspected import ValidateContext
 
     world = here()
+    path = options.image_file(image)
     loaded = world.site(site).value
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
@@ -66,7 +67,7 @@ def publish(
         at=lambda target: world.site(read_target(site)[0], target).value,
         environ=world.environ,
     )
-    done = publishing.publish(image.absolute(), loaded, root.absolute() if root else None, shop)
+    done = publishing.publish(path, loaded, root.absolute() if root else None, shop)
     _show(done, loaded.modules.kind, as_json=as_json)
 
 

@@ -27,6 +27,7 @@ def validate(
     from dlcontainer.validate.inspected import Check, ValidateContext
 
     world = here()
+    path = options.image_file(image)
     loaded = world.site(site).value if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
@@ -37,7 +38,7 @@ def validate(
             output.say(f"{mark:<6}  {check.name}: {check.detail}")
 
     context = ValidateContext(execution=world.execution(console), on_check=show)
-    checks = validating.validate(image.absolute(), loaded, context)
+    checks = validating.validate(path, loaded, context)
     if as_json:
         ok = all(check.state != "failed" for check in checks)
         written = record.read(record.beside(image)) if ok else None
