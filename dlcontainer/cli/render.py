@@ -114,7 +114,7 @@ class _Wanted:
 def _render(
     world: "World", settled: "Plan", wanted: _Wanted, console: output.Console, *, as_json: bool
 ) -> None:
-    from dlcontainer.formats import build_context, folder_readme, texts
+    from dlcontainer.formats import build_context, folder_readme, standing_alone, texts
 
     form: Format = wanted.form or "apptainer"
     folders = world.resources.template_folders()
@@ -134,7 +134,7 @@ def _render(
     if builds:
         target = Path(str(wanted.target))
         laid = _base_layer(world, settled, wanted, every, console)
-        names = build_context.write_standing_alone(settled, every, target, folders, laid)
+        names = standing_alone.write(settled, every, target, folders, laid)
         written, said = target / texts.FILE_NAMES[form], f"wrote {target}: {', '.join(names)}"
     elif wanted.target is not None:
         written = build_context.write(settled, form, text, wanted.target, beside)

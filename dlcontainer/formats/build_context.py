@@ -1,21 +1,18 @@
 """The folder that a text is built in: the files that it names, beside it."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import apptainer, folder_readme, labels, output_folder
+from dlcontainer.formats import labels
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files
 
 # Some schedulers (Cobalt) start only what is executable.
-_SCRIPTS: tuple[Format, ...] = ("job", "route")
-# An engine sends the whole folder to its daemon.
-_DOCKERIGNORE = f"{apptainer.BASE_FILE}\n*.sif\n"
-_STARTED = frozenset(FILE_NAMES[form] for form in _SCRIPTS)
+SCRIPTS: tuple[Format, ...] = ("job", "route")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -73,38 +70,11 @@ def write(
         ) from None
 
 
-def write_standing_alone(
-    plan: Plan,
-    texts: Mapping[str, str],
-    target: Path,
-    template_folders: list[Path],
-    lay_base: Callable[[Path], None] | None = None,
-) -> list[str]:
-    """Write a folder that an image is built in without dlcontainer; give the names of its files.
-
-    `texts` are those that build, by name; `lay_base` puts the base beside them. The folder appears
-    as a whole, and replaces only an earlier one; raises ConfigError, and what `lay_base` raises.
-    """
-    # '.' and 'a/..' have no name that another folder could stand beside.
-    with output_folder.writing(target.resolve()) as aside:
-        stage(plan, aside)
-        for name, text in texts.items():
-            atomic_files.write(aside / name, text, mode=0o777 if name in _STARTED else 0o666)
-        if lay_base is not None:
-            lay_base(aside)
-        readme = folder_readme.text(
-            plan, texts, template_folders, output_folder.MARK, has_base=lay_base is not None
-        )
-        (aside / folder_readme.NAME).write_text(readme)
-        (aside / ".dockerignore").write_text(_DOCKERIGNORE)
-    return sorted([*texts, folder_readme.NAME])
-
-
 def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         atomic_files.write(folder / name, text)
 
 
 def _write(path: Path, text: str, form: Format) -> Path:
-    atomic_files.write(path, text, mode=0o777 if form in _SCRIPTS else 0o666)
+    atomic_files.write(path, text, mode=0o777 if form in SCRIPTS else 0o666)
     return path

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import build_context, output_folder, texts
+from dlcontainer.formats import output_folder, standing_alone, texts
 from dlcontainer.planning.plan import Plan
 from tests.values import ROOT, TEMPLATES, folder_of, plan_of
 
@@ -33,7 +33,7 @@ def write(plan: Plan, target: Path, *names: str, base: bool = False) -> dict[str
         for name in ("base.sqfs", "rootfs.tar"):
             (folder / name).write_text(name)
 
-    build_context.write_standing_alone(plan, written, target, [TEMPLATES], lay if base else None)
+    standing_alone.write(plan, written, target, [TEMPLATES], lay if base else None)
     return {
         str(path.relative_to(target)): path.read_text()
         for path in target.rglob("*")
@@ -147,5 +147,5 @@ def test_a_base_that_fails_leaves_no_folder(tmp_path: Path) -> None:
         raise ConfigError("no base")
 
     with pytest.raises(ConfigError, match="no base"):
-        build_context.write_standing_alone(plan, {"Dockerfile": ""}, target, [TEMPLATES], lay)
+        standing_alone.write(plan, {"Dockerfile": ""}, target, [TEMPLATES], lay)
     assert [path.name for path in tmp_path.iterdir()] == ["it's a recipe"]

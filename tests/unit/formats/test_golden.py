@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from spython.main.parse.parsers import SingularityParser
 
-from dlcontainer.formats import build_context, texts
+from dlcontainer.formats import standing_alone, texts
 from dlcontainer.formats.texts import Format
 from dlcontainer.planning.plan import Plan
 from tests import goldens
@@ -149,7 +149,7 @@ def test_an_independent_reader_sees_what_is_meant(tmp_path: Path) -> None:
 def _check_reading(plan: Plan, folder: Path) -> None:
     folder.parent.mkdir()
     written = {"apptainer.def": goldens.render(plan, "apptainer")}
-    build_context.write_standing_alone(plan, written, folder, [TEMPLATES])
+    standing_alone.write(plan, written, folder, [TEMPLATES])
     bootstrap, seen = read(folder / "apptainer.def")
     assert (bootstrap, seen.fromHeader) == ("Bootstrap: localimage", "base.sqfs")
     assert [line.split() for line in seen.files] == [
