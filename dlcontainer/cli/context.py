@@ -102,7 +102,7 @@ class World:
     def locate(self, kind: Kind, name: str) -> Path:
         """Find a site or recipe by name, or take it as a path."""
         path = Path(name)
-        if "/" in name or name.endswith((".yaml", ".yml")):
+        if _is_path(name):
             return path / "recipe.yaml" if kind == "recipes" and path.is_dir() else path
         return self.resources.find(kind, name)
 
@@ -130,7 +130,10 @@ class World:
     def recipe(self, name: str) -> Document:
         """Read a recipe as written, by name or path."""
         path = self.locate("recipes", name)
-        return recipes.read(path, display=self.resources.display(path))
+        written = recipes.read(path, display=self.resources.display(path))
+        if not _is_path(name):
+            recipes.require_named(written, name)
+        return written
 
     def execution(self, console: "Console") -> Execution:
         """Find the engine and a mode of it that works; raises EngineError."""
@@ -244,6 +247,10 @@ class World:
             for path in sorted((folder / "image").glob("*.j2")):
                 by_name[path.name] = digests.of_file(path)
         return by_name
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or name.endswith((".yaml", ".yml"))
 
 
 def here() -> World:

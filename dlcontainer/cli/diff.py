@@ -35,12 +35,10 @@ def diff(
     """Show what differs between two images: packages, sizes, environment, sonames."""
     from dlcontainer.cli.context import here
 
-    for image in (one, other):
-        options.require_image(image)
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
-    images = (one.absolute(), other.absolute())
+    images = (options.image_file(one), options.image_file(other))
     named = {"images": [str(image) for image in images]}
     if bits:
         from dlcontainer.inspection import bitwise as comparing

@@ -31,10 +31,9 @@ def inspect(
     from dlcontainer.cli.context import here
     from dlcontainer.inspection import summary
 
-    options.require_image(image)
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
-    seen = summary.inspect(image.absolute(), world.environ, console.runner(world.environ))
+    seen = summary.inspect(options.image_file(image), world.environ, console.runner(world.environ))
     if sbom:
         output.say(summary.require_sbom(seen).rstrip("\n"))
     elif as_json:

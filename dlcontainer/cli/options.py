@@ -1,6 +1,9 @@
 """Options that several commands share: one spelling, one help text."""
 
+import errno
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Annotated
 
@@ -158,16 +161,6 @@ def required_site(site: str | None, command: str, recipe: str | None = None) -> 
     raise UsageError("Missing option '--site' / '-s'.", why=why, next_step=step)
 
 
-def require_image(image: Path) -> None:
-    """Refuse a path where no file is: a mistyped path is no failed check; raises UsageError."""
-    if image.is_dir():
-        raise UsageError(
-            f"{image}: a folder, not an image file", next_step="name the .sif file in it"
-        )
-    if not image.exists():
-        raise UsageError(f"{image}: no such file", next_step="name the .sif file of an image")
-
-
 def refuse_with_all(**given: object) -> None:
     """Refuse options that mean one combination beside --all; raises UsageError."""
     for name, value in given.items():
@@ -176,6 +169,24 @@ def refuse_with_all(**given: object) -> None:
                 f"--{name.replace('_', '-')} does not go with --all",
                 next_step="restrict it by RECIPE and --site SITE[@EPOCH][:NODE_TYPE]",
             )
+
+
+def image_file(path: Path) -> Path:
+    """Give the path of an image as an absolute one.
+
+    Raises UsageError for none and for a folder: a mistyped path is not a bad image.
+    """
+    wrong = None
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            wrong = os.strerror(errno.EISDIR)
+    except OSError as error:
+        wrong = str(error.strerror)
+    if wrong:
+        raise UsageError(
+            f"can't read {path}: {wrong}", next_step="give the path of an image (.sif)"
+        )
+    return path.absolute()
 
 
 def resources(**given: str | int | None) -> list[str]:

@@ -38,8 +38,8 @@ def publish(
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import ValidateContext
 
-    options.require_image(image)
     world = here()
+    path = options.image_file(image)
     loaded = world.site(site).value
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
@@ -71,7 +71,7 @@ def publish(
         environ=world.environ,
         proofs=given,
     )
-    done = publishing.publish(image.absolute(), loaded, root.absolute() if root else None, shop)
+    done = publishing.publish(path, loaded, root.absolute() if root else None, shop)
     if given is not None and not done.new:
         console.note("--proof: the published version stays as it is, its help included")
     _show(done, loaded.modules.kind, as_json=as_json)

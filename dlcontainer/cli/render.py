@@ -1,12 +1,19 @@
 """`dlcontainer render`: the text of a recipe for a site, in one format."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dlcontainer.cli import matrix, options, output
 from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dlcontainer.cli.context import World
+    from dlcontainer.planning.plan import Plan
 
 Format = Literal["apptainer", "dockerfile", "native", "job", "route"]
 
@@ -18,7 +25,14 @@ def render(
     epoch: options.Epoch = None,
     variant: options.Variant = None,
     cpu: options.Cpu = False,
-    form: Annotated[Format, typer.Option("--format", "-f", help="What to render.")] = "apptainer",
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="What to render. Default: apptainer; into a folder apptainer and dockerfile.",
+        ),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -26,9 +40,15 @@ def render(
             "-o",
             metavar="PATH",
             help="A file for the text; or a folder (ending in / or there already) for the text "
-            "and the files that it names.",
+            "and all that builds there without dlcontainer.",
         ),
     ] = None,
+    with_base: Annotated[
+        bool,
+        typer.Option(
+            "--with-base", help="Put the base into the folder, too, where no registry has it."
+        ),
+    ] = False,
     every: options.All = False,
     launch: Annotated[
         str | None,
@@ -48,7 +68,7 @@ def render(
 ) -> None:
     """Render the definition file, the Dockerfile, the native script or the site's job script."""
     from dlcontainer.cli.context import here
-    from dlcontainer.formats import build_context, texts
+    from dlcontainer.formats import build_context
     from dlcontainer.sites.site import Target
 
     asked = options.resources(account=account, partition=partition, time=time, nodes=nodes)
@@ -59,7 +79,13 @@ def render(
         )
     world = here()
     if every:
-        options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
+        options.refuse_with_all(
+            set=settings,
+            node_type=node_type,
+            epoch=epoch,
+            variant=variant,
+            with_base=with_base or None,
+        )
         if target is None:
             raise UsageError("--all writes a folder: which?", next_step="-o DIR")
         matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
@@ -68,16 +94,100 @@ def render(
     given = [*(settings or []), *asked]
     meant = Target(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, given, meant, variant, cpu=cpu)
+    into = target is not None and build_context.is_folder(target)
+    wanted = _Wanted(form=form, launch=launch, target=target, with_base=with_base, into=into)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    _render(world, settled, wanted, console, as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wanted:
+    """What was asked for; `into` a folder."""
+
+    form: Format | None
+    launch: str | None
+    target: str | None
+    with_base: bool
+    into: bool
+
+
+def _render(
+    world: "World", settled: "Plan", wanted: _Wanted, console: output.Console, *, as_json: bool
+) -> None:
+    from dlcontainer.formats import build_context, folder_readme, standing_alone, texts
+
+    form: Format = wanted.form or "apptainer"
     folders = world.resources.template_folders()
-    text = texts.text(settled, form, folders, launch)
+    builds = wanted.into and form in folder_readme.COMMANDS
+    if wanted.with_base and not builds:
+        raise UsageError(
+            "--with-base: only a folder that an image is built in can hold a base",
+            next_step="-o FOLDER/ with --format apptainer, dockerfile or route",
+        )
+    text = texts.text(settled, form, folders, wanted.launch)
     beside = texts.beside(settled, form, folders)
-    written = None
-    if target is not None:
-        written = build_context.write(settled, form, text, target, beside)
+    if builds and wanted.form is None:
+        name = texts.FILE_NAMES["dockerfile"]
+        beside[name] = texts.text(settled, "dockerfile", folders)
+    every = {texts.FILE_NAMES[form]: text, **beside}
+    written, said = None, ""
+    if builds:
+        target = Path(str(wanted.target))
+        laid = _base_layer(world, settled, wanted, every, console)
+        names = standing_alone.write(settled, every, target, folders, laid)
+        written, said = target / texts.FILE_NAMES[form], f"wrote {target}: {', '.join(names)}"
+    elif wanted.target is not None:
+        written = build_context.write(settled, form, text, wanted.target, beside)
+        said = f"wrote {written}"
     if as_json:
         body = {"format": form, "digest": settled.digest, "text": text, "beside": beside}
         output.emit("render", {**body, "written": str(written) if written else None})
     elif written is None:
         output.write(text)
     else:
-        output.say(f"wrote {written}")
+        output.say(said)
+        _say_missing(settled, every, wanted)
+
+
+def _say_missing(settled: "Plan", every: "Mapping[str, str]", wanted: _Wanted) -> None:
+    """Say in one line that a text begins with a file that is not beside it."""
+    from dlcontainer.formats import folder_readme
+
+    files = folder_readme.base_files(settled, every)
+    if files and not wanted.with_base:
+        how = "add --with-base" if wanted.into else "-o FOLDER/ --with-base"
+        output.complain(f"note: the base is missing ({', '.join(files)}); to get it: {how}")
+
+
+def _base_layer(
+    world: "World",
+    settled: "Plan",
+    wanted: _Wanted,
+    every: "Mapping[str, str]",
+    console: output.Console,
+) -> "Callable[[Path], None] | None":
+    """Give what puts the base into the folder; None where nobody asked, or a registry has it."""
+    from dlcontainer.formats import folder_readme
+
+    files = folder_readme.base_files(settled, every)
+    if not (wanted.with_base and files):
+        return None
+    from dlcontainer.build.base import carried
+    from dlcontainer.build.base.bootstrap import BaseMaker
+    from dlcontainer.system import file_locks
+
+    maker = BaseMaker(
+        host=world.host,
+        runner=console.runner(world.environ),
+        cache=world.cache,
+        on_line=console.line,
+        on_wait=console.note,
+    )
+    log = Path(f"{Path(str(wanted.target))}.failed.log")
+
+    def lay(folder: Path) -> None:
+        with file_locks.building(world.cache, console.note):
+            console.step(f"base: {settled.recipe.base.title}")
+            carried.lay(settled, maker, files, folder, log)
+
+    return lay

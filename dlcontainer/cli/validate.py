@@ -26,8 +26,8 @@ def validate(
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import Check, ValidateContext
 
-    options.require_image(image)
     world = here()
+    path = options.image_file(image)
     loaded = world.site(site).value if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
@@ -41,7 +41,7 @@ def validate(
     context = ValidateContext(execution=world.execution(console), on_check=show)
     console.begin(f"check {image.name}")
     with console.beating():
-        checks = validating.validate(image.absolute(), loaded, context)
+        checks = validating.validate(path, loaded, context)
     if as_json:
         ok = all(check.state != "failed" for check in checks)
         written = record.read(record.beside(image)) if ok else None

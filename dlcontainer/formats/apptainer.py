@@ -29,6 +29,9 @@ def values(plan: Plan) -> Mapping[str, object]:
         "head": [Text(line) for line in labels.head(plan)],
         "bootstrap": Text("docker" if image else "localimage"),
         "source": Text(image.source if image else BASE_FILE),
+        # The engine says late, or in words of its own, that a file is not there.
+        "needed": Text(" ".join([*([] if image else [BASE_FILE]), "files/manifest.json"])),
+        "written_by": Text(f"'dlcontainer render {'' if image else '--with-base '}-o FOLDER/'"),
         # Not every image has the folder that the routing is bound at; nothing may be bound at
         # what is not there. One name, no -p: through a link nothing is made on the host.
         "mount_point": Text(layout.ROUTING_FOLDER) if image else None,

@@ -12,7 +12,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files
 
 # Some schedulers (Cobalt) start only what is executable.
-_SCRIPTS: tuple[Format, ...] = ("job", "route")
+SCRIPTS: tuple[Format, ...] = ("job", "route")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -20,7 +20,10 @@ def stage(plan: Plan, folder: Path) -> None:
     """Write the files that a rendered text takes into the image, under `folder`/files."""
     files = folder / "files"
     files.mkdir(parents=True, exist_ok=True)
-    (files / "manifest.json").write_text(labels.manifest(plan))
+    # All modes are said: an engine keeps them in the image, whatever this user's umask is.
+    manifest = files / "manifest.json"
+    manifest.write_text(labels.manifest(plan))
+    manifest.chmod(0o644)
     for name, entry in zip(labels.staged_names(plan), plan.files, strict=True):
         shutil.copyfile(entry.source, files / name)
         (files / name).chmod(0o644)
@@ -30,20 +33,25 @@ def stage(plan: Plan, folder: Path) -> None:
         (files / labels.PROBE / entry.name).chmod(0o644)
 
 
+def is_folder(output: str) -> bool:
+    """Tell whether a text's place is a folder: one that is there, or a name that ends in '/'."""
+    return Path(output).is_dir() or output.endswith("/")
+
+
 def write(
     plan: Plan, form: Format, text: str, output: str, beside: Mapping[str, str] = _NOTHING
 ) -> Path:
     """Write a text to a file, or to a folder with the files that it names; give the text's path.
 
     A folder is what is one already, or ends in '/' (which a Path would not keep). `beside` are the
-    further texts (file's name -> text): a job script's lie beside it in any case, a build's only
+    further texts (file's name -> text): a job script's lie beside it in any case, others' only
     in a folder.
 
     Raises ConfigError where it can't be written; what was there stays then.
     """
     target = Path(output)
     try:
-        if not (target.is_dir() or output.endswith("/")):
+        if not is_folder(output):
             if form == "job":
                 _write_all(target.parent, beside)
             return _write(target, text, form)
@@ -68,5 +76,5 @@ def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _write(path: Path, text: str, form: Format) -> Path:
-    atomic_files.write(path, text, mode=0o777 if form in _SCRIPTS else 0o666)
+    atomic_files.write(path, text, mode=0o777 if form in SCRIPTS else 0o666)
     return path

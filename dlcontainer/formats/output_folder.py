@@ -9,9 +9,12 @@ from pathlib import Path
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import texts
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system import digests
 
-# Says that a folder is one of these: only such a one is replaced.
-_MARK = "RENDERED-BY-DLCONTAINER"
+_FEW = 3  # names in a message
+
+# Says that a folder is one of these, and which files are its own: what `sha256sum --check` reads.
+MARK = "RENDERED-BY-DLCONTAINER"
 
 
 @contextlib.contextmanager
@@ -21,18 +24,13 @@ def writing(target: Path) -> Iterator[Path]:
     Raises ConfigError for a target that holds anything but an earlier such folder, and where
     nothing can be written; what was there stays then.
     """
-    if target.exists() and not (target / _MARK).is_file() and any(_entries(target)):
-        raise ConfigError(
-            f"{target} holds other files",
-            why="rendering everything replaces the whole folder",
-            next_step="give a new folder, or an empty one: -o",
-        )
+    _require_own(target)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         aside.mkdir(parents=True)
-        (aside / _MARK).write_text("`dlcontainer render --all` replaces this folder as a whole.\n")
         yield aside
+        (aside / MARK).write_text("".join(f"{line}\n" for line in _checksums(aside)))
         if target.exists():
             target.rename(old)
         aside.rename(target)
@@ -47,6 +45,44 @@ def writing(target: Path) -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
 
 
+def _require_own(target: Path) -> None:
+    """Refuse a folder that holds more than was rendered: a built image, what somebody changed."""
+    if target.resolve() == Path.cwd():
+        raise ConfigError(
+            f"{target} is the folder that you are in: it can't be replaced",
+            next_step="give a new folder: -o FOLDER/",
+        )
+    try:
+        others = _others(target)
+    except OSError as error:
+        raise ConfigError(f"can't read {target}: {error.strerror}") from None
+    if others:
+        raise ConfigError(
+            f"{target} holds other files: {', '.join(others[:_FEW])}",
+            why="rendering replaces the whole folder, and nothing else than what it wrote there",
+            next_step="give a new folder, or an empty one: -o",
+        )
+
+
+def _others(target: Path) -> list[str]:
+    if not target.exists():
+        return []
+    if not target.is_dir():
+        return [target.name]
+    mark = target / MARK
+    own = set(mark.read_text().splitlines()) if mark.is_file() else set()
+    return [line.split("  ", 1)[1] for line in _checksums(target) if line not in own]
+
+
+def _checksums(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            yield f"-  {name}"
+        elif path.is_file() and name != MARK:
+            yield f"{digests.of_file(path)}  {name}"
+
+
 def write(plan: Plan, folder: Path, templates: list[Path]) -> None:
     """Write all texts of a plan to a folder."""
     folder.mkdir()
@@ -54,13 +90,3 @@ def write(plan: Plan, folder: Path, templates: list[Path]) -> None:
         written = {texts.FILE_NAMES[form]: texts.text(plan, form, templates)}
         for name, text in {**written, **texts.beside(plan, form, templates)}.items():
             (folder / name).write_text(text)
-
-
-def _entries(target: Path) -> Iterator[Path]:
-    if not target.is_dir():
-        yield target
-        return
-    try:
-        yield from target.iterdir()
-    except OSError as error:
-        raise ConfigError(f"can't read {target}: {error.strerror}") from None

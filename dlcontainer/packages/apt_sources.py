@@ -131,9 +131,13 @@ def _keyring(distribution: str, way: WayOut, folder: Path) -> Path:
         return own
     package, keyring = folder / _PACKAGE, folder / KEYRING
     try:
-        download.download(keyrings.ARCHIVES[distribution].package, package, way)
+        download.download(keyrings.ARCHIVES[distribution].package, package, way, _silent)
     except BuildError as error:
         raise _NotReachedError(error.what) from None
     keyrings.unpack(distribution, package, keyring)
     package.unlink()
     return keyring
+
+
+def _silent(line: str) -> None:
+    """A package of keys is too small to tell how far it is."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning import base_kind
+from dlcontainer.planning import base_kind, versions
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
@@ -137,6 +137,10 @@ def _values(data: Mapping[str, object], site: Site) -> dict[str, object]:
         "recipe": {"name": data.get("name")},
         "base": data.get("base"),
         "versions": data.get("versions", {}),
+        "releases": {
+            name: versions.release(str(version))
+            for name, version in _mapping(data.get("versions")).items()
+        },
         "variant": data.get("variant"),
         "prefix": data.get("prefix"),
     }

@@ -4,6 +4,7 @@ import re
 
 Numbers = tuple[int, ...]
 
+_RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 _LEADING = re.compile(r"([0-9]+(?:\.[0-9]+)*)(?=$|[.+_-])")
 
 
@@ -11,6 +12,12 @@ def numbers(text: str) -> Numbers | None:
     """Read the leading numbers: (11, 7, 1) of `11.7.1`, (12,) of `12.x`; None of `weird`."""
     found = _LEADING.match(text)
     return tuple(int(part) for part in found[1].split(".")) if found else None
+
+
+def release(text: str) -> str:
+    """Give the release of a version, without what a build adds: 2.13.0 of `2.13.0+cpu`."""
+    found = _RELEASE.match(text)
+    return found[0] if found else text
 
 
 def compare(found: Numbers, limit: Numbers) -> int | None:

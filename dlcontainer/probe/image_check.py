@@ -12,6 +12,7 @@ import platform
 import sys
 
 MANIFEST = "/opt/dlcontainer/manifest.json"
+PROVENANCE = "/opt/dlcontainer/provenance.json"
 
 # Set by an engine or by the image itself; anything else came from the host.
 OWN_PREFIXES = ("APPTAINER", "SINGULARITY", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE")
@@ -104,6 +105,7 @@ def main():
         "packages": DISTRIBUTION,
         "digest": manifest["digest"],
         "verify": manifest["verify"],
+        "provenance": os.path.exists(PROVENANCE),
         "leaks": leaks(declared | set(sys.argv[1:]), prefix),
         "leftovers": leftovers(),
         "imports": imports(offer["verify"]["imports"]),

@@ -297,6 +297,21 @@ def read(path: Path, *, display: str) -> Document:
     return written
 
 
+def require_named(written: Document, folder: str) -> None:
+    """Refuse a recipe that is found by its folder's name and calls itself another.
+
+    Its image and module would be taken for the other's. Raises ConfigError with the place.
+    """
+    name = written.data.get("name")
+    if isinstance(name, str) and name != folder:
+        raise ConfigError(
+            f"name: {name!r}, but the recipe's folder is {folder!r}",
+            where=written.origin(("name",)).where,
+            why="images and modules have the recipe's name, and commands find it by its folder",
+            next_step=f"write `name: {folder}`, or rename the folder",
+        )
+
+
 def _variant_file(path: Path, display: str, name: str, entry: Document) -> Document:
     file, where = str(entry.data["file"]), entry.origin(("file",)).where
     if len(entry.data) > 1:

@@ -10,6 +10,7 @@ from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
 from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
+from dlcontainer.formats import labels as names
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
 from dlcontainer.planning import surroundings_here
@@ -132,6 +133,16 @@ class Inspected:
         if isinstance(self.probed, Unanswered):
             raise LookupError(self.probed.why)
         return self.probed
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether an engine alone built it from a rendered text: `build` leaves more inside."""
+        named = not isinstance(self.labels, Unanswered) and f"{names.PREFIX}.digest" in self.labels
+        return (
+            named
+            and not isinstance(self.probed, Unanswered)
+            and self.probed.get("provenance") is False
+        )
 
     @cached_property
     def verified(self) -> str | Unanswered:

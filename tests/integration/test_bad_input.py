@@ -177,13 +177,13 @@ def test_no_image(world: World, tmp_path: Path) -> None:
     (tmp_path / "text.sif").write_text("I am a text\n")
     (tmp_path / "empty.sif").touch()
     (tmp_path / "folder.sif").mkdir()
-    for name, says in (
-        ("text.sif", "is not a SIF image"),
-        ("empty.sif", "is not a SIF image"),
-        ("folder.sif", "can't read"),
-        ("nowhere.sif", "can't read"),
+    for name, code, says in (
+        ("text.sif", 1, "is not a SIF image"),
+        ("empty.sif", 1, "is not a SIF image"),
+        ("folder.sif", 2, "can't read"),
+        ("nowhere.sif", 2, "can't read"),
     ):
-        said = failing(world, 1, "validate", tmp_path / name)
+        said = failing(world, code, "validate", tmp_path / name)
         assert says in said
         assert str(tmp_path / name) in said
 

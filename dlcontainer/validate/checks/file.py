@@ -19,7 +19,11 @@ def architecture(image: Inspected) -> Iterator[Answer]:
 def record(image: Inspected) -> Iterator[Answer]:
     """Compare the file with its record."""
     if image.record is None:
-        yield Answer(ok=False, detail=f"no {records.beside(image.image).name} beside the image")
+        missing = f"no {records.beside(image.image).name} beside the image"
+        if image.is_by_hand:
+            yield Answer(ok=None, detail=f"{missing}: built by hand from a rendered text")
+        else:
+            yield Answer(ok=False, detail=missing)
         return
     same = image.sha256 == image.record.image.sha256
     differs = "" if same else " is not the record's"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dlcontainer.formats import labels as names
 from dlcontainer.validate.checks.base import Answer
 from dlcontainer.validate.inspected import Inspected, Unanswered
 
@@ -53,10 +54,14 @@ def python(image: Inspected) -> Iterator[Answer]:
 
 
 def manifest(image: Inspected) -> Iterator[Answer]:
-    """Compare the manifest's plan with the record's."""
+    """Compare the manifest's plan with the record's, or with the label's where there is none."""
+    digest = image.inside["digest"]
     if image.record is not None:
-        digest = image.inside["digest"]
         yield Answer(ok=digest == image.record.digest, detail=f"plan {str(digest)[:12]}…")
+    elif image.is_by_hand and not isinstance(image.labels, Unanswered):
+        same = image.labels[f"{names.PREFIX}.digest"] == f"sha256:{digest}"
+        differs = "" if same else " is not the label's"
+        yield Answer(ok=same, detail=f"plan {str(digest)[:12]}…{differs}")
 
 
 def imports(image: Inspected) -> Iterator[Answer]:

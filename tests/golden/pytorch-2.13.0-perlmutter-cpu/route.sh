@@ -12,7 +12,7 @@ dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit
 cd "$(dirname -- "$0")"
 [ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
 [ -r rootfs.tar ] || dlc_fail "no rootfs.tar here, which the Dockerfile begins with" \
-    "put the base's root tree there, or take a recipe whose base is an image"
+    "dlcontainer render --format route --with-base -o FOLDER/"
 
 # What is compiled in the image is compiled against the bound folder, which the job binds too.
 podman-hpc build -f Dockerfile -t pytorch:2.13.0-perlmutter-cpu .

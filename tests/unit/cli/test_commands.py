@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.values import (
     TEMPLATES,
     folder_of,
     shipped_plan,
+    shipped_variants,
     write_yaml,
 )
 
@@ -151,9 +153,13 @@ def test_render_gives_the_golden_text_and_nothing_else(run: Run, form: texts.For
 
 def test_render_into_files(run: Run, tmp_path: Path) -> None:
     here = Path.cwd()
-    assert run("render", *SLURM, "-o", "it's new/") == (0, "wrote it's new/apptainer.def\n", "")
+    code, out, err = run("render", *SLURM, "-o", "it's new/")
+    assert (code, out) == (0, "wrote it's new: Dockerfile, README.txt, apptainer.def\n")
+    assert err == "note: the base is missing (base.sqfs, rootfs.tar); to get it: add --with-base\n"
     assert (here / "it's new/files/00-verify.py").is_file()
-    assert run("render", *SLURM, "-o", "one file.def")[1] == "wrote one file.def\n"
+    code, out, err = run("render", *SLURM, "-o", "one file.def")
+    assert (code, out) == (0, "wrote one file.def\n")
+    assert err == "note: the base is missing (base.sqfs); to get it: -o FOLDER/ --with-base\n"
     assert (here / "one file.def").read_text() == (here / "it's new/apptainer.def").read_text()
     code, out, err = run("render", *SLURM, "-o", "one file.def/below/x")
     assert (code, out) == (3, "")
@@ -267,6 +273,42 @@ def test_files_by_path(run: Run, tmp_path: Path) -> None:
     assert by_folder[1].startswith("# demo 1.0 for site demo (x86_64)\n")
 
 
+def test_a_recipe_that_calls_itself_another(run: Run, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path).rename(tmp_path / "other")
+    file = config(tmp_path, "recipes/mytool/recipe.yaml", {})
+    shutil.copytree(folder, file.parent, dirs_exist_ok=True)
+    site = write_yaml(tmp_path / "own.yaml", SITE)
+    code, out, err = run("plan", "mytool", "--site", site)
+    assert (code, out) == (3, "")
+    assert f"{file}:2:1: name: 'demo', but the recipe's folder is 'mytool'\n" in err
+    assert "  next: write `name: mytool`, or rename the folder\n" in err
+    assert run("plan", file.parent, "--site", site)[0] == 0  # by its path it is what it says
+
+
+@pytest.mark.parametrize(
+    ("recipe", "key", "given", "version"),
+    [
+        ("pytorch", "torch", "2.5.1+cpu", "2.5.1"),
+        ("tensorflow", "tensorflow", "2.20.0", "2.20.0"),
+        ("horovod", "horovod", "0.27.0", "0.27.0"),
+        ("mxnet", "mxnet", "1.9.0", "1.9.0"),
+    ],
+)
+def test_another_version_is_another_image(
+    run: Run, recipe: str, key: str, given: str, version: str
+) -> None:
+    code, out, err = run("plan", recipe, *SLURM, "--set", f"versions.{key}={given}", "--json")
+    assert (code, err) == (0, "")
+    body = json.loads(out)
+    assert body["content"]["recipe"]["version"] == version
+    assert body["name"] == f"{recipe}-{version}-example-slurm"
+
+
+def test_no_shipped_variant_fixes_its_version() -> None:
+    for name, variant in shipped_variants():
+        assert "version" not in variant["changes"], name
+
+
 def test_no_engine_says_how_to_get_one(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.sif").write_bytes(b"\0" * 32 + b"SIF_MAGIC\0" + b"01\0" + b"02\0")
     for argv in (["build", *SLURM], ["validate", tmp_path / "a.sif"]):
@@ -283,6 +325,23 @@ def test_what_is_no_image_needs_no_engine(run: Run, tmp_path: Path) -> None:
     (tmp_path / "it's text.sif").write_text("text")
     code, _, err = run("validate", tmp_path / "it's text.sif")
     assert (code, "is not a SIF image" in err) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect", "diff", "publish"])
+def test_a_mistyped_path_is_no_bad_image(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    more = ("--site", "local", "--root", tmp_path) if command == "publish" else ()
+    for name, says in (
+        ("nowhere.sif", "No such file or directory"),
+        ("a folder", "Is a directory"),
+        ("dangling", "No such file or directory"),
+    ):
+        path = tmp_path / name
+        names = (path, path) if command == "diff" else (path,)
+        code, out, err = run(command, *names, *more)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"dlcontainer: can't read {path}: {says}\n")
 
 
 def test_the_three_roads_are_as_the_page_says(run: Run, tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from spython.main.parse.parsers import SingularityParser
 
-from dlcontainer.formats import build_context, texts
+from dlcontainer.formats import standing_alone, texts
 from dlcontainer.formats.texts import Format
 from dlcontainer.planning.plan import Plan
 from tests import goldens
-from tests.values import GOLDEN, HOST, host, shipped_plan
+from tests.values import GOLDEN, HOST, TEMPLATES, host, shipped_plan
 
 LOCAL = "pytorch-2.13.0-local"
 
@@ -148,7 +148,8 @@ def test_an_independent_reader_sees_what_is_meant(tmp_path: Path) -> None:
 
 def _check_reading(plan: Plan, folder: Path) -> None:
     folder.parent.mkdir()
-    build_context.write(plan, "apptainer", goldens.render(plan, "apptainer"), f"{folder}/")
+    written = {"apptainer.def": goldens.render(plan, "apptainer")}
+    standing_alone.write(plan, written, folder, [TEMPLATES])
     bootstrap, seen = read(folder / "apptainer.def")
     assert (bootstrap, seen.fromHeader) == ("Bootstrap: localimage", "base.sqfs")
     assert [line.split() for line in seen.files] == [

@@ -102,10 +102,11 @@ def shown(plan: Plan) -> str:
 
 def check_definition(plan: Plan, definition: str, sh: Shell) -> None:
     heads = [line for line in definition.splitlines() if line.lstrip().startswith("%")]
-    names = ["files", "labels", "environment", "post", "test", "runscript", "help"]
+    names = ["pre", "files", "labels", "environment", "post", "test", "runscript", "help"]
     assert heads == [f"%{name}" for name in names]
     post = section(definition, "post")
     assert sh(post, check_only=True) == ""
+    assert sh(section(definition, "pre"), check_only=True) == ""
     # The steps themselves install packages; what is quoted is in these lines.
     quoted = [line for line in post.splitlines() if line.strip().startswith(("A=", "mkdir -p"))]
     assert sh("\n".join(quoted).replace("mkdir -p", ": ")) == ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import build_context, texts
+from dlcontainer.formats import build_context, standing_alone, texts
 from dlcontainer.planning.plan import Plan
 from tests.jobs import plan_at
 from tests.values import TEMPLATES
@@ -198,9 +198,12 @@ def test_what_lies_beside_a_job_script(tmp_path: Path, target: str) -> None:
 def test_a_build_script_lies_beside_its_dockerfile(tmp_path: Path) -> None:
     plan = plan_at(tmp_path, **ROUTE)
     beside = texts.beside(plan, "route", [TEMPLATES])
-    written = build_context.write(plan, "route", "text\n", f"{tmp_path}/out/", beside)
-    names = {path.name for path in written.parent.iterdir()}
-    assert names == {"route.sh", "Dockerfile", "files"}
+    written = {"route.sh": "text\n", **beside}
+    standing_alone.write(plan, written, tmp_path / "out", [TEMPLATES])
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names >= {"route.sh", "Dockerfile", "files", "README.txt"}
+    assert (tmp_path / "out/route.sh").stat().st_mode & stat.S_IXUSR
+    assert not (tmp_path / "out/Dockerfile").stat().st_mode & stat.S_IXUSR
     assert beside["Dockerfile"] == texts.text(plan, "dockerfile", [TEMPLATES])
 
 

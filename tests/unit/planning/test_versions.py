@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlcontainer.planning.versions import compare, numbers, written
+from dlcontainer.planning.versions import compare, numbers, release, written
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,17 @@ def test_newer_one_way_is_older_the_other(one: tuple[int, ...], other: tuple[int
         assert back == -there
     else:
         assert back in (0, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("2.13.0+cpu", "2.13.0"),
+        ("2.8.0a0+5228986c39.nv25.06", "2.8.0"),
+        ("1.0", "1.0"),
+        ("2.21.0", "2.21.0"),
+        ("nightly", "nightly"),
+    ],
+)
+def test_the_release_of_a_version(text: str, given: str) -> None:
+    assert release(text) == given

@@ -144,3 +144,31 @@ def test_the_verify_script(image: Path, answer: Completed | Exception, detail: s
     wrong = failed(check(image, RecordingRunner(answers(verify=answer), strict=True)))
     assert list(wrong) == ["verify"]
     assert detail in wrong["verify"]
+
+
+def test_an_image_that_was_built_by_hand(image: Path) -> None:
+    """The engine alone made it from a rendered text: no record, and nothing of `build` inside."""
+    image.with_suffix(".json").unlink()
+    inside = said({**INSIDE, "provenance": False})
+    checks = check(image, RecordingRunner(answers(inside=inside), strict=True))
+    assert [name for name, one in checks.items() if one.state == "failed"] == []
+    assert checks["record"].state == "not tried"
+    assert checks["record"].detail == (
+        "no it's an image.json beside the image: built by hand from a rendered text"
+    )
+    assert checks["manifest"].ok
+
+
+@pytest.mark.parametrize("changes", [{"provenance": True}, {}])
+def test_an_image_that_lost_its_record(image: Path, changes: dict[str, bool]) -> None:
+    image.with_suffix(".json").unlink()
+    inside = said({**INSIDE, **changes})
+    checks = check(image, RecordingRunner(answers(inside=inside), strict=True))
+    assert checks["record"].state == "failed"
+
+
+def test_a_label_that_names_another_plan_than_the_manifest(image: Path) -> None:
+    image.with_suffix(".json").unlink()
+    inside = said({**INSIDE, "provenance": False, "digest": "c" * 64})
+    wrong = failed(check(image, RecordingRunner(answers(inside=inside), strict=True)))
+    assert wrong["manifest"].endswith("is not the label's")
