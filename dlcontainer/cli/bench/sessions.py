@@ -37,7 +37,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
 
     console = output.Console(verbose=options.verbose, quiet=options.as_json)
     options.check()
-    common.require_image(options.image)
+    common.image_file(options.image)
     world = here()
     ready = _settled(probe, options, world, console)
     settings, group = ready.settings, ready.settings.rank_group

@@ -111,6 +111,6 @@ def test_a_mistyped_path_is_no_failed_check(
 ) -> None:
     more = {"diff": [str(tmp_path)], "publish": ["--site", "local"]}.get(command, [])
     assert main._run([command, str(tmp_path / "no.sif"), *more], as_json=False) == 2
-    assert "no.sif: no such file" in capsys.readouterr().err
+    assert "no.sif: No such file" in capsys.readouterr().err
     assert main._run([command, str(tmp_path), *more], as_json=False) == 2
-    assert "a folder, not an image file" in capsys.readouterr().err
+    assert "Is a directory" in capsys.readouterr().err
