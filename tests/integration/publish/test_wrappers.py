@@ -213,8 +213,8 @@ def test_packages_on_top(shelf: Shelf, tmp_path: Path) -> None:
     inside = "import os; os.write(1, (__import__('sys').prefix + '\\n').encode())"
     script = tmp_path / "rank.py"
     script.write_text(inside)
-    argv = (str(shelf.folder / "bin/torchrun"), "--standalone", "--nproc-per-node=2", str(script))
-    assert shelf.run(*argv, **mine).stdout == f"{venv}\n" * 2
+    launch = (str(shelf.folder / "bin/torchrun"), "--standalone", "--nproc-per-node=2", str(script))
+    assert shelf.run(*launch, **mine).stdout == f"{venv}\n" * 2
     # Outside it leads to no Python at all, and not to the host's.
     assert (venv / "bin/python").is_symlink()
     assert not (venv / "bin/python").exists()
