@@ -71,6 +71,9 @@ class Plan:
         )
         if not self.recipe.slim:
             del recipe["slim"]  # plans from before there was such a choice stay what they were
+        for step in recipe["steps"]:
+            if not step["image_only"]:
+                del step["image_only"]
         return {
             "schema": 1,
             "site": self.site.name,

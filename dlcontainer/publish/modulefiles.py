@@ -18,6 +18,9 @@ from dlcontainer.sites.site import Site
 # The engine's and the image's own folders, and those that the engine shows by itself: no site has
 # them bound a second time.
 _ALREADY = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # noqa: S108
+# Commands for packages of a user's own, beside those of the recipe.
+PIP = "pip"
+VENV = "dlcontainer-venv"
 # Of a line in a `case`.
 _WIDTH = 84
 
@@ -65,6 +68,10 @@ class Around:
 
 
 _BARE = Around()
+_ON_TOP = (
+    f"Packages of your own: {VENV} ~/my-env makes an environment on top of the image,",
+    "  . ~/my-env/bin/activate enters it (it sets DLCONTAINER_VENV), pip install adds to it.",
+)
 
 
 def epoch_of(site: Site) -> str:
@@ -139,10 +146,13 @@ def _help(release: Release, folder: Path, checked: str, around: Around) -> list[
     return [
         f"{release.name} {release.version}: {release.summary}",
         "",
-        f"Commands, each run in the image: {', '.join(release.commands)}",
+        f"Commands, each run in the image: {', '.join(commands(release))}",
         "  they see your home, the current folder and the site's file systems;",
         "  DLCONTAINER_BIND=/a/folder shows a further one.",
         "  DLCONTAINER_KEEP=600 lets a node's ranks and launches share one mount of the image.",
+        "Your variables go in, but for those of the host's programs:",
+        "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
+        *(_ON_TOP if "python" in release.commands else ()),
         *around.mpi,
         *_reached(around),
         "",
@@ -186,6 +196,8 @@ def wrappers(
         "folders": "\n".join(path for path in filesystems if path not in _ALREADY),
         "passed": Text(" | ".join(site.modules.pass_environment)),
         "refused": [*map(_refused, refused_variables.rules(release.environment).rows)],
+        "venv": Text(VENV),
+        "maker": Text(_maker(templates)),
         "certificates": Text(" ".join(refused_variables.CERTIFICATES)),
         # Of the engine that wrappers start, whatever starts images in the site's jobs.
         "gpu": " ".join(gpu_flags.flags(site, "apptainer")),
@@ -203,9 +215,33 @@ def wrappers(
         "caches": Text(" ".join(name for name in CACHES if name not in release.own_caches)),
     }
     return {
-        command: render_template(templates, "module/wrapper.sh.j2", {**values, "command": command})
-        for command in release.commands
+        command: render_template(
+            templates, "module/wrapper.sh.j2", {**values, **_kind(command), "command": command}
+        )
+        for command in commands(release)
     }
+
+
+def commands(release: Release) -> tuple[str, ...]:
+    """Name all commands of a module: those that the recipe exposes, and two for packages."""
+    if "python" not in release.commands:
+        return release.commands
+    more = [name for name in (PIP, VENV) if name not in release.commands]
+    return (*release.commands, *more)
+
+
+def _kind(command: str) -> Mapping[str, object]:
+    """Tell a wrapper's template which parts it has."""
+    return {
+        "making": command == VENV,
+        "pip": command == PIP,
+        "has_python": command == PIP or command.startswith("python"),
+    }
+
+
+def _maker(templates: list[Path]) -> str:
+    """Give the program that makes an environment; the wrapper hands it to the image's Python."""
+    return render_template(templates, "module/make_venv.py.j2", {}).rstrip("\n")
 
 
 def _refused(row: Row) -> Mapping[str, object]:

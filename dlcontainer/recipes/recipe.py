@@ -258,7 +258,8 @@ class Recipe(Strict):
     @property
     def native_packages(self) -> list[str]:
         """OS packages that the native twin needs, without versions."""
-        names = [name for step in self.steps for name in step.os_packages]
+        named = [step for step in self.steps if not step.image_only]
+        names = [name for step in named for name in step.os_packages]
         names += [name for step in self.steps if step.native for name in step.build_packages]
         return sorted({name.split("=")[0].split(":")[0] for name in names})
 

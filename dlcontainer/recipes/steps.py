@@ -60,6 +60,9 @@ class Step(Strict):
     files: dict[RelativePath, ImagePath] = Field(default_factory=dict)
     shell: str | None = None
     native: bool = Field(default=False, description="a shell step the native twin runs too")
+    image_only: bool = Field(
+        default=False, description="OS packages that the native twin does without"
+    )
     build_packages: tuple[OsPackage, ...] = Field(
         default=(), description="OS packages there while the snippet runs, and not in the image"
     )
@@ -83,6 +86,8 @@ class Step(Strict):
             )
         if self.native and not self.shell:
             raise ValueError("'native' belongs to a shell step")
+        if self.image_only and not self.os_packages:
+            raise ValueError("'image_only' belongs to a step of os_packages")
         if self.build_packages and not self.shell:
             raise ValueError("'build_packages' belongs to a shell step; others: os_packages")
         return self

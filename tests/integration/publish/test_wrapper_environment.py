@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,7 +118,12 @@ def unquoted(value: bytes) -> bytes:
 
 def test_debugging_names_what_stays_outside_once(tmp_path: Path) -> None:
     there = fake(tmp_path)
-    variables = {"DLCONTAINER_DEBUG": "1", "CONDA_PREFIX": "/c", "LD_ORIGIN_PATH": "/x", "LR": "3"}
+    variables: dict[str, Any] = {
+        "DLCONTAINER_DEBUG": "1",
+        "CONDA_PREFIX": "/c",
+        "LD_ORIGIN_PATH": "/x",
+        "LR": "3",
+    }
     variables["SSL_CERT_FILE"] = "/etc/not-shown.pem"
     said = there.shelf.run(there.shelf.python, **variables).stderr
     (line,) = [line for line in said.splitlines() if "stay outside" in line]

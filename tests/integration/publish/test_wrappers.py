@@ -189,25 +189,67 @@ def test_under_mpirun(shelf: Shelf, tmp_path: Path) -> None:
 def test_packages_on_top(shelf: Shelf, tmp_path: Path) -> None:
     """What docs/publish.md says works, works."""
     wheels = write_wheel(tmp_path / "wheels").parent
-    install = ("-m", "pip", "install", "-q", "--no-index", "--find-links", str(wheels), "dlctiny")
-    done = shelf.run(shelf.python, *install, "--user", code=1)
-    assert "--user" in done.stderr
+    install = ("install", "-q", "--no-index", "--find-links", str(wheels), "dlctiny")
+    made, pip = str(shelf.folder / "bin/dlcontainer-venv"), str(shelf.folder / "bin/pip")
+    for argv in ((pip, *install), (shelf.python, "-m", "pip", *install)):
+        assert "next: dlcontainer-venv" in shelf.run(*argv, code=2).stderr
+    assert "--user" in shelf.run(pip, *install, "--user", code=1).stderr
+    refused = shelf.run(shelf.python, "-m", "venv", str(tmp_path / "v2"), code=2)
+    assert "leads to the host's Python" in refused.stderr
+    assert not (tmp_path / "v2").exists()
     venv = tmp_path / "my venv"
-    shelf.run(shelf.python, "-m", "venv", "--without-pip", str(venv))
-    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    inside = shelf.run(shelf.python, "-c", purelib).stdout
-    mine = shelf.run(shelf.python, "-c", purelib, DLCONTAINER_VENV=str(venv)).stdout.strip()
-    assert mine.startswith(str(venv))
-    (Path(mine) / "image.pth").write_text(inside)
-    shelf.run(shelf.python, *install, DLCONTAINER_VENV=str(venv))
-    text = "import dlctiny, torch; print(dlctiny.ANSWER, torch.__version__)"
-    assert shelf.run(shelf.python, "-c", text, DLCONTAINER_VENV=str(venv)).stdout.startswith("42 2")
-    shelf.run(shelf.python, *install, "--target", str(tmp_path / "libs"))
+    shelf.run(made, str(venv))
+    mine: dict[str, Any] = {"DLCONTAINER_VENV": str(venv)}
+    shelf.run(pip, *install, **mine)
+    text = "import dlctiny, torch, sys; print(dlctiny.ANSWER, torch.__version__, sys.prefix)"
+    for said in (
+        shelf.run(shelf.python, "-c", text, **mine),
+        shelf.run(made, str(venv), "python", "-c", text),
+        shelf.run("/bin/sh", "-c", '. "$0/bin/activate"; python -c "$1"', str(venv), text),
+    ):
+        assert said.stdout.startswith("42 2")
+        assert said.stdout.endswith(f"{venv}\n")
+    # Commands of the image, too, run with the environment's Python.
+    inside = "import os; os.write(1, (__import__('sys').prefix + '\\n').encode())"
+    script = tmp_path / "rank.py"
+    script.write_text(inside)
+    launch = (str(shelf.folder / "bin/torchrun"), "--standalone", "--nproc-per-node=2", str(script))
+    assert shelf.run(*launch, **mine).stdout == f"{venv}\n" * 2
+    # Outside it leads to no Python at all, and not to the host's.
+    assert (venv / "bin/python").is_symlink()
+    assert not (venv / "bin/python").exists()
+    assert not list(venv.glob("bin/*ctivate*.*"))
+    shelf.run(shelf.python, "-c", text, code=1)
+    shelf.run(pip, *install, "--target", str(tmp_path / "libs"))
     said = shelf.run(
         shelf.python, "-c", text, PYTHONPATH=str(tmp_path / "libs"), DLCONTAINER_PASS="PYTHONPATH"
     )
     assert said.stdout.startswith("42 2")
-    shelf.run(shelf.python, "-c", text, code=1)
+
+
+def test_an_environment_that_is_not_there_or_of_another_module(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    made = str(shelf.folder / "bin/dlcontainer-venv")
+    gone: dict[str, Any] = {"DLCONTAINER_VENV": str(tmp_path / "my-evn")}
+    done = shelf.run(shelf.python, "-c", "print(1)", code=2, **gone)
+    assert f"no environment at {tmp_path}/my-evn" in done.stderr
+    assert done.stdout == ""
+    venv = tmp_path / "mine"
+    shelf.run(made, str(venv))
+    (venv / ".dlcontainer-module").write_text("pytorch/1.0\n")
+    done = shelf.run(shelf.python, "-c", "0", code=2, DLCONTAINER_VENV=str(venv))
+    assert "belongs to the module pytorch/1.0" in done.stderr
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/work").write_text("x")
+    for folder, says in (
+        (str(tmp_path / "full"), "is not an environment"),
+        ("/proc/none/x", "not a folder that you may write to"),
+        ("a:b", "no folder of this name"),
+        ("-x", "usage: dlcontainer-venv FOLDER"),
+    ):
+        assert says in shelf.run(made, folder, code=2).stderr
+    assert (tmp_path / "full/work").read_text() == "x"
 
 
 def test_the_mode_is_found_once(shelf: Shelf, tmp_path: Path) -> None:

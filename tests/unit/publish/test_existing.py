@@ -12,7 +12,8 @@ from tests.publishing import BOTH, image_of, put, seen
 
 FILES = [
     *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
-    *("bin/python", "bin/tool", "launch/site.sh", "SHA256SUMS"),
+    *("bin/python", "bin/tool", "bin/pip", "bin/dlcontainer-venv", "launch/site.sh"),
+    "SHA256SUMS",
 ]
 
 
@@ -167,5 +168,5 @@ def test_the_checksums(folder: Path) -> None:
 def test_checksums_of_other_files(folder: Path, image: Path, root: Path, name: str) -> None:
     with (folder / "SHA256SUMS").open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
-    with pytest.raises(PublishError, match="line 10 is not a checksum and a name"):
+    with pytest.raises(PublishError, match="line 12 is not a checksum and a name"):
         put(image, root)

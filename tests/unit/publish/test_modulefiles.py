@@ -94,7 +94,7 @@ def test_a_wrapper_for_each_command() -> None:
         modules={"bind_home": False, "pass_environment": ["WANDB_MODE", "LAB_*"]},
     ).value
     texts = modulefiles.wrappers(RELEASE, site, LastResort(engine=ENGINE), [TEMPLATES])
-    assert list(texts) == ["python", "torchrun"]
+    assert list(texts) == ["python", "torchrun", "pip", "dlcontainer-venv"]
     text = texts["torchrun"]
     assert text.startswith("#!/bin/sh\n")
     for line in (
@@ -157,3 +157,34 @@ def test_the_table_stands_in_the_wrapper() -> None:
         assert f"        # {row.key}: {row.why}\n        {' | '.join(row.names)})\n" in text
     assert "        DATA_HOME)\n            dlc_asked || continue ;;" in text
     assert "OMP_NUM_THREADS" not in text
+
+
+def test_commands_for_packages_stand_beside_the_recipe_s() -> None:
+    assert modulefiles.commands(RELEASE) == ("python", "torchrun", "pip", "dlcontainer-venv")
+    own = replace(RELEASE, commands=("python", "pip"))
+    assert modulefiles.commands(own) == ("python", "pip", "dlcontainer-venv")
+    # Without a Python there is nothing to put packages on top of.
+    assert modulefiles.commands(replace(RELEASE, commands=("caffe",))) == ("caffe",)
+
+
+def test_help_names_what_users_can_set() -> None:
+    texts = modulefiles.modulefiles(RELEASE, Path("/m"), "today", [TEMPLATES])
+    for text in texts:
+        for name in ("BIND", "PASS", "VENV", "KEEP", "DEBUG"):
+            assert f"DLCONTAINER_{name}" in text
+        assert "dlcontainer-venv ~/my-env" in text
+    texts = modulefiles.modulefiles(
+        replace(RELEASE, commands=("caffe",)), Path("/m"), "today", [TEMPLATES]
+    )
+    assert "dlcontainer-venv" not in "".join(texts)
+
+
+def test_what_makes_an_environment_is_python_without_a_hole() -> None:
+    texts = modulefiles.wrappers(RELEASE, site_of().value, LastResort(engine=ENGINE), [TEMPLATES])
+    text = texts["dlcontainer-venv"]
+    program = text.partition("<<'END_OF_MAKER'\n")[2].partition("\nEND_OF_MAKER\n")[0]
+    compile(program, "make_venv", "exec")
+    assert "END_OF_MAKER" not in texts["python"]
+    assert "set -- -m pip" in texts["pip"]
+    assert "set -- -m pip" not in texts["python"]
+    assert "-m venv" not in texts["torchrun"]

@@ -46,7 +46,8 @@ def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
     for path in [root.parent, root, *sorted(root.rglob("*"))]:
         if not path.is_symlink() and path.name != ".lock":
             modes[path.relative_to(root.parent).as_posix()] = stat.S_IMODE(path.stat().st_mode)
-    programs = {f"{root.name}/images/demo/1.0/bin/{name}" for name in ("python", "tool")}
+    names = ("python", "tool", "pip", "dlcontainer-venv")
+    programs = {f"{root.name}/images/demo/1.0/bin/{name}" for name in names}
     folders = {name for name in modes if (root.parent / name).is_dir()}
     assert {modes[name] for name in folders | programs} == {0o755}
     assert {modes[name] for name in modes.keys() - folders - programs} == {0o644}

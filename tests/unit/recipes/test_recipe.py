@@ -1,5 +1,6 @@
 """Recipes: what is no recipe, and what is said of it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.recipes import recipe
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import Recipe
-from tests.values import IMAGE_BASE, RECIPE, ROOT, TAGGED_BASE
+from tests.values import IMAGE_BASE, RECIPE, ROOT, TAGGED_BASE, folder_of, plan_of
 
 DIGEST = f"sha256:{'cd' * 32}"
 DEBIAN = {"distribution": "debian", "release": "bookworm"}
@@ -146,3 +147,16 @@ def test_a_step_may_hold_an_environment_alone_or_beside_its_work() -> None:
         )
     )
     assert [dict(step.environment) for step in made.steps] == [{"A": "1"}, {"B": "2"}]
+
+
+def test_packages_of_the_image_alone_are_not_asked_of_the_host(tmp_path: Path) -> None:
+    steps = [
+        {"name": "system", "os_packages": ["python3"]},
+        {"name": "compiler", "os_packages": ["g++"], "image_only": True},
+    ]
+    plan = plan_of(folder_of(tmp_path, steps=steps))
+    assert plan.recipe.native_packages == ["python3"]
+    content = plan.content["recipe"]
+    assert isinstance(content, dict)
+    # Plans without such a step keep their digest.
+    assert ["image_only" in step for step in content["steps"]] == [False, True]
