@@ -98,8 +98,8 @@ class BatchSystem:
     parallel: str = ""
     # Gives a time limit in this scheduler's words.
     time_limit: Callable[[int], str] = clock
-    # A shell command after which ranks end as soon as one of them failed; empty where the launchers
-    # do so by themselves.
+    # A shell command after which ranks end as soon as one of them failed; empty where none is
+    # known.
     end_together: str = ""
     # A shell command that copies {source} to {target} on each node of the allocation.
     broadcast: str = ""
