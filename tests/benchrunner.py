@@ -17,7 +17,7 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
-from dlcontainer.planning.here import Here
+from dlcontainer.planning.launch.here import Here
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Completed, RunOptions
 from tests.fakes import completed

@@ -11,7 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dlcontainer.planning.refused_variables import Rules
+    from dlcontainer.planning.launch.refused_variables import Rules
 
 _PASS = "DLCONTAINER_PASS"  # noqa: S105  a variable's name
 
@@ -39,7 +39,7 @@ def explain_env(
 ) -> None:
     """Show which variables of this shell enter an image, and which stay outside."""
     from dlcontainer.cli.context import here
-    from dlcontainer.planning import refused_variables
+    from dlcontainer.planning.launch import refused_variables
 
     world = here()
     passed = world.site(site).value.modules.pass_environment if site else ()
@@ -60,7 +60,7 @@ def explain_env(
 
 def variables(environ: "Mapping[str, str]", rules: "Rules") -> list[Variable]:
     """Judge each variable of an environment, by name."""
-    from dlcontainer.planning.refused_variables import CERTIFICATES
+    from dlcontainer.planning.launch.refused_variables import CERTIFICATES
 
     seen = []
     for name in sorted(environ):

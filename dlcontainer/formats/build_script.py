@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import dockerfile, host_variables, labels, runtimes
-from dlcontainer.planning import surroundings
+from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "job/route.sh.j2"

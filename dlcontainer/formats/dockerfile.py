@@ -7,7 +7,7 @@ from dlcontainer.config.templating import Text
 from dlcontainer.formats import host_variables, labels, step_commands
 from dlcontainer.formats.step_commands import Block
 from dlcontainer.image import layout
-from dlcontainer.planning import surroundings
+from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/Dockerfile.j2"

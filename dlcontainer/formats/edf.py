@@ -9,7 +9,7 @@ import tomllib
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables, runtimes
-from dlcontainer.planning import surroundings
+from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 
 _HERE = "${PWD}:${PWD}"

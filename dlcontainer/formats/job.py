@@ -15,9 +15,9 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables, job_head, job_ranks, job_staging, runtimes
 from dlcontainer.formats.runtimes import Start
 from dlcontainer.image import layout
-from dlcontainer.planning import surroundings
+from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.planning.plan import Plan
-from dlcontainer.planning.surroundings import Surroundings
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 from dlcontainer.sites.site import Site

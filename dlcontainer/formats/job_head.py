@@ -3,7 +3,7 @@
 import textwrap
 
 from dlcontainer.formats.runtimes import Start
-from dlcontainer.planning import surroundings
+from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS, directives
 from dlcontainer.sites.site import Site

@@ -5,7 +5,7 @@ import json
 from dlcontainer import __version__
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.image import layout
-from dlcontainer.planning import surroundings
+from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 
 PREFIX = "org.dlcontainer"

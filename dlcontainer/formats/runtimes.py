@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
+from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.planning.plan import Plan
-from dlcontainer.planning.surroundings import Surroundings
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.engine import Runtime
 

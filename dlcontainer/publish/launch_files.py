@@ -11,8 +11,8 @@ from pathlib import Path
 from dlcontainer.config.templating import Literal, Text, render_template
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
-from dlcontainer.planning import surroundings
-from dlcontainer.planning.surroundings import ImageFacts, Surroundings
+from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.planning.versions import is_newer
 from dlcontainer.publish.modulefiles import CACHES, Around, Release, epoch_of
 from dlcontainer.sites.facts import Mpi

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
-from dlcontainer.planning import refused_variables
-from dlcontainer.planning.refused_variables import Row
+from dlcontainer.planning.launch import refused_variables
+from dlcontainer.planning.launch.refused_variables import Row
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 

@@ -13,9 +13,9 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.formats import labels as names
 from dlcontainer.image import layout, record, sif
 from dlcontainer.image.record import Record
-from dlcontainer.planning import surroundings_here
-from dlcontainer.planning.here import Here
-from dlcontainer.planning.surroundings import ImageFacts
+from dlcontainer.planning.launch import on_host
+from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.surroundings import ImageFacts
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
@@ -194,10 +194,10 @@ class Inspected:
             return Here()
         if self._emulated_arch or self.contained:
             away = "the image is emulated" if self._emulated_arch else "the image is kept apart"
-            wanted = surroundings_here.here(self.site, self._facts, {})
+            wanted = on_host.here(self.site, self._facts, {})
             return Here(left_out=(away,)) if wanted.declared() else Here()
         host = self.context.execution.host
-        found = surroundings_here.here(self.site, self._facts, host.environ)
+        found = on_host.here(self.site, self._facts, host.environ)
         if not found.words:
             return found
         # A build host may have another engine than the site's: its refusal is not the image's.
@@ -211,7 +211,7 @@ class Inspected:
 
     @property
     def _facts(self) -> ImageFacts:
-        return surroundings_here.facts_of(self.record.content) if self.record else ImageFacts()
+        return on_host.facts_of(self.record.content) if self.record else ImageFacts()
 
     @property
     def _of_site(self) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial
-from dlcontainer.planning.refused_variables import TABLE
+from dlcontainer.planning.launch.refused_variables import TABLE
 from tests.integration.world import Built, World, isolated, write_bare, write_wheel
 
 # A certificate made for these tests; whoever trusts it trusts nobody: its key was thrown away.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.engines.execution import Execution
-from dlcontainer.planning.here import Here
+from dlcontainer.planning.launch.here import Here
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

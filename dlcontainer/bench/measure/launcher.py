@@ -17,7 +17,7 @@ from dlcontainer.bench.measure.ranks import HANDED, RankGroup
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.engines.apptainer import KEPT_VARIABLES
 from dlcontainer.errors import UsageError
-from dlcontainer.planning.surroundings_here import UnsetError, fill
+from dlcontainer.planning.launch.on_host import UnsetError, fill
 from dlcontainer.sites.facts import LAUNCH_WORDS, LaunchForm, Scheduler
 from dlcontainer.system.machine import find_program
 

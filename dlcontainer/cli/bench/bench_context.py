@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.cli.context import World
-    from dlcontainer.planning.here import Here
+    from dlcontainer.planning.launch.here import Here
     from dlcontainer.planning.plan import Plan
 
 
@@ -55,12 +55,12 @@ def opened(
 
 
 def _around(world: "World", plan: "Plan", image: "BenchImage | None") -> "Here":
-    from dlcontainer.planning import surroundings_here
-    from dlcontainer.planning.here import Here
-    from dlcontainer.planning.surroundings import ImageFacts
+    from dlcontainer.planning.launch import on_host
+    from dlcontainer.planning.launch.here import Here
+    from dlcontainer.planning.launch.surroundings import ImageFacts
 
     # An image that nobody trusted yet gets nothing of the site's.
     if image is None or image.is_contained:
         return Here()
     facts = ImageFacts(uses_mpi=image.uses_mpi, environment=image.environment)
-    return surroundings_here.here(plan.site, facts, world.environ)
+    return on_host.here(plan.site, facts, world.environ)

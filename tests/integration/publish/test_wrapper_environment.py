@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.planning.refused_variables import TABLE
+from dlcontainer.planning.launch.refused_variables import TABLE
 from tests.integration.publish.test_wrapper_modes import Fake, fake
 
 HAND = "APPTAINERENV_"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning.refused_variables import TABLE
+from dlcontainer.planning.launch.refused_variables import TABLE
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.modulefiles import LastResort, Release, lua, tcl
 from tests.values import HOSTILE, TEMPLATES, site_of

@@ -14,7 +14,7 @@ from dlcontainer.bench.report import html_report, markdown_report
 from dlcontainer.bench.samples.reader import read
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.errors import BenchDataError
-from dlcontainer.planning.here import Here
+from dlcontainer.planning.launch.here import Here
 from tests import benchseries
 from tests.benchrunner import Bench, ProbeRunner
 from tests.benchseries import FACTS, INSIDE, Plan

@@ -9,7 +9,7 @@ from dlcontainer.config.templating import Literal
 from dlcontainer.engines.apptainer import RUN_MODES
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning import refused_variables
+from dlcontainer.planning.launch import refused_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.facts import Mpi

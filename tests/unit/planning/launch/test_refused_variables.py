@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from dlcontainer.planning import refused_variables
-from dlcontainer.planning.refused_variables import TABLE, Row
+from dlcontainer.planning.launch import refused_variables
+from dlcontainer.planning.launch.refused_variables import TABLE, Row
 from tests.values import ROOT
 
 NOTHING = refused_variables.rules({})

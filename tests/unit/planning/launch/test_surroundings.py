@@ -8,8 +8,8 @@ import pytest
 
 from dlcontainer.config.templating import Literal
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning import surroundings
-from dlcontainer.planning.surroundings import ImageFacts
+from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch.surroundings import ImageFacts
 from dlcontainer.sites.site import Site
 from tests.jobs import SWAP
 from tests.values import SITE, TRIAL, folder_of, plan_of, shipped_site, site_of

@@ -15,9 +15,9 @@ from dlcontainer.config.templating import Literal
 from dlcontainer.engines import apptainer
 from dlcontainer.errors import EngineError
 from dlcontainer.image.record import Content
-from dlcontainer.planning import surroundings
-from dlcontainer.planning.here import Here
-from dlcontainer.planning.surroundings import ImageFacts, Surroundings
+from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.sites.facts import Mpi
 from dlcontainer.sites.site import Site
 

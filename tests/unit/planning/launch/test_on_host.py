@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.image.record import Content
-from dlcontainer.planning import surroundings_here
-from dlcontainer.planning.here import Here
-from dlcontainer.planning.surroundings import ImageFacts
-from dlcontainer.planning.surroundings_here import UnsetError
+from dlcontainer.planning.launch import on_host
+from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.on_host import UnsetError
+from dlcontainer.planning.launch.surroundings import ImageFacts
 from tests.jobs import SWAP
 from tests.values import CONTENT, SITE, site_of
 
@@ -34,7 +34,7 @@ def here(
 ) -> Here:
     known = {Path(name) for name in files}
     wanted = site_of(SITE, **site).value
-    return surroundings_here.here(wanted, image or ImageFacts(), environ, known.__contains__)
+    return on_host.here(wanted, image or ImageFacts(), environ, known.__contains__)
 
 
 def test_a_site_without_facts_adds_nothing() -> None:
@@ -158,12 +158,12 @@ def test_words_that_the_engine_refuses() -> None:
 def test_a_record_tells_whether_its_image_uses_mpi() -> None:
     recipe = {**CONTENT["recipe"], "stack": {"mpi": {"family": "mpich"}}}
     written = Content.model_validate(CONTENT, strict=False)
-    assert surroundings_here.facts_of(written) == ImageFacts()
+    assert on_host.facts_of(written) == ImageFacts()
     written = Content.model_validate({**CONTENT, "recipe": recipe}, strict=False)
-    assert surroundings_here.facts_of(written).uses_mpi
+    assert on_host.facts_of(written).uses_mpi
 
 
 def test_a_text_is_filled_in_as_a_shell_does() -> None:
-    assert surroundings_here.fill("${A}/$B$LD_LIBRARY_PATH", {"A": "/a", "B": "b"}) == "/a/b"
+    assert on_host.fill("${A}/$B$LD_LIBRARY_PATH", {"A": "/a", "B": "b"}) == "/a/b"
     with pytest.raises(UnsetError, match=r"^C$"):
-        surroundings_here.fill("$C", {"C": ""})
+        on_host.fill("$C", {"C": ""})

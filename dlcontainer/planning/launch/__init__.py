@@ -1,0 +1,1 @@
+"""What surrounds a launch at a site: flags, binds, libraries, variables; in a job, or here."""
