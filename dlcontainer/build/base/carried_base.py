@@ -68,7 +68,7 @@ def write(wanted: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
             dlcontainer=__version__,
         )
         beside(target).unlink(missing_ok=True)
-        aside.replace(target)
+        atomic_files.move(aside, target)
         text = record.model_dump_json(by_alias=True, exclude_none=True, indent=1)
         atomic_files.write(beside(target), text + "\n")
     except OSError as error:

@@ -37,7 +37,6 @@ def _run(probe: Probe, options: SessionOptions) -> None:
 
     console = output.Console(verbose=options.verbose, quiet=options.as_json)
     options.check()
-    common.image_file(options.image)
     world = here()
     ready = _settled(probe, options, world, console)
     settings, group = ready.settings, ready.settings.rank_group
@@ -76,7 +75,7 @@ def _settled(
     begun = continuation.read(options.resume.absolute()) if options.resume else None
     before = begun.session.declared if begun else None
     schedule = defaults.schedule(options, before, joins=probe.joins)
-    image = bench_image.read(options.image.absolute(), world.host.arch)
+    image = bench_image.read(common.image_file(options.image), world.host.arch)
     ranks = defaults.ranks_of(options, before)
     setting = Setting(contents=image.contents, begun=before, is_ranked=ranks is not None)
     # Before a twin is made for nothing: what the image can't be measured with is refused here.

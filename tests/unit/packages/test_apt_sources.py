@@ -29,7 +29,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> bytes:
     pinned = replace(keyrings.ARCHIVES["ubuntu"], sha256=hashlib.sha256(body).hexdigest())
     monkeypatch.setitem(keyrings.ARCHIVES, "ubuntu", pinned)
     monkeypatch.setattr(keyrings, "of_host", lambda distribution: None)
-    monkeypatch.setattr(download, "download", lambda url, target, way: target.write_bytes(body))
+    monkeypatch.setattr(download, "download", lambda url, target, *_: target.write_bytes(body))
     monkeypatch.setattr(mirror_state, "faults", lambda *_: [])
     return body
 
@@ -79,7 +79,7 @@ def test_keys_that_are_not_the_pinned_ones(
     tmp_path: Path, package: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        download, "download", lambda url, target, way: target.write_bytes(package + b"\n")
+        download, "download", lambda url, target, way, tell: target.write_bytes(package + b"\n")
     )
     plan = plan_of(folder_of(tmp_path / "r", base=NOBLE))
     with pytest.raises(BuildError, match="keys of ubuntu are not those that are pinned"):
@@ -90,7 +90,7 @@ def test_keys_that_are_not_the_pinned_ones(
 def test_an_archive_that_is_not_reached_is_a_note(
     tmp_path: Path, package: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(url: str, target: Path, way: object) -> None:
+    def refuse(url: str, target: Path, way: object, tell: object) -> None:
         raise BuildError(f"{url} can't be fetched")
 
     monkeypatch.setattr(download, "download", refuse)
