@@ -194,6 +194,11 @@ dlc_look() {
         [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
     done
     [ -n "$dlc_count" ] || return 0
+    # Who submits with fewer than the lines above ask for was promised these.
+    case ${SLURM_GPUS_ON_NODE-} in
+        '' | 0* | *[!0-9]*) ;;
+        *) [ "$SLURM_GPUS_ON_NODE" -ge "$dlc_wanted" ] || dlc_wanted=$SLURM_GPUS_ON_NODE ;;
+    esac
     if [ "$dlc_count" -lt "$dlc_wanted" ]; then
         dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
             "ask for them in the lines above, or take this node out"
