@@ -34,14 +34,8 @@ class Closed:
     folder: Path
     mode: int
     group: str | None = None
-
-    @property
-    def fix(self) -> str | None:
-        """What to do; None where nothing is wrong."""
-        if self.group is not None:
-            return None
-        command = quote(["chmod", "o+x", str(self.folder)])
-        return f"{_FOR_ALL[self.part]}; or: {command}"
+    # None where nothing is wrong.
+    fix: str | None = None
 
     def __str__(self) -> str:
         if self.group is not None:
@@ -68,9 +62,18 @@ def closed(place: Place, engine: Path, own: Ownership) -> tuple[Closed, ...]:
                     folder=folder,
                     mode=stat.S_IMODE(info.st_mode),
                     group=group_name(own.group) if is_groups else None,
+                    fix=None if is_groups else _fix(part, folder, info, own),
                 ),
             )
     return tuple(seen.values())
+
+
+def _fix(part: Part, folder: Path, info: os.stat_result, own: Ownership) -> str:
+    ways = [_FOR_ALL[part], quote(["chmod", "o+x", str(folder)])]
+    if info.st_mode & stat.S_IXGRP and not own.required:
+        name = group_name(info.st_gid)
+        ways.append(f"where it is for the group {name} alone, modules.group of the site says so")
+    return "; or: ".join(ways)
 
 
 def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:

@@ -1,15 +1,18 @@
 """Modules that other users can't reach: named, with the fix."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from dlcontainer.cli import publish as command
 from dlcontainer.publish import access
 from dlcontainer.publish.access import Closed
 from dlcontainer.publish.module_tree import Place
 from dlcontainer.publish.modulefiles import LastResort
 from dlcontainer.publish.ownership import Ownership, group_name
+from dlcontainer.publish.publish import Published
 from tests.publishing import image_of, put
 
 GROUP = os.getegid()
@@ -91,7 +94,9 @@ def test_a_tree_of_the_modules_group_is_no_fault(tmp_path: Path) -> None:
         place.root.chmod(mode)
         assert [one.group for one in below(tmp_path, access.closed(place, ENGINE, given))] == [None]
     place.root.chmod(0o750)
-    assert [one.group for one in below(tmp_path, access.closed(place, ENGINE, own()))] == [None]
+    (closed,) = below(tmp_path, access.closed(place, ENGINE, own()))
+    assert closed.group is None
+    assert str(closed).endswith(f"for the group {name} alone, modules.group of the site says so")
 
 
 def test_publish_says_it_each_time(tmp_path: Path) -> None:
@@ -104,3 +109,12 @@ def test_publish_says_it_each_time(tmp_path: Path) -> None:
         assert done.new is new
         seen = [(one.part, one.folder) for one in below(tmp_path, done.closed)]
         assert seen == [("module", tmp_path / "home")]
+
+
+def test_the_list_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    closed = Closed(part="engine", path=ENGINE, folder=Path("/bin"), mode=0o750, fix="do so")
+    done = Published(place=tree(tmp_path), new=True, closed=(closed,))
+    command._show(done, "lmod", as_json=True)
+    body = json.loads(capsys.readouterr().out)
+    given = {"path": "/bin/sh", "folder": "/bin", "mode": "0750", "group": None, "fix": "do so"}
+    assert body["closed"] == [{"part": "engine", **given}]
