@@ -181,7 +181,9 @@ def _looked(
         runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=runtime, prefix="dlcontainer-") as file:
             argv = (python, "-c", _LOOK, file.name)
-            done = runner(argv, env={**bare, **kernel.environ}, timeout=_PATIENCE_S)
+            environ = {**bare, **kernel.environ}
+            # The engine shows the current folder, which is another one for each notebook.
+            done = runner(argv, env=environ, cwd=Path("/"), timeout=_PATIENCE_S)
         body = json.loads((done.stdout.splitlines() or [""])[-1])
         return {key: bool(body[key]) for key in ("ipykernel", "debugger", "visible")}
     except OSError as error:

@@ -1,7 +1,7 @@
 """A user's day with a module, in a real Lmod: one script types it, and each part is looked at.
 
 It runs long: PyTorch compiles, and Jupyter's packages are downloaded. The short set has the parts
-alone: test_wrappers.py and test_modules.py here, tests/unit/publish/test_kernelspec.py.
+alone: test_wrappers.py, test_modules.py and test_jupyter.py here.
 """
 
 import signal

@@ -57,6 +57,8 @@ def test_the_file(module: Module, tmp_path: Path) -> None:
     }
     (call,) = runner.calls
     assert call.env == {"LR": "3", "DLCONTAINER_VENV": str(venv)}
+    # Elsewhere the engine would show the current folder, and the file by it.
+    assert call.cwd == Path("/")
     # The file that was looked for stood where Jupyter puts its own; it is gone.
     assert Path(call.argv[-1]).parent == tmp_path / RUNTIME
     assert (tmp_path / RUNTIME).stat().st_mode & 0o777 == 0o700
