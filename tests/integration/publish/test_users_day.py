@@ -147,7 +147,7 @@ def day(
     shelf: Shelf, lmod: str, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, str]:
     """Type the script once; give the text of each of its parts, by name."""
-    folder = tmp_path_factory.mktemp("a user's day")
+    folder = tmp_path_factory.mktemp("day")
     home, client, wheels = folder / "home", folder / "client", write_wheel(folder / "wheels").parent
     home.mkdir()
     for name, text in PROGRAMS.items():
