@@ -11,6 +11,7 @@ from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
     from dlcontainer.image.record import Record
+    from dlcontainer.publish.access import Closed
     from dlcontainer.publish.publish import Published
 
 
@@ -74,6 +75,8 @@ def publish(
     done = publishing.publish(path, loaded, root.absolute() if root else None, shop)
     if given is not None and not done.new:
         console.note("--proof: the published version stays as it is, its help included")
+    for closed in done.closed:
+        console.note(str(closed))
     _show(done, loaded.modules.kind, as_json=as_json)
 
 
@@ -83,7 +86,7 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
     uses = {name: str(place.root / "modules" / name) for name in ("lmod", "tcl")}
     if as_json:
         body = {"module": module, "new": done.new, "folder": str(place.folder), "use": uses}
-        output.emit("publish", body)
+        output.emit("publish", {**body, "closed": [_closed(one) for one in done.closed]})
         return
     from dlcontainer.system.process import quote
 
@@ -94,3 +97,8 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
             other = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
             output.say(quote(["module", "use", path]) + other)
     output.say(f"module load {module}")
+
+
+def _closed(closed: "Closed") -> dict[str, object]:
+    paths = {"path": str(closed.path), "folder": str(closed.folder), "mode": f"{closed.mode:04o}"}
+    return {"part": closed.part, **paths, "group": closed.group, "fix": closed.fix}

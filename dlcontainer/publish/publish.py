@@ -16,6 +16,7 @@ from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, Publi
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import (
+    access,
     existing,
     host_libraries,
     launch_files,
@@ -66,6 +67,8 @@ class Published:
 
     place: Place
     new: bool
+    # Folders that other users can't enter.
+    closed: tuple[access.Closed, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +110,8 @@ def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published
                 own=own,
                 shop=shop,
             )
-            return Published(place=place, new=_published(work))
+            new, engine = _published(work), shop.resort.engine
+            return Published(place=place, new=new, closed=access.closed(place, engine, own))
 
 
 def _site_of(written: Record, site: Site, shop: Shop) -> Site:
