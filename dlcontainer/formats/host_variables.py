@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dlcontainer.config.templating import Literal, Text
-from dlcontainer.sites.facts import LAUNCH_WORDS
+from dlcontainer.sites.facts import LAUNCH_WORDS, MAY_BE_UNSET, VARIABLE
 
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _COUNT = re.compile(r"\{(" + "|".join(LAUNCH_WORDS) + r")\}")
-# A site need not have set it; an error about it would be wrong.
-_MAY_BE_UNSET = "LD_LIBRARY_PATH"
 _ALWAYS_SET = "PWD"
 
 
@@ -50,7 +47,7 @@ def toml(*values: str) -> Text:
 def variables(values: Iterable[str]) -> list[str]:
     """Name the variables that must be asked for before these texts, each once, in their order."""
     found = [piece.variable for value in values for piece in _pieces(value)]
-    unasked = {None, _MAY_BE_UNSET, _ALWAYS_SET}
+    unasked = {None, MAY_BE_UNSET, _ALWAYS_SET}
     return list(dict.fromkeys(name for name in found if name and name not in unasked))
 
 
@@ -58,7 +55,7 @@ def _pieces(value: str) -> list[_Piece]:
     if isinstance(value, Literal):
         return [_Piece(value, None)]
     pieces, end = [], 0
-    for match in _VARIABLE.finditer(value):
+    for match in VARIABLE.finditer(value):
         pieces.append(_Piece(value[end : match.start()], None))
         pieces.append(_Piece("", match[1] or match[2]))
         end = match.end()
@@ -79,10 +76,10 @@ def _quoted(text: str) -> str:
 
 
 def _shell_variable(name: str) -> str:
-    return f'"${{{name}-}}"' if name == _MAY_BE_UNSET else f'"${{{name}}}"'
+    return f'"${{{name}-}}"' if name == MAY_BE_UNSET else f'"${{{name}}}"'
 
 
 def _edf(piece: _Piece) -> str:
     if piece.variable is None:
         return piece.literal.replace("$", "$$")
-    return f"${{{piece.variable}{':-' if piece.variable == _MAY_BE_UNSET else ''}}}"
+    return f"${{{piece.variable}{':-' if piece.variable == MAY_BE_UNSET else ''}}}"

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 else:
     # Literal, so that messages and the JSON schema list the names; mypy takes no computed one.
     SchedulerKind = Literal[tuple(SCHEDULERS)]
+# $NAME and ${NAME}, which the host fills in.
+VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+# A site need not have set it; an error about it would be wrong.
+MAY_BE_UNSET = "LD_LIBRARY_PATH"
 # What a launcher's words may ask for: filled in by the job script.
 LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
 

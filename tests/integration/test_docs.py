@@ -59,8 +59,9 @@ def test_the_first_day(world: World, tmp_path: Path) -> None:
 @pytest.mark.long  # test_commands.py types the quick ones of them
 @pytest.mark.timeout(5400)
 def test_every_block_that_can_be_run(world: World, tmp_path: Path) -> None:
-    for number, block in enumerate(blocks()):
-        if block.excuse is None and block.heading != day().heading:
-            folder = tmp_path / f"it's {number}"
-            folder.mkdir()
-            typed(block, list(block.commands), world, folder, 900)
+    runnable = [b for b in blocks() if b.excuse is None and b.heading != day().heading]
+    assert runnable
+    for number, block in enumerate(runnable):
+        folder = tmp_path / f"it's {number}"
+        folder.mkdir()
+        typed(block, list(block.commands), world, folder, 900)

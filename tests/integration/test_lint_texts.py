@@ -93,13 +93,14 @@ def test_the_shell_of_each_rank(rendered: Path, tmp_path: Path) -> None:
     lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)
 
 
-@pytest.mark.parametrize("section", ["post", "environment", "runscript", "test"])
+@pytest.mark.parametrize("section", ["pre", "post", "environment", "runscript", "test"])
 def test_sections_of_definition_files(section: str, rendered: Path, tmp_path: Path) -> None:
     files = []
     texts = {text: name for name, text in sections(rendered, section).items()}
     for text, name in texts.items():
         files.append(tmp_path / f"{name}.sh")
         files[-1].write_text(text)
+    assert files
     lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)
 
 

@@ -21,6 +21,8 @@ def lay(plan: Plan, maker: BaseMaker, names: Collection[str], folder: Path, log:
     where that fails. Raises BuildError.
     """
     preflight.check_architecture(plan, maker.host)
+    if root_tree.recall(plan, maker.cache, None) is None:
+        preflight.check_base(plan, maker.host)
     scratch = preflight.choose_tmpdir(plan, maker.host, None)
     with (
         workspace.workspace(scratch, maker.runner, maker.on_wait) as work,

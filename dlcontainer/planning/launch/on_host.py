@@ -18,12 +18,9 @@ from dlcontainer.image.record import Content
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.launch.here import Here
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
-from dlcontainer.sites.facts import Mpi
+from dlcontainer.sites.facts import MAY_BE_UNSET, VARIABLE, Mpi
 from dlcontainer.sites.site import Site
 
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-# A site need not have set it; an error about it would be wrong.
-_MAY_BE_UNSET = "LD_LIBRARY_PATH"
 # These lead to files of the image: on the host they would lead elsewhere.
 _IMAGE_PATHS = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 # Apptainer and SingularityCE, each by its own name, bind these files into an image.
@@ -186,8 +183,8 @@ def fill(text: str, environ: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        if not environ.get(name) and name != _MAY_BE_UNSET:
+        if not environ.get(name) and name != MAY_BE_UNSET:
             raise UnsetError(name)
         return environ.get(name, "")
 
-    return _VARIABLE.sub(value, text)
+    return VARIABLE.sub(value, text)
