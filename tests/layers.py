@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections.abc import Mapping, Sequence
 
+from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.config.image_names import Reference
 from tests import fakeregistry
 from tests.fakeregistry import FakeRegistry, Reply
@@ -47,12 +48,13 @@ def put(
     fake: FakeRegistry,
     layers: Sequence[bytes],
     *,
+    arch: Arch = "x86_64",
     in_index: bool = False,
     sizes: Mapping[int, int] | None = None,
 ) -> Reference:
     """Put an image of packed layers, the lowest first; some may be announced with another size."""
     described = []
-    config = json.dumps({"architecture": "amd64", "os": "linux"}).encode()
+    config = json.dumps({"architecture": OCI_ARCH[arch], "os": "linux"}).encode()
     for number, body in enumerate([config, *layers]):
         digest = fakeregistry.sha256(body)
         fake.replies[f"/v2/{fakeregistry.NAME}/blobs/{digest}"] = Reply(body=body)
@@ -65,7 +67,7 @@ def put(
     }
     digest = fake.put("only", json.dumps(manifest).encode())
     if in_index:
-        platform = {"os": "linux", "architecture": "amd64"}
+        platform = {"os": "linux", "architecture": OCI_ARCH[arch]}
         entries = [{"digest": digest, "platform": platform}]
         body = json.dumps({"mediaType": fakeregistry.OCI_INDEX, "manifests": entries}).encode()
         digest = fake.put("index", body)

@@ -71,7 +71,7 @@ def lock(
     scratch = (tmpdir or world.scratch).absolute()
     runner = console.runner(world.environ)
     with console.beating():
-        made = lock_resolver.lock(settled, world.host, runner, scratch, console)
+        made = lock_resolver.lock(settled, world.host, runner, scratch, world.cache, console)
     if before is not None:
         changes = compare(before, made)
         _show(changes, "lock-check", as_json=as_json)

@@ -10,6 +10,7 @@ from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
+from dlcontainer.registry.client import Way
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 
@@ -57,4 +58,14 @@ def find(plan: Plan, host: Host, runner: Runner, folder: Path) -> Outside:
         upstreams=upstreams,
         notes=tuple(notes),
         places=way.places,
+    )
+
+
+def registry_way(plan: Plan, host: Host) -> Way:
+    """Say how a plan's site reaches registries from this host."""
+    given = plan.site.routing
+    return Way(
+        proxies=proxies_of(given, host),
+        ca=routing.ca_of(given, host),
+        plain_http=given.plain_http,
     )

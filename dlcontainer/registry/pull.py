@@ -95,8 +95,13 @@ def _described(entries: list[Any]) -> Iterator[tuple[str, int]]:
 def write(folder: Path, body: bytes, digest: str, manifest: Mapping[str, Any]) -> None:
     """Write what makes a folder of blobs a layout of one image."""
     (folder / "blobs" / "sha256" / digest.removeprefix("sha256:")).write_bytes(body)
+    write_index(folder, digest, len(body), manifest)
+
+
+def write_index(folder: Path, digest: str, size: int, manifest: Mapping[str, Any]) -> None:
+    """Write which of the blobs in a folder is the manifest of its one image."""
     kind = manifest.get("mediaType") or "application/vnd.oci.image.manifest.v1+json"
-    entry = {"mediaType": kind, "digest": digest, "size": len(body)}
+    entry = {"mediaType": kind, "digest": digest, "size": size}
     index = {"schemaVersion": 2, "manifests": [entry]}
     (folder / "index.json").write_text(json.dumps(index))
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
