@@ -92,7 +92,7 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
         tools=_tools(context, origin, run),
         cache=context.step_cache(plan.site.engine),
         work=work,
-        origin=apptainer.origin(plan, _layout(origin)),
+        origin=apptainer.origin(plan, carried(origin)),
         arch=None if plan.site.arch == host.arch else OCI_ARCH[plan.site.arch],
         plain_http=speaks_plain_http(plan, origin.routed),
         routing=origin.routed.binds,
@@ -103,7 +103,7 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
     )
 
 
-def _layout(origin: Origin) -> str | None:
+def carried(origin: Origin) -> str | None:
     """Name the folder of a carried image, beside the definition that names it."""
     if isinstance(origin.base, BaseTree) or origin.base.layout is None:
         return None

@@ -9,12 +9,13 @@ import pytest
 
 from dlcontainer.cli import main
 from dlcontainer.errors import BuildError, ConfigError
-from dlcontainer.packages import lock_resolver
+from dlcontainer.packages import carried_image, lock_resolver
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt.image_status import Installed
 from dlcontainer.packages.host_access import Outside
 from dlcontainer.packages.lock_resolver import Resolver
 from dlcontainer.packages.lockfile import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
+from dlcontainer.registry.client import Way
 from tests import fakeregistry
 from tests.fakeregistry import FakeRegistry
 from tests.fakes import RecordingRunner
@@ -257,6 +258,22 @@ def test_a_build_refuses_what_is_no_lock(run: Run, tmp_path: Path, option: str) 
     code, _, err = run("build", *argv, option, name)
     assert code == 3
     assert "incomplete" in err
+
+
+def test_docker_does_not_start_from_a_carried_image(run: Run, tmp_path: Path) -> None:
+    with fakeregistry.serving() as fake:
+        image = str(put(fake, [packed({"a": b""})]))
+        folder = folder_of(
+            tmp_path / "r", base={"image": image}, steps=[{"name": "x", "shell": "true"}]
+        )
+        argv = (folder, "--site", "example-slurm")
+        plan = json.loads(run("plan", *argv, "--json")[1])["digest"]
+        held = lock(base=LockedBase(image=image), steps=(), plan=plan)
+        carried_image.fetch(held, Way(), tmp_path / "air/base")
+    locks.write(tmp_path / "air/lock.json", held)
+    code, _, err = run("build", *argv, "--offline", "air", "--engine", "docker")
+    assert code == 2
+    assert "docker can't start from the image that the bundle carries" in err
 
 
 def test_wheels_for_an_image_whose_system_is_stated(tmp_path: Path) -> None:
