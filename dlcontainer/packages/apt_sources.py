@@ -41,20 +41,28 @@ class AptSources:
     notes: tuple[str, ...] = ()
 
 
-def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
+def find(
+    plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path, *, alone: bool = False
+) -> AptSources:
     """Settle the apt sources of a plan's base; keys that are missing here go to a private folder.
 
+    `alone`: apt works without the base, so an image's own sources are no help to it.
     Raises BuildError for keys that are not the pinned ones, and for a mirror that holds the
     release itself incompletely; updates that it holds so are left out, with a note.
     """
-    return _held(plan, host, _settled(plan, host, runner, way, folder), way)
+    given = _settled(plan, host, runner, way, folder, alone=alone)
+    return _held(plan, host, given, way)
 
 
-def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
+def _settled(
+    plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path, *, alone: bool
+) -> AptSources:
     sources, settings = apt_config.read(plan, host, runner, way.proxies)
     given = AptSources(sources=sources, settings=settings)
-    base = plan.recipe.base
-    distribution = str(base.distribution)
+    base = plan.recipe.base.facts
+    if base is None or (plan.recipe.base.image and not alone):
+        return given
+    distribution = base.distribution
     signed = sources and all(source.keyring for source in sources)
     if signed or distribution not in keyrings.ARCHIVES or distribution == host.distribution:
         return given
@@ -67,7 +75,7 @@ def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) 
         return replace(given, sources=tuple(signed_sources))
     # With routing.apt: default too. The addresses are those that the tree itself has.
     return AptSources(
-        sources=_of_archive(plan, distribution, keyring),
+        sources=_of_archive(plan, distribution, base.release, keyring),
         settings=apt_config.proxy_settings((), way.proxies),
     )
 
@@ -112,8 +120,10 @@ def _incomplete(source: AptSource, arch: str, faults: Sequence[str]) -> BuildErr
     )
 
 
-def _of_archive(plan: Plan, distribution: str, keyring: Path) -> tuple[AptSource, ...]:
-    archive, release = keyrings.ARCHIVES[distribution], str(plan.recipe.base.release)
+def _of_archive(
+    plan: Plan, distribution: str, release: str, keyring: Path
+) -> tuple[AptSource, ...]:
+    archive = keyrings.ARCHIVES[distribution]
     uri = archive.x86 if plan.site.arch == "x86_64" else archive.others
     return tuple(
         AptSource(uri=uri, suite=suite, components=archive.components, keyring=keyring)

@@ -41,7 +41,7 @@ def find(plan: Plan, host: Host, runner: Runner, folder: Path) -> Outside:
     environment = proxies | {name.upper(): value for name, value in proxies.items()}
     ca = routing.ca_of(given, host)
     way = routing.way_out(given, proxies, ca)
-    apt = apt_sources.find(plan, host, runner, way, folder)
+    apt = apt_sources.find(plan, host, runner, way, folder, alone=True)
     settings = apt.settings
     if ca is not None:
         environment |= dict.fromkeys(routing.CA_VARIABLES, str(ca))
