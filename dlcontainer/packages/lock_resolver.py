@@ -179,7 +179,7 @@ def _image_base(
     if facts is None or base.manager != "apt":
         raise _without_apt(image, facts)
     _require_sources(resolver.apt, facts.distribution, facts.release)
-    reader.progress.step(f"base: the packages that {base.title} has")
+    reader.progress.step(f"base: the packages of {base.title}")
     files = image_files.read(image, plan.site.arch, image_status.WANTED, reader)
     resolver.apt.assume(image_status.read(files, facts, str(image)))
     resolver.apt.update()
