@@ -57,7 +57,10 @@ def fetch(
         lock = locks.read(locked)
         lock.require(settled, str(locked))
     else:
-        lock = lock_resolver.lock(settled, world.host, runner, scratch, world.cache, console)
+        locker = lock_resolver.Locker(
+            host=world.host, runner=runner, scratch=scratch, cache=world.cache, progress=console
+        )
+        lock = lock_resolver.lock(settled, locker)
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
     with console.beating():
         bundle = fetching.fetch(settled, lock, fetcher, folder.absolute(), with_image=with_base)

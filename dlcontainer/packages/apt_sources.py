@@ -24,6 +24,8 @@ class WayOut:
     proxies: Mapping[str, str]
     ca: Path | None
     places: Mapping[str, str]
+    # apt works without the base: an image's own sources are no help to it
+    alone: bool = False
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -41,26 +43,20 @@ class AptSources:
     notes: tuple[str, ...] = ()
 
 
-def find(
-    plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path, *, alone: bool = False
-) -> AptSources:
+def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
     """Settle the apt sources of a plan's base; keys that are missing here go to a private folder.
 
-    `alone`: apt works without the base, so an image's own sources are no help to it.
     Raises BuildError for keys that are not the pinned ones, and for a mirror that holds the
     release itself incompletely; updates that it holds so are left out, with a note.
     """
-    given = _settled(plan, host, runner, way, folder, alone=alone)
-    return _held(plan, host, given, way)
+    return _held(plan, host, _settled(plan, host, runner, way, folder), way)
 
 
-def _settled(
-    plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path, *, alone: bool
-) -> AptSources:
+def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
     sources, settings = apt_config.read(plan, host, runner, way.proxies)
     given = AptSources(sources=sources, settings=settings)
     base = plan.recipe.base.facts
-    if base is None or (plan.recipe.base.image and not alone):
+    if base is None or (plan.recipe.base.image and not way.alone):
         return given
     distribution = base.distribution
     signed = sources and all(source.keyring for source in sources)

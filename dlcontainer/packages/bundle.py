@@ -78,7 +78,7 @@ def opened(folder: Path) -> Bundle:
             wrong.append(f"{file} has a wrong checksum: {there[:12]}…, locked is {sha256[:12]}…")
     image = None
     try:
-        image = carried_image.of(lock, folder / BASE)
+        image = carried_image.of(lock.base.image, lock.arch, folder / BASE)
     except DamagedLayoutError as error:
         wrong += [f"{BASE}/{fault}" for fault in error.faults]
     if wrong:

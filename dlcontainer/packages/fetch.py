@@ -67,7 +67,7 @@ def fetch(
 
 def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, *, with_image: bool) -> Bundle:
     _make_folder(folder)
-    image = None
+    carried = None
     with _disk(folder), settling(folder), _parted(folder) as part:
         (folder / bundles.LOCK_FILE).unlink(missing_ok=True)
         for name in _PLACES:
@@ -78,21 +78,21 @@ def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, *, with_ima
             _fetch_missing(plan, lock, fetcher, folder, missing)
         _remove_strays(lock, folder)
         if with_image and lock.base.image:
-            image = _image(plan, lock, fetcher, folder / bundles.BASE)
+            carried = _image(lock.base.image, plan, fetcher, folder / bundles.BASE)
         debs = folder / bundles.DEBS
         bundles.write_lists(lock, lock.os_pins, debs, part, fetcher.runner)
         for name in bundles.LISTS:
             settle(part / name, folder / name)
         locks.write(part / bundles.LOCK_FILE, lock)
         settle(part / bundles.LOCK_FILE, folder / bundles.LOCK_FILE)
-    return Bundle(folder=folder, lock=lock, image=image)
+    return Bundle(folder=folder, lock=lock, image=carried)
 
 
-def _image(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Layout | None:
+def _image(image: str, plan: Plan, fetcher: Fetcher, folder: Path) -> Layout:
     fetcher.progress.step(f"image: {plan.recipe.base.title}")
     way = host_access.registry_way(plan, fetcher.host)
     with watching(folder, _meter(fetcher, "image", None)):
-        return carried_image.fetch(lock, way, folder)
+        return carried_image.fetch(image, plan.site.arch, way, folder)
 
 
 def _fetch_missing(

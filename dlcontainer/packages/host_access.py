@@ -1,7 +1,7 @@
 """The way to the outside for programs of the host that work for an image: apt and pip."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.packages import apt_sources, routing
@@ -40,8 +40,8 @@ def find(plan: Plan, host: Host, runner: Runner, folder: Path) -> Outside:
     proxies = proxies_of(given, host)
     environment = proxies | {name.upper(): value for name, value in proxies.items()}
     ca = routing.ca_of(given, host)
-    way = routing.way_out(given, proxies, ca)
-    apt = apt_sources.find(plan, host, runner, way, folder, alone=True)
+    way = replace(routing.way_out(given, proxies, ca), alone=True)
+    apt = apt_sources.find(plan, host, runner, way, folder)
     settings = apt.settings
     if ca is not None:
         environment |= dict.fromkeys(routing.CA_VARIABLES, str(ca))

@@ -46,9 +46,18 @@ class Resolver:
     pip: Pip | None
 
 
-def lock(
-    plan: Plan, host: Host, runner: Runner, scratch: Path, cache: Path, progress: Progress
-) -> Lock:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Locker:
+    """Who locks: this user, here; `cache` keeps what the layers of images told."""
+
+    host: Host
+    runner: Runner
+    scratch: Path
+    cache: Path
+    progress: Progress
+
+
+def lock(plan: Plan, locker: Locker) -> Lock:
     """Lock a plan: resolve all its packages again. Needs no root, no engine and no emulation.
 
     Raises MisfitError for a package that is not built for the architecture, ConfigError for what
@@ -61,10 +70,12 @@ def lock(
                 why="conda finds what they need while it builds",
                 next_step="build without --locked",
             )
-    with workspace(scratch, runner, progress.note) as work:
+    host, runner, progress = locker.host, locker.runner, locker.progress
+    with workspace(locker.scratch, runner, progress.note) as work:
         resolver = resolver_of(plan, host, runner, work, progress)
         way = host_access.registry_way(plan, host)
-        base = _base(plan, resolver, ImageReader(way=way, cache=cache, progress=progress))
+        reader = ImageReader(way=way, cache=locker.cache, progress=progress)
+        base = _base(plan, resolver, reader)
         steps = []
         for number, step in enumerate(plan.recipe.steps):
             if step.os_packages or step.python_packages or step.build_packages:

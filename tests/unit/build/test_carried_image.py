@@ -31,14 +31,15 @@ def plan(tmp_path: Path) -> Plan:
     with fakeregistry.serving() as fake:
         reference = put(fake, [packed({"a": b"b"})], in_index=True)
         made = plan_of(folder_of(tmp_path / "r", base={"image": str(reference)}))
-        locked = lock(made, base=LockedBase(image=str(reference)), steps=())
-        carried_image.fetch(locked, Way(), tmp_path / "air/base")
+        carried_image.fetch(str(reference), "x86_64", Way(), tmp_path / "air/base")
     return made
 
 
 def bundle_of(plan: Plan, folder: Path) -> Bundle:
-    locked = lock(plan, base=LockedBase(image=str(plan.recipe.base.reference)), steps=())
-    return Bundle(folder=folder, lock=locked, image=carried_image.of(locked, folder / "base"))
+    image = str(plan.recipe.base.reference)
+    locked = lock(plan, base=LockedBase(image=image), steps=())
+    carried = carried_image.of(image, "x86_64", folder / "base")
+    return Bundle(folder=folder, lock=locked, image=carried)
 
 
 def started_from(plan: Plan, tmp_path: Path) -> BaseTree | BaseImage:
@@ -75,8 +76,7 @@ def test_it_is_recorded_as_its_registry_has_it(tmp_path: Path) -> None:
     with fakeregistry.serving() as fake:
         reference = put(fake, [packed({"a": b"b"})], in_index=True)
         plan = plan_of(folder_of(tmp_path / "r", base={"image": str(reference)}))
-        locked = lock(plan, base=LockedBase(image=str(reference)), steps=())
-        carried_image.fetch(locked, Way(), tmp_path / "air/base")
+        carried_image.fetch(str(reference), "x86_64", Way(), tmp_path / "air/base")
         pulled = base_image.check(reference, "x86_64", Way())
     carried = started_from(plan, tmp_path)
     assert isinstance(carried, BaseImage)

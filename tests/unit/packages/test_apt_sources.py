@@ -64,7 +64,7 @@ def test_an_image_has_sources_of_its_own_unless_apt_works_without_it(
     plan = plan_of(folder_of(tmp_path / "r", base=base))
     assert find(plan, tmp_path).sources == ()
     runner = RecordingRunner(strict=True)
-    found = apt_sources.find(plan, host(), runner, WAY, tmp_path, alone=True)
+    found = apt_sources.find(plan, host(), runner, replace(WAY, alone=True), tmp_path)
     assert [source.suite for source in found.sources] == [
         "noble",
         "noble-updates",

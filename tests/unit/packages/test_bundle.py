@@ -88,7 +88,7 @@ def carried(tmp_path: Path) -> Bundle:
         reference = put(fake, [packed({"a": b"b"})], in_index=True)
         base = LockedBase(image=str(reference), distribution="debian", release="bookworm")
         held = write_bundle(tmp_path / "b", lock(base=base, steps=()))
-        carried_image.fetch(held.lock, Way(), held.folder / "base")
+        carried_image.fetch(str(reference), "x86_64", Way(), held.folder / "base")
     return bundles.opened(held.folder)
 
 

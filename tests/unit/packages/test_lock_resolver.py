@@ -13,7 +13,7 @@ from dlcontainer.packages import carried_image, lock_resolver
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt.image_status import Installed
 from dlcontainer.packages.host_access import Outside
-from dlcontainer.packages.lock_resolver import Resolver
+from dlcontainer.packages.lock_resolver import Locker, Resolver
 from dlcontainer.packages.lockfile import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
 from dlcontainer.registry.client import Way
 from tests import fakeregistry
@@ -83,9 +83,14 @@ def make(tmp_path: Path, **recipe: Any) -> Lock:
     mpi = {"family": "openmpi", "mode": "swap", "name": "Open MPI", "soname": "libmpi.so.40"}
     site = site_of(arch="ppc64le", mpi=mpi)
     plan = plan_of(folder_of(tmp_path / "r", **recipe), site=site)
-    return lock_resolver.lock(
-        plan, host(), RecordingRunner(), tmp_path, tmp_path / "cache", Quiet()
+    locker = Locker(
+        host=host(),
+        runner=RecordingRunner(),
+        scratch=tmp_path,
+        cache=tmp_path / "cache",
+        progress=Quiet(),
     )
+    return lock_resolver.lock(plan, locker)
 
 
 def test_the_base_then_each_step(asked: Asked, tmp_path: Path) -> None:
@@ -269,7 +274,7 @@ def test_docker_does_not_start_from_a_carried_image(run: Run, tmp_path: Path) ->
         argv = (folder, "--site", "example-slurm")
         plan = json.loads(run("plan", *argv, "--json")[1])["digest"]
         held = lock(base=LockedBase(image=image), steps=(), plan=plan)
-        carried_image.fetch(held, Way(), tmp_path / "air/base")
+        carried_image.fetch(image, "x86_64", Way(), tmp_path / "air/base")
     locks.write(tmp_path / "air/lock.json", held)
     code, _, err = run("build", *argv, "--offline", "air", "--engine", "docker")
     assert code == 2
