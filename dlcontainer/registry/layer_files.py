@@ -51,7 +51,7 @@ def read(chunks: Iterator[bytes], wanted: Collection[str], bounds: Bounds) -> La
     """Read the wanted files (absolute paths) of a layer; raises RefusedLayerError."""
     try:
         return _read(chunks, wanted, bounds)
-    except (tarfile.TarError, zlib.error, EOFError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
         raise RefusedLayerError(f"it is no tar that can be read: {error}") from None
 
 
@@ -139,7 +139,7 @@ class _Forward:
 
     def read(self, size: int) -> bytes:
         """Give so many bytes, fewer at the end."""
-        if size > self.allows:
+        if not 0 <= size <= self.allows:
             raise RefusedLayerError(f"one of its headers has {size} bytes")
         parts: list[memoryview] = []
         missing = size

@@ -117,6 +117,14 @@ def test_a_status_without_end_and_a_header_without_end(fake: FakeRegistry, tmp_p
     assert "one of its headers has" in str(refused(fake, tmp_path, long_name).why)
 
 
+def test_a_header_of_less_than_nothing(fake: FakeRegistry, tmp_path: Path) -> None:
+    # Found by trying: a size of -1024 was read for ever.
+    body = bytearray(tar({"x" * 300: b""}))
+    body[124:136] = (-1024).to_bytes(12, signed=True)
+    body[148:156] = b"%06o\0 " % (sum(body[:148]) + 8 * ord(" ") + sum(body[156:512]))
+    assert "one of its headers has -1024 bytes" in str(refused(fake, tmp_path, bytes(body)).why)
+
+
 @pytest.mark.parametrize("layer", [b"no tar at all" * 100, gzip.compress(b"no tar at all" * 100)])
 def test_no_tar(fake: FakeRegistry, tmp_path: Path, layer: bytes) -> None:
     assert "it is no tar that can be read" in str(refused(fake, tmp_path, layer).why)
