@@ -123,18 +123,15 @@ def on_image(debian: Repository, tmp_path: Path) -> Path:
 def test_a_bundle_with_its_image(
     world: World, stripped: World, debian: Repository, on_image: Path, tmp_path: Path
 ) -> None:
-    path, air = tmp_path / "lock.json", tmp_path / "air"
-    argv = (on_image, "--site", "local")
-    world.run("lock", *argv, "-o", path)
-    lock = locks.read(path)
+    air, argv = tmp_path / "air", (on_image, "--site", "local")
+    world.run("fetch", *argv, "-o", air)
+    lock = locks.read(air / "lock.json")
     names = {pin.name for pin in lock.os_pins}
     assert "bc" in names
     # The image has it: nothing of that is locked or fetched.
     assert not names & {"libc6", "bash", "apt"}
-    world.run("fetch", *argv, "--locked", path, "-o", air)
     digest = str(lock.base.image).partition("@")[2]
-    debian.delete(digest)
-    assert "has no such image" in world.run("lock", *argv, "-o", path, code=5).stderr
+    debian.delete(digest)  # nobody can pull it now
     built = stripped.build(on_image, tmp_path / "out", "--offline", air)
     record = built.recorded()
     assert (record["base"]["digest"], record["lock"]) == (digest, lock.digest)
@@ -153,14 +150,19 @@ def test_a_bundle_with_its_image(
 
 
 @pytest.mark.long
-def test_a_locked_build_on_an_image(world: World, on_image: Path, tmp_path: Path) -> None:
-    """As `test_a_bundle_with_its_image`, pulled from the registry."""
+def test_a_locked_build_on_an_image(
+    world: World, debian: Repository, on_image: Path, tmp_path: Path
+) -> None:
+    """As `test_a_bundle_with_its_image`, pulled from the registry; then that has it no more."""
     path = tmp_path / "lock.json"
     argv = (on_image, "--site", "local")
     world.run("lock", *argv, "-o", path)
     assert world.run("lock", "--check", path, on_image).stdout == "nothing moved\n"
     built = world.build(on_image, tmp_path / "out", "--locked", path)
-    assert built.recorded()["lock"] == locks.read(path).digest
+    lock = locks.read(path)
+    assert built.recorded()["lock"] == lock.digest
+    debian.delete(str(lock.base.image).partition("@")[2])
+    assert "has no such image" in world.run("lock", *argv, "-o", path, code=5).stderr
 
 
 @pytest.mark.long
