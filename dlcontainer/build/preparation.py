@@ -15,9 +15,14 @@ from dlcontainer.packages import routing
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image as registry
+from dlcontainer.registry import layout
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.registry.client import Way
+from dlcontainer.registry.layout import Layout
 from dlcontainer.system.progress import Progress
+
+# An image that a bundle carries, in a build's private folder.
+_CARRIED = "base-image"
 
 
 def route(plan: Plan, context: BuildContext, work: Path) -> Routed:
@@ -39,6 +44,8 @@ def base(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> Ba
     run.steps.begin("base", f"base: {wanted.title}")
     image = wanted.reference
     if image is not None:
+        if context.bundle is not None and context.bundle.image is not None:
+            return _carried_image(image, context.bundle.image, run.folders.work)
         return _base_image(plan, image, registry_access(plan, routed), progress)
     given = given_base(context)
     if given is not None:
@@ -81,6 +88,19 @@ def _maker(execution: Execution) -> BaseMaker:
         cache=execution.cache,
         on_line=execution.progress.line,
         on_wait=execution.progress.note,
+    )
+
+
+def _carried_image(image: Reference, carried: Layout, work: Path) -> BaseImage:
+    """Give the image that a bundle carries; its blobs were checked as it was opened."""
+    folder = work / _CARRIED
+    layout.lay(carried, folder)
+    return BaseImage(
+        name=image.name,
+        tag=image.tag,
+        digest=str(image.digest),
+        platform_digest=carried.manifest,
+        layout=folder,
     )
 
 

@@ -53,6 +53,12 @@ def ready(
         dry_run=wanted.dry_run,
     )
     kind = wanted.engine
+    if bundle is not None and bundle.image is not None and kind != "apptainer":
+        raise UsageError(
+            f"{kind} can't start from the image that the bundle carries",
+            why=f"{kind} takes a base from its registry alone",
+            next_step="--engine apptainer; or, where the registry is reached, --locked LOCK",
+        )
     return BuildContext(
         execution=world.execution(console),
         templates=tuple(world.resources.template_folders()),

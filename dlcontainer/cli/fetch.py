@@ -31,7 +31,8 @@ def fetch(
     with_base: Annotated[
         bool,
         typer.Option(
-            "--base/--no-base", help="The finished base too: `build --offline` needs no apt then."
+            "--base/--no-base",
+            help="The base too: `build --offline` needs no apt and no registry then.",
         ),
     ] = True,
     settings: options.Set = None,
@@ -56,10 +57,13 @@ def fetch(
         lock = locks.read(locked)
         lock.require(settled, str(locked))
     else:
-        lock = lock_resolver.lock(settled, world.host, runner, scratch, console)
+        locker = lock_resolver.Locker(
+            host=world.host, runner=runner, scratch=scratch, cache=world.cache, progress=console
+        )
+        lock = lock_resolver.lock(settled, locker)
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
     with console.beating():
-        bundle = fetching.fetch(settled, lock, fetcher, folder.absolute())
+        bundle = fetching.fetch(settled, lock, fetcher, folder.absolute(), with_image=with_base)
     _carry_base(world, settled, bundle, console, tmpdir, wanted=with_base)
     size = sum(path.stat().st_size for path in bundle.folder.rglob("*") if path.is_file())
     if as_json:
@@ -79,13 +83,15 @@ def _carry_base(
     *,
     wanted: bool,
 ) -> None:
-    """Put the finished base into a bundle; one of before goes first."""
+    """Put the finished base into a bundle; one of before goes first. An image is there already."""
     import shutil
 
     from dlcontainer.build.base import finished
     from dlcontainer.packages import bundle as bundles
     from dlcontainer.system import file_locks
 
+    if bundle.image is not None:
+        return
     shutil.rmtree(bundle.folder / bundles.BASE, ignore_errors=True)
     if wanted and not settled.recipe.base.image:
         target = bundle.folder / bundles.BASE / bundles.BASE_FILE

@@ -69,9 +69,15 @@ def lock(
     )
     console = output.Console(verbose=verbose, events=as_json)
     scratch = (tmpdir or world.scratch).absolute()
-    runner = console.runner(world.environ)
+    locker = lock_resolver.Locker(
+        host=world.host,
+        runner=console.runner(world.environ),
+        scratch=scratch,
+        cache=world.cache,
+        progress=console,
+    )
     with console.beating():
-        made = lock_resolver.lock(settled, world.host, runner, scratch, console)
+        made = lock_resolver.lock(settled, locker)
     if before is not None:
         changes = compare(before, made)
         _show(changes, "lock-check", as_json=as_json)

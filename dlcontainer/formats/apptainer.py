@@ -50,14 +50,22 @@ def values(plan: Plan) -> Mapping[str, object]:
     }
 
 
-def origin(plan: Plan) -> str:
-    """Give the definition file that makes a tree of the base alone."""
+def origin(plan: Plan, carried: str | None = None) -> str:
+    """Give the definition file that makes a tree of the base alone.
+
+    `carried`: the folder beside it that the base's image is taken from, and not its registry.
+    """
     image = plan.recipe.base.reference
     if image is None:
         return f"Bootstrap: localimage\nFrom: {BASE_FILE}\n"
     folder = f'"${{APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}}"{layout.ROUTING_FOLDER}'
     mount_point = f"%setup\n    [ -d {folder} ] || mkdir {folder}\n"
-    return f"Bootstrap: docker\nFrom: {image.source}\n{mount_point}"
+    head = (
+        f"Bootstrap: oci\nFrom: {carried}"
+        if carried
+        else f"Bootstrap: docker\nFrom: {image.source}"
+    )
+    return f"{head}\n{mount_point}"
 
 
 def _check(plan: Plan) -> None:

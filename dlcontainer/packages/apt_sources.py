@@ -24,6 +24,8 @@ class WayOut:
     proxies: Mapping[str, str]
     ca: Path | None
     places: Mapping[str, str]
+    # apt works without the base: an image's own sources are no help to it
+    alone: bool = False
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -53,8 +55,10 @@ def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> A
 def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
     sources, settings = apt_config.read(plan, host, runner, way.proxies)
     given = AptSources(sources=sources, settings=settings)
-    base = plan.recipe.base
-    distribution = str(base.distribution)
+    base = plan.recipe.base.facts
+    if base is None or (plan.recipe.base.image and not way.alone):
+        return given
+    distribution = base.distribution
     signed = sources and all(source.keyring for source in sources)
     if signed or distribution not in keyrings.ARCHIVES or distribution == host.distribution:
         return given
@@ -67,7 +71,7 @@ def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) 
         return replace(given, sources=tuple(signed_sources))
     # With routing.apt: default too. The addresses are those that the tree itself has.
     return AptSources(
-        sources=_of_archive(plan, distribution, keyring),
+        sources=_of_archive(plan, distribution, base.release, keyring),
         settings=apt_config.proxy_settings((), way.proxies),
     )
 
@@ -112,8 +116,10 @@ def _incomplete(source: AptSource, arch: str, faults: Sequence[str]) -> BuildErr
     )
 
 
-def _of_archive(plan: Plan, distribution: str, keyring: Path) -> tuple[AptSource, ...]:
-    archive, release = keyrings.ARCHIVES[distribution], str(plan.recipe.base.release)
+def _of_archive(
+    plan: Plan, distribution: str, release: str, keyring: Path
+) -> tuple[AptSource, ...]:
+    archive = keyrings.ARCHIVES[distribution]
     uri = archive.x86 if plan.site.arch == "x86_64" else archive.others
     return tuple(
         AptSource(uri=uri, suite=suite, components=archive.components, keyring=keyring)

@@ -6,6 +6,7 @@ Packages, Release   apt's lists of them: the folder is a repository that apt acc
 wheels/*.whl        the Python packages
 sources/NAME        the archives of a recipe's upstreams
 base/base.sqfs      the finished base, with its record: a build needs no apt then
+base/blobs/         or the image that the build starts from: it needs no registry then
 """
 
 import hashlib
@@ -16,10 +17,12 @@ from pathlib import Path
 from dlcontainer.config.field_types import DEBIAN_ARCH
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.image.layout import ROUTING_FOLDER, upstream_variable
+from dlcontainer.packages import carried_image
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt import debs as debs_of
 from dlcontainer.packages.lockfile import Lock, OsPin
+from dlcontainer.registry.layout import DamagedLayoutError, Layout
 from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, Runner
@@ -43,6 +46,8 @@ class Bundle:
 
     folder: Path
     lock: Lock
+    # the image that the build starts from, if the bundle carries it
+    image: Layout | None = None
 
     @property
     def base(self) -> Path | None:
@@ -71,13 +76,18 @@ def opened(folder: Path) -> Bundle:
             wrong.append(f"{file} is missing")
         elif there != sha256:
             wrong.append(f"{file} has a wrong checksum: {there[:12]}…, locked is {sha256[:12]}…")
+    image = None
+    try:
+        image = carried_image.of(lock.base.image, lock.arch, folder / BASE)
+    except DamagedLayoutError as error:
+        wrong += [f"{BASE}/{fault}" for fault in error.faults]
     if wrong:
         raise BuildError(
             f"{folder} is not what its lock says",
             why="\n    ".join(["", *wrong[:10]]),
             next_step=f"fetch it again, what is right stays: dlcontainer fetch -o {folder}",
         )
-    return Bundle(folder=folder, lock=lock)
+    return Bundle(folder=folder, lock=lock, image=image)
 
 
 def named_files(lock: Lock) -> list[tuple[str, str]]:
@@ -130,10 +140,12 @@ def route(bundle: Bundle, folder: Path, runner: Runner) -> tuple[list[tuple[Path
     """
     lines = [f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/pip.conf"]
     binds = []
-    if bundle.lock.os_pins:
+    # Where apt resolved, it sees no other packages even if the image has all that it needs.
+    if bundle.lock.os_pins or bundle.lock.base.distribution:
         lines.append(f"export APT_CONFIG={ROUTING_FOLDER}/apt.conf")
         apt_config.write_local(folder)
         write_lists(bundle.lock, bundle.lock.os_pins, bundle.folder / DEBS, folder, runner)
+    if bundle.lock.os_pins:
         binds.append((bundle.folder / DEBS, f"{ROUTING_FOLDER}/{DEBS}"))
     # No index at all: what is not in the lock is not found.
     config = ["[global]", "no-index = true", "disable-pip-version-check = true"]

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.packages import bundle as bundles
-from dlcontainer.packages import download, lock_resolver
+from dlcontainer.packages import carried_image, download, host_access, lock_resolver
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt.apt_resolver import Apt
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, OsPin
 from dlcontainer.planning.plan import Plan
+from dlcontainer.registry.layout import Layout
 from dlcontainer.system import machine
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
@@ -49,26 +50,24 @@ def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
         progress=fetcher.progress,
         others=others,
     )
-    return _collect(plan, lock, sharing, folder)
+    return _collect(plan, lock, sharing, folder, with_image=False)
 
 
-def fetch(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
+def fetch(
+    plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, *, with_image: bool = True
+) -> Bundle:
     """Fetch all that a lock names into a folder, and check it; what is there and right stays.
 
-    The lock comes last into the folder: without it the folder is no bundle. Raises ConfigError
-    for what can't be carried or a folder of something else, BuildError for what is missing, is not
-    what the lock says, or does not fit on the disk.
+    Also the image that it starts from, unless it is to be left out. The lock comes last into the
+    folder: without it the folder is no bundle. Raises ConfigError for a folder of something else,
+    BuildError for what is missing, is not what the lock says, or does not fit on the disk.
     """
-    if lock.base.image:
-        raise ConfigError(
-            f"the base of {lock.name} is an image, which a bundle can't carry",
-            next_step="build with --locked where the registry is reached: a digest pins the image",
-        )
-    return _collect(plan, lock, fetcher, folder)
+    return _collect(plan, lock, fetcher, folder, with_image=with_image)
 
 
-def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
+def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, *, with_image: bool) -> Bundle:
     _make_folder(folder)
+    carried = None
     with _disk(folder), settling(folder), _parted(folder) as part:
         (folder / bundles.LOCK_FILE).unlink(missing_ok=True)
         for name in _PLACES:
@@ -78,13 +77,22 @@ def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path) -> Bundle:
         if missing:
             _fetch_missing(plan, lock, fetcher, folder, missing)
         _remove_strays(lock, folder)
+        if with_image and lock.base.image:
+            carried = _image(lock.base.image, plan, fetcher, folder / bundles.BASE)
         debs = folder / bundles.DEBS
         bundles.write_lists(lock, lock.os_pins, debs, part, fetcher.runner)
         for name in bundles.LISTS:
             settle(part / name, folder / name)
         locks.write(part / bundles.LOCK_FILE, lock)
         settle(part / bundles.LOCK_FILE, folder / bundles.LOCK_FILE)
-    return Bundle(folder=folder, lock=lock)
+    return Bundle(folder=folder, lock=lock, image=carried)
+
+
+def _image(image: str, plan: Plan, fetcher: Fetcher, folder: Path) -> Layout:
+    fetcher.progress.step(f"image: {plan.recipe.base.title}")
+    way = host_access.registry_way(plan, fetcher.host)
+    with watching(folder, _meter(fetcher, "image", None)):
+        return carried_image.fetch(image, plan.site.arch, way, folder)
 
 
 def _fetch_missing(

@@ -1,7 +1,7 @@
 """The way to the outside for programs of the host that work for an image: apt and pip."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.packages import apt_sources, routing
@@ -10,6 +10,7 @@ from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
+from dlcontainer.registry.client import Way
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 
@@ -39,7 +40,7 @@ def find(plan: Plan, host: Host, runner: Runner, folder: Path) -> Outside:
     proxies = proxies_of(given, host)
     environment = proxies | {name.upper(): value for name, value in proxies.items()}
     ca = routing.ca_of(given, host)
-    way = routing.way_out(given, proxies, ca)
+    way = replace(routing.way_out(given, proxies, ca), alone=True)
     apt = apt_sources.find(plan, host, runner, way, folder)
     settings = apt.settings
     if ca is not None:
@@ -57,4 +58,14 @@ def find(plan: Plan, host: Host, runner: Runner, folder: Path) -> Outside:
         upstreams=upstreams,
         notes=tuple(notes),
         places=way.places,
+    )
+
+
+def registry_way(plan: Plan, host: Host) -> Way:
+    """Say how a plan's site reaches registries from this host."""
+    given = plan.site.routing
+    return Way(
+        proxies=proxies_of(given, host),
+        ca=routing.ca_of(given, host),
+        plain_http=given.plain_http,
     )

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from dlcontainer import __version__
 from dlcontainer.config.field_types import DEBIAN_ARCH
+from dlcontainer.config.image_names import Reference
 from dlcontainer.errors import ConfigError
 from dlcontainer.packages import host_access
+from dlcontainer.packages.apt import image_status
 from dlcontainer.packages.apt.apt_resolver import Apt
 from dlcontainer.packages.host_access import Outside
 from dlcontainer.packages.lockfile import (
@@ -24,7 +26,10 @@ from dlcontainer.packages.pip.pip_resolver import Pip
 from dlcontainer.planning.conflicts.toolkits import line_of
 from dlcontainer.planning.plan import Plan, base_python
 from dlcontainer.planning.versions import numbers, written
+from dlcontainer.recipes.recipe import System
 from dlcontainer.recipes.steps import Step
+from dlcontainer.registry import image_files
+from dlcontainer.registry.image_files import ImageReader
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
@@ -41,7 +46,18 @@ class Resolver:
     pip: Pip | None
 
 
-def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progress) -> Lock:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Locker:
+    """Who locks: this user, here; `cache` keeps what the layers of images told."""
+
+    host: Host
+    runner: Runner
+    scratch: Path
+    cache: Path
+    progress: Progress
+
+
+def lock(plan: Plan, locker: Locker) -> Lock:
     """Lock a plan: resolve all its packages again. Needs no root, no engine and no emulation.
 
     Raises MisfitError for a package that is not built for the architecture, ConfigError for what
@@ -54,16 +70,19 @@ def lock(plan: Plan, host: Host, runner: Runner, scratch: Path, progress: Progre
                 why="conda finds what they need while it builds",
                 next_step="build without --locked",
             )
-    with workspace(scratch, runner, progress.note) as work:
+    host, runner, progress = locker.host, locker.runner, locker.progress
+    with workspace(locker.scratch, runner, progress.note) as work:
         resolver = resolver_of(plan, host, runner, work, progress)
-        base = _base(plan, resolver, progress)
+        way = host_access.registry_way(plan, host)
+        reader = ImageReader(way=way, cache=locker.cache, progress=progress)
+        base = _base(plan, resolver, reader)
         steps = []
         for number, step in enumerate(plan.recipe.steps):
             if step.os_packages or step.python_packages or step.build_packages:
                 progress.step(f"step {step.name}: what its packages bring along")
                 folder = work / f"pip-{number}"
                 folder.mkdir()
-                steps.append(_step(plan, step, resolver, folder))
+                steps.append(_step(step, resolver, folder))
     return Lock(
         schema="dlcontainer/lock/1",
         name=plan.name,
@@ -126,22 +145,12 @@ def _host(plan: Plan) -> HostParts:
     )
 
 
-def _base(plan: Plan, resolver: Resolver, progress: Progress) -> LockedBase:
+def _base(plan: Plan, resolver: Resolver, reader: ImageReader) -> LockedBase:
     base = plan.recipe.base
     if base.reference is not None:
-        if base.reference.digest is None:
-            raise ConfigError(
-                f"base.image: {base.image} has no digest: a tag can move",
-                next_step="pin it: `dlcontainer build` prints the line",
-            )
-        return LockedBase(image=str(base.reference))
-    if not resolver.apt.sources:
-        raise ConfigError(
-            f"no apt sources of {base.distribution} {base.release} on this host",
-            why="apt resolves the packages through the build host's mirrors (routing.apt: auto)",
-            next_step=f"lock on a {base.distribution} machine with {base.release} in apt's sources",
-        )
-    progress.step(f"base: the packages of {base.distribution} {base.release}")
+        return _image_base(plan, base.reference, resolver, reader)
+    _require_sources(resolver.apt, str(base.distribution), str(base.release))
+    reader.progress.step(f"base: the packages of {base.distribution} {base.release}")
     resolver.apt.update()
     # What mmdebstrap puts into a tree of the variant minbase: see its manual, "VARIANTS".
     here = f"?or(?archive(^{base.release}$),?codename(^{base.release}$))"
@@ -157,16 +166,56 @@ def _base(plan: Plan, resolver: Resolver, progress: Progress) -> LockedBase:
     )
 
 
-def _step(plan: Plan, step: Step, resolver: Resolver, folder: Path) -> LockedStep:
+def _require_sources(apt: Apt, distribution: str, release: str) -> None:
+    if not apt.sources:
+        raise ConfigError(
+            f"no apt sources of {distribution} {release} on this host",
+            why="apt resolves the packages through the build host's mirrors (routing.apt: auto)",
+            next_step=f"lock on a {distribution} machine with {release} in apt's sources",
+        )
+
+
+def _image_base(
+    plan: Plan, image: Reference, resolver: Resolver, reader: ImageReader
+) -> LockedBase:
+    """Lock an image by its digest; where steps install OS packages, apt learns what it has."""
+    base, facts = plan.recipe.base, plan.recipe.base.facts
+    if image.digest is None:
+        raise ConfigError(
+            f"base.image: {base.image} has no digest: a tag can move",
+            next_step=f"pin it: dlcontainer base pin {plan.recipe.name} --site {plan.site.name}",
+        )
+    if not any(step.os_packages or step.build_packages for step in plan.recipe.steps):
+        return LockedBase(image=str(image))
+    if facts is None or base.manager != "apt":
+        raise _without_apt(image, facts)
+    _require_sources(resolver.apt, facts.distribution, facts.release)
+    reader.progress.step(f"base: the packages of {base.title}")
+    files = image_files.read(image, plan.site.arch, image_status.WANTED, reader)
+    resolver.apt.assume(image_status.read(files, facts, str(image)))
+    resolver.apt.update()
+    return LockedBase(
+        image=str(image),
+        distribution=facts.distribution,
+        release=facts.release,
+        mirror=resolver.apt.releases(),
+    )
+
+
+def _without_apt(image: Reference, facts: System | None) -> ConfigError:
+    why = "its distribution is not stated, and whether it has apt"
+    next_step = "state it in the recipe: base.system with distribution, release and a source"
+    if facts is not None:
+        why = f"apt alone is asked, and {facts.distribution} has another package manager"
+        next_step = "build without --locked; or take a base of Debian or Ubuntu"
+    what = "OS packages on this image can't be locked"
+    return ConfigError(what, where=str(image), why=why, next_step=next_step)
+
+
+def _step(step: Step, resolver: Resolver, folder: Path) -> LockedStep:
     os_pins: tuple[OsPin, ...] = ()
     wheels: tuple[WheelPin, ...] = ()
     if step.os_packages or step.build_packages:
-        if plan.recipe.base.image:
-            raise ConfigError(
-                f"step {step.name!r}: OS packages on an image can't be locked",
-                why="what they bring along depends on what the image holds",
-                next_step="take them from a distribution's base, or an image that has them",
-            )
         # Those that a snippet is built with are gone after it: the next step starts without.
         stay = bool(step.os_packages)
         os_pins = resolver.apt.install(step.os_packages or step.build_packages, stay=stay)

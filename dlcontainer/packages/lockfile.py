@@ -167,6 +167,17 @@ class Lock(Strict):
                 why=f"it locks {self.name}, plan {self.plan[:12]}…; this is {plan.digest[:12]}…",
                 next_step=next_step,
             )
+        if _image_of(plan) != self.base.image:
+            raise ConfigError(
+                f"{display} was changed: its base is {self.base.image or 'packages'}",
+                why=f"the base of {plan.name} is {_image_of(plan) or 'packages'}",
+                next_step=next_step,
+            )
+
+
+def _image_of(plan: Plan) -> str | None:
+    reference = plan.recipe.base.reference
+    return str(reference) if reference else None
 
 
 def read(path: Path) -> Lock:

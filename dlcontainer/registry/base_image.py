@@ -1,7 +1,9 @@
 """Whether a base image is there, is what was pinned, and is for the right machine."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
@@ -23,6 +25,8 @@ class BaseImage:
     # of the image for the plan's machine: another one where `digest` is an index's
     platform_digest: str
     notes: tuple[str, ...] = ()
+    # of a bundle: a layout of it alone, in a private folder
+    layout: Path | None = None
 
 
 def check(reference: Reference, arch: Arch, way: Way) -> BaseImage:
@@ -134,21 +138,44 @@ def _platform_digest(client: Client, answer: Answer, arch: Arch) -> str:
     if "manifests" not in body:
         _check_config(client, body, arch)
         return sha256(answer.body)
-    there = []
-    for entry in body["manifests"] if isinstance(body["manifests"], list) else []:
-        found = entry.get("platform") if isinstance(entry, dict) else None
-        platform = found if isinstance(found, dict) else {}
-        if (platform.get("os"), platform.get("architecture")) == (_OS, OCI_ARCH[arch]):
-            digest = _digest_of(client, entry)
-            image = client.manifest(digest)
-            if image is None:
-                raise _incomplete(client, f"the image for {_OS}/{OCI_ARCH[arch]}, {digest}")
-            _same(client, image, digest)
-            return digest
-        # Attestations stand in an index as images for unknown/unknown.
-        if platform.get("os") not in (None, "unknown"):
-            there.append(f"{platform.get('os')}/{platform.get('architecture')}")
-    raise _other_platform(client, arch, there)
+    entry = entry_for(body, arch)
+    if entry is None:
+        there = [
+            f"{platform.get('os')}/{platform.get('architecture')}" for platform in _named(body)
+        ]
+        raise _other_platform(client, arch, there)
+    digest = _digest_of(client, entry)
+    image = client.manifest(digest)
+    if image is None:
+        raise _incomplete(client, f"the image for {_OS}/{OCI_ARCH[arch]}, {digest}")
+    _same(client, image, digest)
+    return digest
+
+
+def entry_for(index: Mapping[str, Any], arch: Arch) -> Mapping[str, Any] | None:
+    """Give the entry of an index that is for an architecture; None where there is none."""
+    wanted = (_OS, OCI_ARCH[arch])
+    for entry in _entries(index):
+        platform = _platform(entry)
+        if (platform.get("os"), platform.get("architecture")) == wanted:
+            return entry
+    return None
+
+
+def _named(index: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    # Attestations stand in an index as images for unknown/unknown.
+    platforms = map(_platform, _entries(index))
+    return [platform for platform in platforms if platform.get("os") not in (None, "unknown")]
+
+
+def _entries(index: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = index["manifests"] if isinstance(index["manifests"], list) else []
+    return [entry for entry in listed if isinstance(entry, dict)]
+
+
+def _platform(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    platform = entry.get("platform")
+    return platform if isinstance(platform, dict) else {}
 
 
 def _check_config(client: Client, manifest: dict[str, Any], arch: Arch) -> None:

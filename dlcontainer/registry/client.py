@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,13 +86,17 @@ class Client:
 
         Raises BuildError where it has another size or digest than were announced.
         """
+        with target.open("xb") as file:
+            self.read_blob(digest, size, file.writelines)
+
+    def read_blob(self, digest: str, size: int, read: Callable[[Iterator[bytes]], object]) -> None:
+        """Hand a blob of any size on as it comes, as `save_blob`; it is whole at the return."""
         address, repository = self.reference.address, self.reference.repository
         scheme = "http" if self.way.is_plain(address) else "https"
         bearer = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
-        with target.open("xb") as file:
-            taking = Taking(file=file, most=size)
-            url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
-            status, given, body = self._send("GET", url, bearer, taking=taking)
+        taking = Taking(read=read, most=size)
+        url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
+        status, given, body = self._send("GET", url, bearer, taking=taking)
         if status != 200:
             self._read(status, given, body)
             raise self._error(

@@ -1,5 +1,6 @@
 """A whole image of a registry, as an OCI layout in a folder: every part has its digest's bytes."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,35 +12,62 @@ from dlcontainer.config.image_names import Reference, is_digest
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image
 from dlcontainer.registry.client import Client, Way
-from dlcontainer.system import foreign_files
+from dlcontainer.system import digests, foreign_files
 
 MOST_LAYERS = 1000
 
 
 def pull(reference: Reference, arch: Arch, way: Way, folder: Path, most: int) -> str:
-    """Fetch a pinned image into an empty folder; give its manifest's digest.
+    """Fetch a pinned image into a folder; give its manifest's digest.
 
-    Raises BuildError for parts that are not as they were announced, and for an image whose layers
-    have more than `most` bytes.
+    Blobs that are there and right stay. Raises BuildError for parts that are not as they were
+    announced, and for an image whose layers have more than `most` bytes.
     """
     checked = base_image.check(reference, arch, way)
     named = replace(reference, digest=checked.platform_digest)
     with Client(reference=named, way=way) as client:
-        answer = client.manifest(checked.platform_digest)
-        body = answer.body if answer else b""
-        if base_image.sha256(body) != checked.platform_digest:
-            raise _refused(named, "the manifest changed between two questions")
+        body = manifest_of(client, checked.platform_digest)
+        index = b"" if named.digest == checked.digest else manifest_of(client, checked.digest)
         manifest = foreign_files.loads(body)
-        blobs = folder / "blobs" / "sha256"
-        blobs.mkdir(parents=True)
         given = parts(manifest, named)
         if sum(given.values()) > most:
             size = sum(given.values()) / 1e9
-            raise _refused(named, f"its layers have {size:.1f} GB, allowed are {most / 1e9:.1f}")
+            raise refused(named, f"its layers have {size:.1f} GB, allowed are {most / 1e9:.1f}")
+        blobs = folder / "blobs" / "sha256"
+        blobs.mkdir(parents=True, exist_ok=True)
         for digest, size in given.items():
-            client.save_blob(digest, size, blobs / digest.removeprefix("sha256:"))
+            _save(client, digest, size, blobs)
+    if index:
+        # What was pinned is there too: from it all the rest can be checked.
+        (blobs / checked.digest.removeprefix("sha256:")).write_bytes(index)
     write(folder, body, checked.platform_digest, manifest)
     return checked.platform_digest
+
+
+def manifest_of(client: Client, digest: str) -> bytes:
+    """Ask again for a manifest that was checked; raises BuildError where it is another by now."""
+    answer = client.manifest(digest)
+    body = answer.body if answer else b""
+    if base_image.sha256(body) != digest:
+        raise refused(client.reference, "the manifest changed between two questions")
+    return body
+
+
+def _save(client: Client, digest: str, size: int, blobs: Path) -> None:
+    target = blobs / digest.removeprefix("sha256:")
+    part = target.with_name(f"{target.name}.part")
+    with contextlib.suppress(FileNotFoundError):
+        if f"sha256:{digests.of_file(target)}" == digest:
+            return
+    part.unlink(missing_ok=True)
+    client.save_blob(digest, size, part)
+    part.replace(target)
+
+
+def layers(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
+    """Give digest and announced size of the layers, the topmost first; raises BuildError."""
+    parts(manifest, where)
+    return dict(reversed(list(_described(manifest["layers"]))))
 
 
 def parts(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
@@ -50,7 +78,7 @@ def parts(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
             raise TypeError
         return dict(_described([manifest["config"], *layers]))
     except (KeyError, TypeError, AttributeError):
-        raise _refused(where, "its manifest names no parts by SHA-256 and size") from None
+        raise refused(where, "its manifest names no parts by SHA-256 and size") from None
 
 
 def _described(entries: list[Any]) -> Iterator[tuple[str, int]]:
@@ -67,14 +95,20 @@ def _described(entries: list[Any]) -> Iterator[tuple[str, int]]:
 def write(folder: Path, body: bytes, digest: str, manifest: Mapping[str, Any]) -> None:
     """Write what makes a folder of blobs a layout of one image."""
     (folder / "blobs" / "sha256" / digest.removeprefix("sha256:")).write_bytes(body)
+    write_index(folder, digest, len(body), manifest)
+
+
+def write_index(folder: Path, digest: str, size: int, manifest: Mapping[str, Any]) -> None:
+    """Write which of the blobs in a folder is the manifest of its one image."""
     kind = manifest.get("mediaType") or "application/vnd.oci.image.manifest.v1+json"
-    entry = {"mediaType": kind, "digest": digest, "size": len(body)}
+    entry = {"mediaType": kind, "digest": digest, "size": size}
     index = {"schemaVersion": 2, "manifests": [entry]}
     (folder / "index.json").write_text(json.dumps(index))
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
 
 
-def _refused(where: object, why: str) -> BuildError:
+def refused(where: object, why: str) -> BuildError:
+    """Say why an image is not taken."""
     return BuildError(
         "the image is refused",
         where=str(where),

@@ -1,25 +1,30 @@
-"""A blob on its way from a registry into a file: bounded and hashed as it comes."""
+"""A blob on its way from a registry to its reader: bounded and hashed as it comes."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
 
 @dataclass(slots=True, kw_only=True)
 class Taking:
-    """A blob on its way into a file; past `most` bytes no more of it is taken."""
+    """A blob on its way to `read`; past `most` bytes no more of it is taken."""
 
-    file: BinaryIO
+    read: Callable[[Iterator[bytes]], object]
     most: int
     size: int = 0
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def take(self, chunks: Iterable[bytes]) -> None:
-        """Write chunks, and take their digest."""
+        """Hand chunks on, and take their digest; of those that the reader leaves too."""
+        counted = self._counted(chunks)
+        self.read(counted)
+        for _ in counted:
+            pass
+
+    def _counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             self.size += len(chunk)
             if self.size > self.most:
                 return
-            self.file.write(chunk)
             self.digest.update(chunk)
+            yield chunk

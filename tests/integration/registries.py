@@ -110,6 +110,12 @@ class Repository:
         }
         return self._put(manifest, tag)
 
+    def push_again(self, tag: str, note: str) -> Pushed:
+        """Push the manifest of a tag with a note in it: an image of the same layers."""
+        url = f"{self._url}/manifests/{tag}"
+        answer = self.session.get(url, headers={"Accept": MANIFEST}, timeout=_TIMEOUT_S)
+        return self._put({**answer.json(), "annotations": {"note": note}}, None)
+
     def push_index(self, images: Mapping[str, Pushed], *, tag: str | None = None) -> Pushed:
         """Push an index of images by architecture."""
         listed = [

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
+from dlcontainer.packages import lockfile as locks
 from dlcontainer.system.machine import read_host
 from tests.integration import registries
 from tests.integration.registries import Repository
@@ -84,6 +85,84 @@ def test_a_base_that_was_made_elsewhere(
     argv = ("build", bare, "--site", "local", "-o", tmp_path / "no", "--base", made)
     said = stripped.run(*argv, "--set", "base.release=trixie", code=3).stderr
     assert "is not the base of this plan: its release is bookworm" in said
+
+
+# On an image: a package that Debian's smallest tree has not, and a step that looks for another.
+ON_IMAGE = """\
+schema: 1
+name: onimage
+version: "1.0"
+summary: A package on top of an image, for tests
+space_mb: 300
+base:
+  image: IMAGE
+  system: {distribution: debian, release: bookworm, source: these tests}
+prefix: /opt/onimage
+steps:
+  - {name: system, os_packages: [bc]}
+  - name: look
+    shell: |
+      apt-get update
+      if apt-get install --yes cowsay; then exit 1; fi
+exposes: [sh]
+verify: {script: verify.py}
+"""
+
+
+@pytest.fixture
+def on_image(debian: Repository, tmp_path: Path) -> Path:
+    """Give a recipe on an image of its own, of the same layer."""
+    digest = debian.push_again("12", tmp_path.name).digest
+    folder = tmp_path / "a recipe on an image"
+    folder.mkdir()
+    (folder / "recipe.yaml").write_text(ON_IMAGE.replace("IMAGE", f"{debian.image}@{digest}"))
+    (folder / "verify.py").write_text("")
+    return folder
+
+
+def test_a_bundle_with_its_image(
+    world: World, stripped: World, debian: Repository, on_image: Path, tmp_path: Path
+) -> None:
+    air, argv = tmp_path / "air", (on_image, "--site", "local")
+    world.run("fetch", *argv, "-o", air)
+    lock = locks.read(air / "lock.json")
+    names = {pin.name for pin in lock.os_pins}
+    assert "bc" in names
+    # The image has it: nothing of that is locked or fetched.
+    assert not names & {"libc6", "bash", "apt"}
+    digest = str(lock.base.image).partition("@")[2]
+    debian.delete(digest)  # nobody can pull it now
+    built = stripped.build(on_image, tmp_path / "out", "--offline", air)
+    record = built.recorded()
+    assert (record["base"]["digest"], record["lock"]) == (digest, lock.digest)
+    listed = {part["name"] for part in json.loads(built.sbom.read_text())["components"]}
+    assert {"bc", "libc6"} <= listed
+    # One byte of the largest blob, a layer.
+    blob = max((air / "base/blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
+    with blob.open("r+b") as file:
+        file.seek(1000)
+        byte = file.read(1)
+        file.seek(1000)
+        file.write(bytes([byte[0] ^ 1]))
+    said = stripped.run("build", *argv, "-o", tmp_path / "no", "--offline", air, code=5).stderr
+    assert f"base/blobs/sha256/{blob.name} has a wrong checksum" in said
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.long
+def test_a_locked_build_on_an_image(
+    world: World, debian: Repository, on_image: Path, tmp_path: Path
+) -> None:
+    """As `test_a_bundle_with_its_image`, pulled from the registry; then that has it no more."""
+    path = tmp_path / "lock.json"
+    argv = (on_image, "--site", "local")
+    world.run("lock", *argv, "-o", path)
+    assert world.run("lock", "--check", path, on_image).stdout == "nothing moved\n"
+    built = world.build(on_image, tmp_path / "out", "--locked", path)
+    lock = locks.read(path)
+    assert built.recorded()["lock"] == lock.digest
+    debian.delete(str(lock.base.image).partition("@")[2])
+    assert "has no such image" in world.run("lock", *argv, "-o", path, code=5).stderr
 
 
 @pytest.mark.long

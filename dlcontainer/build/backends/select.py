@@ -92,7 +92,7 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
         tools=_tools(context, origin, run),
         cache=context.step_cache(plan.site.engine),
         work=work,
-        origin=apptainer.origin(plan),
+        origin=apptainer.origin(plan, carried(origin)),
         arch=None if plan.site.arch == host.arch else OCI_ARCH[plan.site.arch],
         plain_http=speaks_plain_http(plan, origin.routed),
         routing=origin.routed.binds,
@@ -101,6 +101,13 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
         order=file_order.sorter(context.order, context.execution.progress.note),
         moment=source_date(host.environ),
     )
+
+
+def carried(origin: Origin) -> str | None:
+    """Name the folder of a carried image, beside the definition that names it."""
+    if isinstance(origin.base, BaseTree) or origin.base.layout is None:
+        return None
+    return origin.base.layout.name
 
 
 def _tools(context: BuildContext, origin: Origin, run: BuildRun) -> Tools:

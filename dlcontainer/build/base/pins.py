@@ -8,11 +8,9 @@ from pathlib import Path
 from dlcontainer import config
 from dlcontainer.config.image_names import Reference
 from dlcontainer.errors import ConfigError
-from dlcontainer.packages import routing
-from dlcontainer.packages.proxies import proxies_of
+from dlcontainer.packages import host_access
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image
-from dlcontainer.registry.client import Way
 from dlcontainer.system import atomic_files
 from dlcontainer.system.machine import Host
 
@@ -44,7 +42,7 @@ def read(plan: Plan, given: Reference | None, host: Host, *, replaces_tree: bool
             f"the base of {plan.recipe.name} is pinned in its recipe: {plan.recipe.base.title}",
             next_step="build it; another image: --set base.image=docker://… for `plan` and `build`",
         )
-    wanted, way = given or named, _way(plan, host)
+    wanted, way = given or named, host_access.registry_way(plan, host)
     arch = plan.site.arch
     if wanted.digest is None:
         digest = base_image.find_digest(wanted, arch, way)
@@ -83,15 +81,6 @@ def as_site_lines(pin: Pin) -> str:
     """Give the lines that say the same in a site file."""
     kind = "base: {kind: oci}\n" if pin.replaces_tree else ""
     return f"{kind}images:\n  {pin.image}: {pin.pinned}"
-
-
-def _way(plan: Plan, host: Host) -> Way:
-    given = plan.site.routing
-    return Way(
-        proxies=proxies_of(given, host),
-        ca=routing.ca_of(given, host),
-        plain_http=given.plain_http,
-    )
 
 
 def _mapping(value: object) -> Mapping[str, object]:

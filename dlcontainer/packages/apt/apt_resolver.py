@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.apt import apt_syntax
 from dlcontainer.packages.apt.apt_config import AptSource
+from dlcontainer.packages.apt.image_status import Installed
 from dlcontainer.packages.lockfile import OsPin, Release
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.process import CommandFailedError, Completed, Runner
@@ -59,6 +60,11 @@ class Apt:
     runner: Runner
     on_line: Callable[[str], None]
     _installed: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def assume(self, packages: Iterable[Installed]) -> None:
+        """Count packages as installed already: an image has them."""
+        for package in packages:
+            self._installed[(package.name, package.arch)] = package.paragraph
 
     def update(self) -> None:
         """Fetch the mirrors' lists; raises BuildError where one is missing or doesn't hold."""

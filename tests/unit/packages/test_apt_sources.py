@@ -15,7 +15,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import Host
 from tests import debs
 from tests.fakes import RecordingRunner, completed
-from tests.values import folder_of, host, plan_of, site_of
+from tests.values import IMAGE_BASE, folder_of, host, plan_of, site_of
 
 NOBLE = {"distribution": "ubuntu", "release": "noble"}
 KEYS = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
@@ -55,6 +55,22 @@ def test_noble_on_a_debian(tmp_path: Path, package: bytes, arch: Any, uri: str) 
         for suite in ("noble", "noble-updates", "noble-security")
     ]
     assert [path.name for path in tmp_path.glob("*.deb")] == []
+
+
+def test_an_image_has_sources_of_its_own_unless_apt_works_without_it(
+    tmp_path: Path, package: bytes
+) -> None:
+    base = {**IMAGE_BASE, "system": {**NOBLE, "source": "a page"}}
+    plan = plan_of(folder_of(tmp_path / "r", base=base))
+    assert find(plan, tmp_path).sources == ()
+    runner = RecordingRunner(strict=True)
+    found = apt_sources.find(plan, host(), runner, replace(WAY, alone=True), tmp_path)
+    assert [source.suite for source in found.sources] == [
+        "noble",
+        "noble-updates",
+        "noble-security",
+    ]
+    assert {source.keyring for source in found.sources} == {tmp_path / apt_sources.KEYRING}
 
 
 def test_a_sites_mirror_gets_the_keys_too(tmp_path: Path, package: bytes) -> None:

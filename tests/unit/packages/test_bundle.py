@@ -1,6 +1,8 @@
 """A bundle: checked file by file, its lists its own, and a routing that leads nowhere else."""
 
 import hashlib
+import json
+import shutil
 import tarfile
 from dataclasses import replace
 from io import BytesIO
@@ -13,13 +15,17 @@ from dlcontainer.build.base import bootstrap, root_tree
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.formats import build_context
 from dlcontainer.packages import bundle as bundles
-from dlcontainer.packages import locked_base, routing
+from dlcontainer.packages import carried_image, locked_base, routing
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, LockedBase, SourcePin
 from dlcontainer.packages.routing import Routed
+from dlcontainer.registry import layout
+from dlcontainer.registry.client import Way
 from dlcontainer.system.process import CommandFailedError
+from tests import fakeregistry
 from tests.fakes import RecordingRunner, completed
+from tests.layers import packed, put
 from tests.locks import deb, lock, wheel
 from tests.values import folder_of, host, plan_of, site_of
 
@@ -73,6 +79,79 @@ def test_wrong_and_missing_files_are_named(tmp_path: Path) -> None:
     sha256 = hashlib.sha256(b"dex").hexdigest()
     assert f"debs/mawk_1.3_amd64.deb has a wrong checksum: {sha256[:12]}…" in why
     assert "wheels/tool-2.0-py3-none-any.whl is missing" in why
+
+
+@pytest.fixture
+def carried(tmp_path: Path) -> Bundle:
+    """Give a bundle with an image of one layer, by an index."""
+    with fakeregistry.serving() as fake:
+        reference = put(fake, [packed({"a": b"b"})], in_index=True)
+        base = LockedBase(image=str(reference), distribution="debian", release="bookworm")
+        held = write_bundle(tmp_path / "b", lock(base=base, steps=()))
+        carried_image.fetch(str(reference), "x86_64", Way(), held.folder / "base")
+    return bundles.opened(held.folder)
+
+
+def blobs(bundle: Bundle) -> list[Path]:
+    return sorted((bundle.folder / "base/blobs/sha256").iterdir())
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_one_byte_of_a_carried_image(carried: Bundle, number: int) -> None:
+    blob = blobs(carried)[number]
+    body = bytearray(blob.read_bytes())
+    body[len(body) // 2] ^= 1
+    blob.write_bytes(body)
+    with pytest.raises(BuildError, match="is not what its lock says") as caught:
+        bundles.opened(carried.folder)
+    assert f"base/blobs/sha256/{blob.name} has a wrong checksum: " in str(caught.value.why)
+    blob.unlink()
+    with pytest.raises(BuildError) as caught:
+        bundles.opened(carried.folder)
+    assert f"base/blobs/sha256/{blob.name} is missing" in str(caught.value.why)
+
+
+def test_what_the_folder_says_of_its_image_counts_for_nothing(
+    carried: Bundle, tmp_path: Path
+) -> None:
+    index = carried.folder / "base/index.json"
+    index.write_text(index.read_text().replace("sha256:", "sha256:0"))
+    opened = bundles.opened(carried.folder)
+    assert opened.image == carried.image
+    assert opened.image is not None
+    layout.lay(opened.image, tmp_path / "own")
+    (entry,) = json.loads((tmp_path / "own/index.json").read_text())["manifests"]
+    assert entry["digest"] == opened.image.manifest
+    manifest = tmp_path / "own/blobs/sha256" / opened.image.manifest.removeprefix("sha256:")
+    assert manifest.stat().st_size == entry["size"]
+
+
+def test_a_bundle_without_its_image_and_half_of_one(carried: Bundle) -> None:
+    shutil.rmtree(carried.folder / "base/blobs")
+    with pytest.raises(BuildError, match="is not what its lock says"):
+        bundles.opened(carried.folder)
+    shutil.rmtree(carried.folder / "base")
+    assert bundles.opened(carried.folder).image is None
+
+
+@pytest.mark.parametrize("image", ["debian:12", "docker://debian:12"])
+def test_a_lock_whose_image_was_changed(carried: Bundle, image: str) -> None:
+    base = carried.lock.base.model_copy(update={"image": image})
+    locks.write(carried.folder / "lock.json", carried.lock.model_copy(update={"base": base}))
+    with pytest.raises(ConfigError, match="the base of the lock is no pinned image"):
+        bundles.opened(carried.folder)
+
+
+def test_an_image_that_has_all_that_is_needed_sees_no_mirror(
+    carried: Bundle, tmp_path: Path
+) -> None:
+    folder = tmp_path / "routing"
+    folder.mkdir()
+    binds, lines = bundles.route(carried, folder, RecordingRunner(strict=True))
+    assert binds == []
+    assert "export APT_CONFIG=/mnt/apt.conf" in lines
+    assert (folder / "sources.list").read_text() == "deb [trusted=yes] file:/mnt ./\n"
+    assert (folder / "Packages").read_text() == ""
 
 
 def test_the_lists_are_made_of_the_packages(tmp_path: Path) -> None:

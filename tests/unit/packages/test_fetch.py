@@ -14,7 +14,10 @@ from dlcontainer.packages.fetch import Fetcher
 from dlcontainer.packages.lockfile import Lock, LockedBase, OsPin, WheelPin
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
+from tests import fakeregistry
+from tests.fakeregistry import Reply, sha256
 from tests.fakes import RecordingRunner, completed
+from tests.layers import packed, put
 from tests.locks import deb, lock
 from tests.values import folder_of, host, plan_of
 
@@ -177,11 +180,50 @@ def test_a_folder_of_something_else(plan: Plan, held: Lock, tmp_path: Path) -> N
     assert names(folder) == ["thesis.tex"]
 
 
-def test_an_image_can_not_be_carried(plan: Plan, tmp_path: Path) -> None:
-    image = lock(plan, base=LockedBase(image="docker://x"), steps=())
-    with pytest.raises(ConfigError, match="an image, which a bundle can't carry"):
-        fetching.fetch(plan, image, fetcher(tmp_path), tmp_path / "out")
-    assert fetching.kept(plan, image, fetcher(tmp_path), tmp_path / "cache").lock == image
+FILES: dict[str, bytes | None] = {"etc/os-release": b"ID=debian"}
+
+
+@pytest.mark.parametrize("in_index", [False, True])
+def test_an_image_is_carried(plan: Plan, tmp_path: Path, in_index: bool) -> None:
+    folder = tmp_path / "out"
+    (folder / "base").mkdir(parents=True)
+    (folder / "base/base.sqfs").write_text("a finished base of before")
+    with fakeregistry.serving() as fake:
+        reference = put(fake, [packed(FILES), packed({"a": b""})], in_index=in_index)
+        image = lock(plan, base=LockedBase(image=str(reference)), steps=())
+        for _ in range(2):
+            fetched = fetching.fetch(plan, image, fetcher(tmp_path), folder)
+            (folder / "base/blobs/sha256/stray").write_text("")
+        layers = [path for _, path, _ in fake.asked if path.endswith(sha256(packed(FILES)))]
+    # The second time what is there and right stays.
+    assert len(layers) == 1
+    opened = bundles.opened(folder)
+    assert opened == fetched
+    assert opened.image is not None
+    assert len(opened.image.blobs) == (5 if in_index else 4)
+    assert (opened.image.manifest == reference.digest) is not in_index
+    fetching.fetch(plan, image, fetcher(tmp_path), folder, with_image=False)
+    assert fetching.kept(plan, image, fetcher(tmp_path), tmp_path / "cache").image is None
+
+
+def test_a_fetch_that_broke_off_goes_on_with_the_image(plan: Plan, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with fakeregistry.serving() as fake:
+        layers = [packed(FILES), packed({"a": b"b" * 1000})]
+        reference = put(fake, layers)
+        image = lock(plan, base=LockedBase(image=str(reference)), steps=())
+        path = f"/v2/{fakeregistry.NAME}/blobs/{sha256(layers[1])}"
+        whole = fake.replies[path]
+        fake.replies[path] = Reply(body=layers[1][:-1])
+        with pytest.raises(BuildError, match="does not match the requested digest"):
+            fetching.fetch(plan, image, fetcher(tmp_path), folder)
+        with pytest.raises(ConfigError, match="is an incomplete bundle"):
+            bundles.opened(folder)
+        fake.replies[path] = whole
+        fetching.fetch(plan, image, fetcher(tmp_path), folder)
+        assert sum(path.endswith(sha256(layers[0])) for _, path, _ in fake.asked) == 1
+    assert bundles.opened(folder).image is not None
+    assert not list(folder.rglob("*.part"))
 
 
 def test_kept_ones_share_their_files(

@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from dlcontainer.cli import main
-from dlcontainer.errors import ConfigError
-from dlcontainer.packages import lock_resolver
+from dlcontainer.errors import BuildError, ConfigError
+from dlcontainer.packages import carried_image, lock_resolver
 from dlcontainer.packages import lockfile as locks
+from dlcontainer.packages.apt.image_status import Installed
 from dlcontainer.packages.host_access import Outside
-from dlcontainer.packages.lock_resolver import Resolver
+from dlcontainer.packages.lock_resolver import Locker, Resolver
 from dlcontainer.packages.lockfile import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
+from dlcontainer.registry.client import Way
+from tests import fakeregistry
+from tests.fakeregistry import FakeRegistry
 from tests.fakes import RecordingRunner
+from tests.layers import BOOKWORM, OS_RELEASE, STATUS, packed, put
 from tests.locks import deb, lock, wheel
 from tests.unit.packages.test_fetch import Quiet
 from tests.values import IMAGE_BASE, folder_of, host, plan_of, site_of
@@ -35,6 +40,9 @@ class Asked:
 
     def update(self) -> None:
         self.questions.append("update")
+
+    def assume(self, packages: Sequence[Installed]) -> None:
+        self.questions.append([package.name for package in packages])
 
     def releases(self) -> tuple[()]:
         return ()
@@ -75,7 +83,14 @@ def make(tmp_path: Path, **recipe: Any) -> Lock:
     mpi = {"family": "openmpi", "mode": "swap", "name": "Open MPI", "soname": "libmpi.so.40"}
     site = site_of(arch="ppc64le", mpi=mpi)
     plan = plan_of(folder_of(tmp_path / "r", **recipe), site=site)
-    return lock_resolver.lock(plan, host(), RecordingRunner(), tmp_path, Quiet())
+    locker = Locker(
+        host=host(),
+        runner=RecordingRunner(),
+        scratch=tmp_path,
+        cache=tmp_path / "cache",
+        progress=Quiet(),
+    )
+    return lock_resolver.lock(plan, locker)
 
 
 def test_the_base_then_each_step(asked: Asked, tmp_path: Path) -> None:
@@ -126,13 +141,60 @@ def test_an_image_base_is_its_digest(asked: Asked, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("step", "message"),
-    [(OS, "OS packages on an image can't be locked"), (WHEELS, "wheels for an image can't be")],
+    [(OS, "OS packages on this image can't be locked"), (WHEELS, "wheels for an image can't be")],
 )
 def test_what_an_image_base_does_not_tell(
     asked: Asked, tmp_path: Path, step: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         make(tmp_path, base=IMAGE_BASE, steps=[step], upstreams=UPSTREAMS)
+
+
+SYSTEM = {"distribution": "debian", "release": "bookworm", "glibc": "2.36", "source": "a page"}
+APT = b"Package: apt\nStatus: install ok installed\nArchitecture: ppc64el\nVersion: 2.6.1\n\n"
+
+
+def on_image(fake: FakeRegistry, tmp_path: Path, *layers: bytes, **system: str) -> Lock:
+    reference = put(fake, layers, arch="ppc64le")
+    base = {"image": str(reference), "system": {**SYSTEM, **system}}
+    return make(tmp_path, base=base, steps=[OS])
+
+
+def test_os_packages_on_top_of_those_of_an_image(asked: Asked, tmp_path: Path) -> None:
+    with fakeregistry.serving() as fake:
+        made = on_image(fake, tmp_path, packed({OS_RELEASE: BOOKWORM}), packed({STATUS: APT}))
+    assert asked.questions == [["apt"], "update", ["python3"]]
+    assert made.base.image is not None
+    assert made.base.image.startswith("docker://127.0.0.1:")
+    assert (made.base.distribution, made.base.release) == ("debian", "bookworm")
+    # Those of the image are the digest's: they are not fetched.
+    assert made.base.packages == ()
+    assert [pin.name for pin in made.os_pins] == ["p3"]
+    assert locks.parse(locks.as_text(made), "x") == made
+
+
+def test_an_image_of_another_release_is_not_locked(asked: Asked, tmp_path: Path) -> None:
+    layer = packed({OS_RELEASE: BOOKWORM, STATUS: APT})
+    with fakeregistry.serving() as fake, pytest.raises(ConfigError) as caught:
+        on_image(fake, tmp_path, layer, release="trixie")
+    assert caught.value.what == "the base is not debian trixie, as base.system says"
+    assert caught.value.why == "its os-release says debian bookworm 12"
+    assert asked.questions == []
+
+
+def test_an_image_of_another_package_manager_is_not_asked(asked: Asked, tmp_path: Path) -> None:
+    with fakeregistry.serving() as fake, pytest.raises(ConfigError) as caught:
+        on_image(fake, tmp_path, distribution="rocky", release="9")
+    assert "rocky has another package manager" in str(caught.value.why)
+    assert fake.asked == []
+
+
+def test_an_image_that_its_registry_has_no_more(asked: Asked, tmp_path: Path) -> None:
+    with fakeregistry.serving() as fake:
+        digest = f"sha256:{'ab' * 32}"
+        base = {"image": str(fake.reference(digest=digest)), "system": SYSTEM}
+        with pytest.raises(BuildError, match="has no such image any more"):
+            make(tmp_path, base=base, steps=[OS])
 
 
 def test_a_host_of_another_distribution(asked: Asked, tmp_path: Path) -> None:
@@ -201,6 +263,22 @@ def test_a_build_refuses_what_is_no_lock(run: Run, tmp_path: Path, option: str) 
     code, _, err = run("build", *argv, option, name)
     assert code == 3
     assert "incomplete" in err
+
+
+def test_docker_does_not_start_from_a_carried_image(run: Run, tmp_path: Path) -> None:
+    with fakeregistry.serving() as fake:
+        image = str(put(fake, [packed({"a": b""})]))
+        folder = folder_of(
+            tmp_path / "r", base={"image": image}, steps=[{"name": "x", "shell": "true"}]
+        )
+        argv = (folder, "--site", "example-slurm")
+        plan = json.loads(run("plan", *argv, "--json")[1])["digest"]
+        held = lock(base=LockedBase(image=image), steps=(), plan=plan)
+        carried_image.fetch(image, "x86_64", Way(), tmp_path / "air/base")
+    locks.write(tmp_path / "air/lock.json", held)
+    code, _, err = run("build", *argv, "--offline", "air", "--engine", "docker")
+    assert code == 2
+    assert "docker can't start from the image that the bundle carries" in err
 
 
 def test_wheels_for_an_image_whose_system_is_stated(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.lock_diff import Change, compare
 from dlcontainer.packages.lockfile import LockedBase, LockedStep, SourcePin
 from tests.locks import deb, lock, wheel
-from tests.values import folder_of, plan_of, site_of
+from tests.values import IMAGE_BASE, folder_of, plan_of, site_of
 
 
 def test_it_reads_back_as_written(tmp_path: Path) -> None:
@@ -92,6 +92,15 @@ def test_of_another_plan_or_architecture(tmp_path: Path) -> None:
     power = plan_of(folder, site=site_of(arch="ppc64le"))
     with pytest.raises(ConfigError, match="x is for x86_64, site demo is ppc64le"):
         lock(plan).require(power, "x")
+
+
+def test_of_another_image_than_the_plan_has(tmp_path: Path) -> None:
+    plan = plan_of(folder_of(tmp_path, base=IMAGE_BASE))
+    lock(plan, base=LockedBase(image=IMAGE_BASE["image"])).require(plan, "x")
+    for base in (LockedBase(image="docker://evil@sha256:00"), lock().base):
+        with pytest.raises(ConfigError, match="x was changed: its base is") as caught:
+            lock(plan, base=base).require(plan, "x")
+        assert IMAGE_BASE["image"] in str(caught.value.why)
 
 
 def test_digests_know_packages_and_nothing_of_when() -> None:

@@ -7,6 +7,7 @@ import pytest
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.apt.apt_resolver import Apt, parse_printed, parse_stanzas
+from dlcontainer.packages.apt.image_status import Installed
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
 from tests.locks import deb
@@ -62,6 +63,13 @@ def test_stanzas() -> None:
     assert (first["Package"], second["Priority"]) == ("libcap2", "required")
     assert first[""].startswith("Package: libcap2\n")
     assert "\n\n" not in first[""]
+
+
+def test_what_an_image_has_counts_as_installed(apt: Apt, runner: RecordingRunner) -> None:
+    apt.assume([Installed(name="bash", arch="ppc64el", paragraph="Package: bash\nVersion: 5\n")])
+    runner.answers = [completed("apt-get")]
+    apt.update()
+    assert (apt.folder / "status").read_text() == "Package: bash\nVersion: 5\n"
 
 
 def test_install_asks_apt_and_counts_it_as_installed(apt: Apt, runner: RecordingRunner) -> None:

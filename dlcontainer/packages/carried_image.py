@@ -1,0 +1,56 @@
+"""The image that a bundle carries: blobs in a folder, checked from the lock's digest on."""
+
+import shutil
+from pathlib import Path
+
+from dlcontainer.config.field_types import Arch
+from dlcontainer.config.image_names import Reference, parse_image
+from dlcontainer.errors import ConfigError
+from dlcontainer.registry import image_files, layout, pull
+from dlcontainer.registry.client import Way
+from dlcontainer.registry.layout import Layout
+
+_INDEX = "index.json"
+
+
+def fetch(image: str, arch: Arch, way: Way, folder: Path) -> Layout:
+    """Fetch a lock's image into a folder; blobs that are there and right stay.
+
+    Raises BuildError where the registry does not give it.
+    """
+    reference = _reference(image)
+    if folder.exists() and not (folder / layout.BLOBS).is_dir():
+        shutil.rmtree(folder)  # a finished base of before
+    pull.pull(reference, arch, way, folder, image_files.MOST_PACKED)
+    carried = layout.follow(folder, str(reference.digest), arch)
+    layout.remove_strays(carried)
+    return carried
+
+
+def of(image: str | None, arch: Arch, folder: Path) -> Layout | None:
+    """Check the image that lies in a folder; None where there is none.
+
+    Raises DamagedLayoutError for blobs that are missing, or are not the locked ones.
+    """
+    if image is None or not any((folder / name).exists() for name in ("blobs", _INDEX)):
+        return None
+    return layout.follow(folder, str(_reference(image).digest), arch)
+
+
+def _reference(image: str) -> Reference:
+    """Read the image's name; raises ConfigError where somebody wrote another thing."""
+    try:
+        reference = parse_image(image)
+    except ValueError as error:
+        raise _refused(str(error)) from None
+    if reference.digest is None:
+        raise _refused(f"{image} has no digest")
+    return reference
+
+
+def _refused(why: str) -> ConfigError:
+    return ConfigError(
+        "the base of the lock is no pinned image",
+        why=why,
+        next_step="take the whole file again, or lock it again: dlcontainer lock",
+    )

@@ -1,0 +1,123 @@
+"""Single files of an image of a registry, read from its layers; what a layer has is kept."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dlcontainer.config.field_types import Arch, Strict
+from dlcontainer.config.image_names import Reference
+from dlcontainer.errors import BuildError
+from dlcontainer.registry import base_image, layer_files, pull
+from dlcontainer.registry.client import Client, Way
+from dlcontainer.registry.layer_files import Bounds, LayerFiles, RefusedLayerError
+from dlcontainer.system import atomic_files, foreign_files
+from dlcontainer.system.progress import Meter, Progress
+
+# Of all layers together, packed, in bytes; the largest frameworks' images have about 10 GB.
+MOST_PACKED = 64 * 10**9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageReader:
+    """How images of registries are read: the way there, and what earlier layers told."""
+
+    way: Way
+    cache: Path
+    progress: Progress
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+class _Kept(Strict):
+    """The files of one layer, in the cache."""
+
+    wanted: tuple[str, ...]
+    content: dict[str, str]
+    hidden: tuple[str, ...]
+
+
+def read(
+    reference: Reference, arch: Arch, wanted: Collection[str], reader: ImageReader
+) -> Mapping[str, str]:
+    """Read files (absolute paths) of a pinned image; one that it has not is left out.
+
+    From the last layer down, until all are settled. Raises BuildError for an image that is not
+    there, a layer that is another than announced, can't be read, or has no end.
+    """
+    checked = base_image.check(reference, arch, reader.way)
+    named = replace(reference, digest=checked.platform_digest)
+    content: dict[str, str] = {}
+    missing = set(wanted)
+    with Client(reference=named, way=reader.way) as client:
+        body = pull.manifest_of(client, checked.platform_digest)
+        layers = pull.layers(foreign_files.loads(body), named)
+        total = sum(layers.values())
+        if total > MOST_PACKED:
+            raise pull.refused(named, f"its layers have {total / 1e9:.0f} GB")
+        for digest, size in layers.items():
+            found = _layer(client, digest, size, sorted(wanted), reader)
+            content |= {path: text for path, text in found.content.items() if path in missing}
+            missing -= {*found.content, *found.hidden}
+            if not missing:
+                break
+    return content
+
+
+def _layer(
+    client: Client, digest: str, size: int, wanted: Collection[str], reader: ImageReader
+) -> _Kept:
+    path = reader.cache / "layers" / f"{digest.removeprefix('sha256:')}.json"
+    kept = _recall(path)
+    if kept is not None and set(wanted) <= set(kept.wanted):
+        return kept
+    found = LayerFiles()
+    fault: RefusedLayerError | None = None
+    meter = Meter(tell=reader.progress.line, title=f"layer {digest[7:19]}", total=size)
+
+    def look(chunks: Iterator[bytes]) -> None:
+        nonlocal found, fault
+        try:
+            found = layer_files.read(_metered(chunks, meter), wanted, reader.bounds)
+        except RefusedLayerError as error:
+            fault = error
+
+    # First of all it is said if these are not the announced bytes.
+    client.read_blob(digest, size, look)
+    if fault is not None:
+        raise _unreadable(client.reference, digest, fault)
+    kept = _Kept(
+        wanted=tuple(wanted),
+        # dpkg writes UTF-8; what is none stays to be seen.
+        content={path: data.decode(errors="replace") for path, data in found.content.items()},
+        hidden=tuple(sorted(found.hidden)),
+    )
+    with contextlib.suppress(OSError):  # it is read again then
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        atomic_files.write(path, kept.model_dump_json(), mode=0o600)
+    return kept
+
+
+def _recall(path: Path) -> _Kept | None:
+    try:
+        return _Kept.model_validate_json(foreign_files.read(path, 4 * Bounds().file))
+    except (OSError, ValidationError):
+        return None
+
+
+def _metered(chunks: Iterator[bytes], meter: Meter) -> Iterator[bytes]:
+    done = 0
+    for chunk in chunks:
+        done += len(chunk)
+        meter.at(done)
+        yield chunk
+
+
+def _unreadable(reference: Reference, digest: str, error: RefusedLayerError) -> BuildError:
+    return BuildError(
+        f"layer {digest[:19]}… of the base can't be read",
+        where=str(reference),
+        why=str(error),
+        next_step="ask its publisher, or pin another image",
+    )

@@ -1,0 +1,101 @@
+"""An image in a folder of blobs, found and checked from its pinned digest on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.config.field_types import Arch
+from dlcontainer.config.image_names import is_digest
+from dlcontainer.errors import BuildError
+from dlcontainer.registry import base_image, pull
+from dlcontainer.registry.client import LIMIT
+from dlcontainer.system import digests, foreign_files
+
+BLOBS = "blobs/sha256"
+
+
+class DamagedLayoutError(Exception):
+    """Blobs are missing, or are not what their names say: one line each."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """An image whose blobs all have their digests; `manifest` is its manifest's."""
+
+    folder: Path
+    manifest: str
+    blobs: tuple[str, ...]
+
+
+def follow(folder: Path, pinned: str, arch: Arch) -> Layout:
+    """Find the image of a pinned digest; raises DamagedLayoutError.
+
+    What the folder says of itself (index.json) counts for nothing.
+    """
+    chain = [pinned]
+    body = _document(folder, pinned)
+    if "manifests" in body:
+        entry = base_image.entry_for(body, arch)
+        digest = str(entry.get("digest")) if entry else ""
+        if not is_digest(digest):
+            raise DamagedLayoutError([f"{pinned} names no image for {arch}"])
+        chain.append(digest)
+        body = _document(folder, digest)
+    try:
+        parts = pull.parts(body, folder)
+    except BuildError as error:
+        raise DamagedLayoutError([f"{chain[-1]}: {error.why}"]) from None
+    faults = [fault for digest in parts for fault in _faults(folder, digest)]
+    if faults:
+        raise DamagedLayoutError(faults)
+    return Layout(folder=folder, manifest=chain[-1], blobs=(*chain, *parts))
+
+
+def lay(layout: Layout, target: Path) -> None:
+    """Make a layout of one image, of the checked one's blobs, in a private folder."""
+    (target / "blobs").mkdir(parents=True)
+    (target / BLOBS).symlink_to(layout.folder / BLOBS)
+    body = _document(layout.folder, layout.manifest)
+    size = _path(layout.folder, layout.manifest).stat().st_size
+    pull.write_index(target, layout.manifest, size, body)
+
+
+def remove_strays(layout: Layout) -> None:
+    """Remove blobs that are not the image's."""
+    wanted = {_path(layout.folder, digest) for digest in layout.blobs}
+    for path in (layout.folder / BLOBS).iterdir():
+        if path not in wanted:
+            path.unlink()
+
+
+def _document(folder: Path, digest: str) -> Mapping[str, Any]:
+    for fault in _faults(folder, digest):
+        raise DamagedLayoutError([fault])
+    try:
+        body = foreign_files.loads(foreign_files.read(_path(folder, digest), LIMIT))
+    except (OSError, ValueError) as error:
+        raise DamagedLayoutError([f"{digest} is no manifest: {error}"]) from None
+    if not isinstance(body, dict):
+        raise DamagedLayoutError([f"{digest} is no manifest: no JSON object"])
+    return body
+
+
+def _faults(folder: Path, digest: str) -> Iterator[str]:
+    path, wanted = _path(folder, digest), digest.removeprefix("sha256:")
+    name = path.relative_to(folder)
+    try:
+        sha256 = digests.of_file(path)
+    except OSError:
+        yield f"{name} is missing"
+        return
+    if sha256 != wanted:
+        yield f"{name} has a wrong checksum: {sha256[:12]}…"
+
+
+def _path(folder: Path, digest: str) -> Path:
+    return folder / BLOBS / digest.removeprefix("sha256:")
