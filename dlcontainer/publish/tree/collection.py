@@ -4,7 +4,7 @@ A generation goes `keep` after it was left, a release when no generation that st
 The time is never read from files that users may write.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlcontainer.errors import PublishError
@@ -68,11 +68,19 @@ def collect(tree: Tree, policy: Policy) -> Collected:
             why=f"a job may run or wait for {longest / 86400:g} days with what it has loaded",
             next_step=f"keep at least {longest / 86400:g} days",
         )
-    generations = list(_generations(tree, policy))
-    going = {int(candidate.name) for candidate in generations if candidate.why is None}
-    todo = [*generations, *_releases(tree, policy, going), *_old_versions(tree, policy)]
+    generations = _settled(tree, _generations(tree, policy), policy)
+    # One that should go and could not still needs its releases.
+    going = {int(path.rpartition("/")[2]) for path in generations.removed}
+    rest = [*_releases(tree, policy, going), *_old_versions(tree, policy)]
+    others = _settled(tree, rest, policy)
+    return Collected(
+        removed=(*generations.removed, *others.removed), kept=(*generations.kept, *others.kept)
+    )
+
+
+def _settled(tree: Tree, candidates: Iterable[_Candidate], policy: Policy) -> Collected:
     removed, kept = [], []
-    for candidate in todo:
+    for candidate in list(candidates):
         path = f"{candidate.within}/{candidate.name}"
         why = candidate.why or _gone(tree, candidate, policy)
         if why is None:

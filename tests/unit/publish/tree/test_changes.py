@@ -29,7 +29,7 @@ def image(tmp_path: Path) -> Path:
 
 
 def live(root: Path) -> str:
-    return os.readlink(root / "current")
+    return str((root / "current").readlink())
 
 
 def rc(root: Path) -> list[str]:
@@ -40,9 +40,9 @@ def rc(root: Path) -> list[str]:
 def test_the_first_publication(root: Path, image: Path) -> None:
     assert put(root, image) == 1
     assert seen(root) == seen(root, "current/modules") == both("1.0")
-    assert (live(root), os.readlink(root / "modules")) == ("generations/1", "current/modules")
+    assert (live(root), str((root / "modules").readlink())) == ("generations/1", "current/modules")
     (release,) = (root / "releases").iterdir()
-    link = os.readlink(root / "modules/lmod/demo/1.0.lua")
+    link = str((root / "modules/lmod/demo/1.0.lua").readlink())
     assert link == f"../../../../../releases/{release.name}/module.lua"
     with draft(image) as given:
         for name, quote in (("module.lua", modulefiles.lua), ("module.tcl", modulefiles.tcl)):

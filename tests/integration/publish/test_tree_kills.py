@@ -1,0 +1,43 @@
+"""A publisher that is killed at each call that changes a file system: nothing half is visible."""
+
+import os
+import traceback
+from pathlib import Path
+
+import pytest
+
+from tests.treefaults import SCENARIOS, Stage, with_fault
+
+# The others take the same road through a transaction.
+SHORT = {"facts", "collect", "takeover"}
+ALL = [pytest.param(name, marks=[pytest.mark.long] * (name not in SHORT)) for name in SCENARIOS]
+KILLED, DONE = 9, 0
+
+
+def killed_at(stage: Stage, at: int) -> int:
+    """Change in a child that ends before its Nth such call, as SIGKILL would end it."""
+    child = os.fork()
+    if child == 0:
+        code = 2
+        try:
+            code = KILLED if with_fault(stage, at, lambda: os._exit(KILLED)) else DONE
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:  # never back into pytest
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_killed_at_each_call(tmp_path: Path, name: str) -> None:
+    stage = Stage(tmp_path, SCENARIOS[name])
+    for at in range(1, 500):
+        stage.reset()
+        code = killed_at(stage, at)
+        assert code in (KILLED, DONE), at
+        stage.require_whole(at)
+        stage.require_next(at)
+        if code == DONE:
+            break
+    assert 10 < at < 499
