@@ -50,7 +50,7 @@ def _faults(root: Path, top: Folder, engine: Path | None) -> Iterator[Fault]:
         now = generation.read(generations, number)
         yield from _farm(now, generations, releases)
         for entry in now.entries:
-            yield from _release(root, entry, releases)
+            yield from _release(entry, releases)
         yield from _rollbacks(number, generations, releases)
 
 
@@ -135,7 +135,7 @@ def _module(kind: str, entries: list[Entry], module: Folder, releases: Folder) -
                 yield Fault(where=str(module.path / name), why=f"it leads to {target}")
 
 
-def _release(root: Path, entry: Entry, releases: Folder) -> Iterator[Fault]:
+def _release(entry: Entry, releases: Folder) -> Iterator[Fault]:
     path = releases.path / entry.digest
     found = list(store.faults(releases, entry.digest))
     yield from found
@@ -148,7 +148,8 @@ def _release(root: Path, entry: Entry, releases: Folder) -> Iterator[Fault]:
             yield Fault(
                 where=str(path), why=f"it is {said.name}/{said.version}, not {entry.module}"
             )
-        if said.folder != root / layout.RELEASES / entry.digest:
+        # The root may have several names.
+        if os.path.realpath(said.folder) != os.path.realpath(path):
             yield Fault(where=str(path), why=f"its modulefiles name {said.folder}")
         yield from _record(release, said.image)
 

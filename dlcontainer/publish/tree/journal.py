@@ -138,6 +138,18 @@ def _refused(top: Folder, why: str) -> PublishError:
     )
 
 
+def unfinished(journal: Journal) -> list[Line]:
+    """List the switches that began and did not end, the oldest first."""
+    begun: list[Line] = []
+    for line in journal.lines:
+        if line.state == "begin":
+            begun.append(line)
+        elif line.state in ("done", "undone"):
+            ended = (line.entered, line.what)
+            begun = [other for other in begun if (other.entered, other.what) != ended]
+    return begun
+
+
 def settled(journal: Journal, live: int | None, now: str, who: str) -> Sequence[Line]:
     """Give the lines that a killed run did not write, by the generation that is live."""
     missing: list[Line] = []

@@ -47,6 +47,8 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
     Raises PublishError for a tree of an earlier version, for one that another publisher holds for
     ten minutes, and where something else stands in the tree's places.
     """
+    # Modulefiles name it, and users are anywhere. Links in it stay: sites move what is behind them.
+    root = root.absolute()
     with _explained(root), contextlib.ExitStack() as held:
         own = ownership.of_root(root, hand.group)
         top = held.enter_context(Folder.at(root))
@@ -93,6 +95,7 @@ def commit(tree: Tree, changed: Generation, what: str) -> Generation:
     made = replace(changed, number=number, base=base.number, what=what, who=tree.who, time=now)
     # Before the folder is there: a generation without a line is one of which nothing is known.
     _write(tree, "begin", what, base.number, number)
+    _require_turn(tree, what, base.number, number)
     name = f"generation-{number}"
     with tree.aside.make(name) as staged:
         staged.write(module_tree.MARK, b"dlcontainer/generation/1\n")
@@ -117,9 +120,22 @@ def switch(tree: Tree, number: int, what: str) -> Generation:
             )
     if number != base:
         _write(tree, "begin", what, base, number)
+        _require_turn(tree, what, base, number)
         _point(tree, number)
         _finish(tree, what, base, number)
     return wanted
+
+
+def _require_turn(tree: Tree, what: str, base: int, number: int) -> None:
+    """Without locks, the order of the journal decides: whoever began first goes on."""
+    if tree.alone:
+        return
+    begun = journal.unfinished(journal.read(tree.top))
+    ours = (base, number, tree.who)
+    if begun and (begun[0].left, begun[0].entered, begun[0].who) == ours:
+        return
+    _write(tree, "undone", what, base, number)
+    raise _at_work(tree.root)
 
 
 def _point(tree: Tree, number: int) -> None:
