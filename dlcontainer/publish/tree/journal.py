@@ -153,12 +153,11 @@ def unfinished(journal: Journal) -> list[Line]:
 def settled(journal: Journal, live: int | None, now: str, who: str) -> Sequence[Line]:
     """Give the lines that a killed run did not write, by the generation that is live."""
     missing: list[Line] = []
-    last = journal.lines[-1] if journal.lines else None
     known = journal.live
-    if last is not None and last.state == "begin":
-        state: State = "done" if last.entered == live else "undone"
-        missing.append(replace(last, state=state, time=now))
-        known = last.entered if state == "done" else known
+    for line in unfinished(journal):
+        state: State = "done" if line.entered == live else "undone"
+        missing.append(replace(line, state=state, time=now))
+        known = line.entered if state == "done" else known
     if live is not None and live != known:
         what = "a switch that the journal does not have"
         missing.append(

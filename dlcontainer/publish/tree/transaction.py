@@ -162,9 +162,8 @@ def _write(tree: Tree, state: State, what: str, left: int, entered: int) -> None
 def _heal(tree: Tree) -> None:
     """Put right what a killed run left: lines of the journal, and the link to the modules."""
     known, number = journal.read(tree.top), layout.current(tree.top)
-    last = known.lines[-1] if known.lines else None
-    begun = last is not None and last.state == "begin"
-    if last and begun and not tree.alone and tree.clock() - last.at < module_tree.GRACE_S:
+    begun = [] if tree.alone else journal.unfinished(known)
+    if any(tree.clock() - line.at < module_tree.GRACE_S for line in begun):
         raise _at_work(tree.root)
     for line in journal.settled(known, number, journal.stamp(tree.clock()), tree.who):
         journal.append(tree.top, tree.own, line)

@@ -114,6 +114,12 @@ def test_a_journal_that_is_gone(root: Path, image: Path) -> None:
         ([line("done", 0, 1), line("begin", 1, 2)], 2, [("done", 1, 2)]),
         ([line("done", 0, 1), line("begin", 1, 2)], 7, [("undone", 1, 2), ("noticed", 1, 7)]),
         ([line("done", 0, 1), line("begin", 1, 2), line("undone", 1, 2)], 1, []),
+        # two at once, where there are no locks
+        (
+            [line("begin", 0, 1), line("begin", 0, 2)],
+            2,
+            [("undone", 0, 1), ("done", 0, 2)],
+        ),
     ],
 )
 def test_lines_that_a_killed_run_did_not_write(
