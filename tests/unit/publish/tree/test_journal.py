@@ -48,6 +48,13 @@ def test_a_line_before_and_one_after_each_switch(root: Path) -> None:
     assert lines == [("begin", 0, 1), ("done", 0, 1)]
 
 
+def test_a_rollback_is_written_down_before_and_after(root: Path, image: Path) -> None:
+    put(root, image, "2.0")
+    act(root, changes.rollback)
+    lines = [(body["what"], body["state"], body["entered"]) for body in texts(root)[4:]]
+    assert lines == [("rollback to 1", "begin", 1), ("rollback to 1", "done", 1)]
+
+
 @pytest.mark.parametrize("cut", [1, 20, 100])
 def test_a_cut_line_stays_a_line_of_its_own(root: Path, image: Path, cut: int) -> None:
     path = root / "journal.jsonl"
@@ -148,6 +155,20 @@ def test_when_something_was_left() -> None:
     )
     at = line("done", 0, 1, later).at
     assert journal.left_at(known) == {1: at, 3: at}
+
+
+def test_a_lost_line_makes_nothing_older() -> None:
+    early, late = "2027-01-01T00:00:00Z", "2027-01-09T00:00:00Z"
+    # Lost is the line by which 1 was left for 3.
+    known = Journal(
+        lines=(
+            line("done", 0, 1, early),
+            line("done", 1, 2, early),
+            line("done", 2, 1, late),
+            line("done", 3, 4, late),
+        )
+    )
+    assert journal.left_at(known).keys() == {2, 3}
 
 
 def link(path: Path) -> None:

@@ -59,6 +59,13 @@ def test_colleagues_publish_and_go_back(root: Path, umask: int) -> None:
     assert who == [name_of(user) for user in (ADA, BOB, BOB, ADA)]
 
 
+def test_root_links_nothing_that_a_colleague_could_change(root: Path) -> None:
+    assert as_user(ADA, 0o022, lambda: put(root, image(root))) == 0
+    put(root, image(root), facts="new")
+    owners = [path.stat().st_uid for path in root.glob("releases/*/image.sif")]
+    assert sorted(owners) == [0, ADA]
+
+
 def test_a_colleague_s_folders_stay(root: Path) -> None:
     later = Clock(time.time() + 100 * DAY)
     told = root.parent / "told"
