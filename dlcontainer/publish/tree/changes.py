@@ -1,7 +1,7 @@
 """What staff do with a published tree; each change is one new generation, or one switch."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -146,13 +146,13 @@ def _before(tree: Tree, now: int) -> int:
 
 def history(root: Path) -> Sequence[Line]:
     """List all switches, the oldest first; takes no lock."""
-    with Folder.at(root) as top:
+    with _reading(root) as top:
         return [line for line in journal.read(top).lines if line.state in ("done", "noticed")]
 
 
 def listing(root: Path) -> Sequence[Listed]:
     """List the modules that are live; takes no lock."""
-    with Folder.at(root) as top:
+    with _reading(root) as top:
         number = layout.current(top)
         if number is None:
             return []
@@ -161,13 +161,24 @@ def listing(root: Path) -> Sequence[Listed]:
     return [Listed(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
 
 
+@contextlib.contextmanager
+def _reading(root: Path) -> Iterator[Folder]:
+    try:
+        with Folder.at(root) as top:
+            yield top
+    except OSError as error:
+        raise PublishError(
+            f"can't read {root}: {error.strerror}", next_step="give the root of a published tree"
+        ) from None
+
+
 def promote(tree: Tree, source: Path, module: str) -> Generation:
     """Publish the very release that is live in another tree, every byte of it checked.
 
     The same digest is the proof that what was tested is what is published.
     """
     with contextlib.ExitStack() as held:
-        top = held.enter_context(Folder.at(source))
+        top = held.enter_context(_reading(source))
         number = layout.current(top)
         if number is None:
             raise PublishError(f"nothing is published in {source}")

@@ -177,7 +177,11 @@ def replace_modules(tree: Tree) -> None:
     tree.own.give_link(MODULES, tree.aside)
     if not _exchanged(tree.aside, tree.top, MODULES):
         tree.top.rename(MODULES, tree.aside, "old-modules")
-        tree.aside.rename(MODULES, tree.top, MODULES)
+        try:
+            tree.aside.rename(MODULES, tree.top, MODULES)
+        except OSError:
+            tree.aside.rename("old-modules", tree.top, MODULES)
+            raise
     atomic_files.sync_folder(tree.top.number)
 
 

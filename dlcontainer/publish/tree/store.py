@@ -106,6 +106,7 @@ def add(tree: Tree, draft: Draft) -> str:
 
     Raises PublishError for an image that is not the draft's, and for a damaged release.
     """
+    _require_names(draft)
     digest = digest_of_draft(draft)
     if tree.releases.info(digest) is None:
         name = f"release-{digest[:16]}"
@@ -116,6 +117,16 @@ def add(tree: Tree, draft: Draft) -> str:
             return digest
     require_sound(tree.releases, digest)
     return digest
+
+
+def _require_names(draft: Draft) -> None:
+    """Refuse paths that the checksums can't hold, before anything is made of them."""
+    try:
+        checksums.read(checksums.text(dict.fromkeys(draft.files, "0" * 64)))
+    except ValueError as error:
+        raise PublishError(
+            f"a file of {draft.name}/{draft.version} can't be named: {error}"
+        ) from None
 
 
 def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:

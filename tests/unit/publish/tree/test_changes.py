@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -274,6 +275,28 @@ def test_list_and_history_need_no_lock(root: Path, image: Path) -> None:
     (line,) = changes.history(root)
     assert (line.at, line.time) == (clock.now, "2027-01-15T08:00:00Z")
     assert "@" in line.who
+
+
+def test_a_root_that_is_none(root: Path, tmp_path: Path) -> None:
+    none = tmp_path / "none"
+    for act_on in (changes.listing, changes.history):
+        with pytest.raises(PublishError, match="can't read"):
+            act_on(none)
+    with pytest.raises(PublishError, match="can't read"):
+        act(root, lambda tree: changes.promote(tree, none, "demo/1.0"))
+    with pytest.raises(PublishError, match="can't change"):
+        act(none, changes.rollback)
+
+
+@pytest.mark.parametrize("name", ["../x", "bin/.hidden", "a/b/c", "launch/x\ny", "/etc/x", ""])
+def test_files_that_can_not_be_named(root: Path, image: Path, name: str) -> None:
+    def named(tree: Tree) -> None:
+        with draft(image) as given:
+            changes.publish(tree, replace(given, files={**given.files, name: b""}))
+
+    with pytest.raises(PublishError, match="can't be named"):
+        act(root, named)
+    assert list((root / "releases").iterdir()) == []
 
 
 def no_tree(root: Path) -> None:

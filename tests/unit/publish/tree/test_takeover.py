@@ -1,5 +1,6 @@
 """A tree of before becomes one of generations; what jobs have loaded stays where it is."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,29 @@ def test_killed_between_two_renames(root: Path) -> None:
     image = next((root.parent / "2.0").glob("*.sif"))
     put(root, image, "9.9")
     assert seen(root) == both("1.0", "2.0", "9.9")
+
+
+def test_without_exchange_an_error_puts_it_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.rename
+
+    def failing(old: str, new: str, **options: int) -> None:
+        if (old, new) == ("modules", "modules"):
+            raise OSError(5, "Input/output error")
+        real(old, new, **options)
+
+    monkeypatch.setattr(layout, "_exchanged", lambda *_: False)
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(PublishError, match="Input/output error"):
+        takeover.take_over(root, hand())
+    assert (root / "modules").is_dir()
+    assert not (root / "modules").is_symlink()
+    assert seen(root) == both("1.0", "2.0")
+    monkeypatch.undo()
+    takeover.take_over(root, hand())
+    assert seen(root) == both("1.0", "2.0")
+    assert (root / "modules").is_symlink()
 
 
 def test_hidden_versions_are_left(root: Path) -> None:
