@@ -109,7 +109,7 @@ def remove_alias(tree: Tree, name: str, alias: str) -> Generation:
 
 
 def deprecate(tree: Tree, module: str, warning: Deprecation | None) -> Generation:
-    """Warn all who load NAME/VERSION; None takes the warning back."""
+    """Warn users on loading NAME/VERSION; None takes the warning back."""
     base = live(tree)
     entry = replace(base.entry(module), deprecated=warning)
     what = "deprecate" if warning else "no longer deprecate"

@@ -28,7 +28,7 @@ _RC = {"lmod": ".modulerc.lua", "tcl": ".modulerc"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deprecation:
-    """The warning that users get who load a version; `removal` is a date."""
+    """A warning on loading a version; `removal` is a date."""
 
     message: str
     removal: str | None = None

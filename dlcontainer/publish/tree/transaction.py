@@ -27,7 +27,7 @@ _WAIT_S = 600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hand:
-    """Who changes a tree, and with what; `group` is the one that the site names."""
+    """The publisher, and what a change needs; `group` is the one that the site names."""
 
     runner: Runner
     note: Callable[[str], None]
