@@ -17,6 +17,7 @@ MOVES = {
     "dlcontainer/publish/module_tree.py": "links and folders of a publication, by descriptor",
     "dlcontainer/publish/open_folder.py": "the folders of a publication, by descriptor",
     "dlcontainer/publish/publish.py": "a version's folder, complete with all its files",
+    "dlcontainer/publish/tree/layout.py": "folders and links of a published tree, by descriptor",
     "dlcontainer/system/atomic_files.py": "the writer",
     "dlcontainer/system/workspace.py": "a lock that is held before it has its name",
     "tools/setup_venv.py": "runs before the package is installed",
