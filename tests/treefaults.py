@@ -18,6 +18,7 @@ from dlcontainer.publish.tree import audit, changes, collection, takeover
 from dlcontainer.publish.tree.collection import Policy
 from dlcontainer.publish.tree.generation import Deprecation
 from tests import publishing
+from tests.old_trees import put_old
 from tests.trees import DAY, Clock, act, hand, hidden, image_file, put, seen
 
 CHANGING = (
@@ -93,7 +94,7 @@ def _collect(root: Path, images: Path) -> None:
 
 
 def _of_before(root: Path, images: Path) -> None:
-    publishing.put(publishing.image_of(images / "old"), root)
+    put_old(publishing.image_of(images / "old"), root)
 
 
 WARNING = Deprecation(message="use 2.0", removal="2027-01-31")

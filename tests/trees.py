@@ -61,7 +61,7 @@ def draft(
         sha256=sha256,
         offset=0,
     )
-    lua, tcl = modulefiles.modulefiles(about, store.PLACEHOLDER, "today", [TEMPLATES])
+    lua, tcl = modulefiles.modulefiles(about, store.PLACEHOLDER, [TEMPLATES])
     files = {
         "bin/python": b"#!/bin/sh\n# " + facts.encode(),
         "bin/tool": b"#!/bin/sh\n",

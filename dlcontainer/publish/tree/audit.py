@@ -48,7 +48,7 @@ def _faults(root: Path, top: Folder, engine: Path | None) -> Iterator[Fault]:
     yield from _journal(root, top, number)
     with top.sub(layout.GENERATIONS) as generations, top.sub(layout.RELEASES) as releases:
         now = generation.read(generations, number)
-        yield from _farm(now, generations, releases)
+        yield from farm(now, generations, releases)
         for entry in now.entries:
             yield from _release(entry, releases)
         yield from _rollbacks(number, generations, releases)
@@ -81,7 +81,7 @@ def _journal(root: Path, top: Folder, number: int) -> Iterator[Fault]:
         )
 
 
-def _farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[Fault]:
+def farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[Fault]:
     """Compare each name that users see with the generation's own file."""
     names = sorted({entry.name for entry in now.entries})
     with generations.sub(str(now.number)) as folder, folder.sub(MODULES) as modules:

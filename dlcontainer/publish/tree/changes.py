@@ -8,7 +8,7 @@ from pathlib import Path
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import generation, journal, layout, store
+from dlcontainer.publish.tree import audit, generation, journal, layout, store, transaction
 from dlcontainer.publish.tree.generation import Deprecation, Entry, Generation
 from dlcontainer.publish.tree.journal import Line
 from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
@@ -31,30 +31,70 @@ def publish(tree: Tree, draft: Draft) -> Generation:
     """Publish a release as NAME/VERSION; the same release again changes nothing.
 
     New facts of the site make a new release of the same image. Raises PublishError for another
-    image: a version stays what it is.
+    image: a version stays what it is. Links that somebody changed are made again.
     """
     base, module = live(tree), f"{draft.name}/{draft.version}"
     old = next((entry for entry in base.entries if entry.module == module), None)
     if old is not None:
-        _require_image(tree, old, draft)
+        _require_image(tree.releases, old, draft)
     digest = store.add(tree, draft)
     new = (
         replace(old, digest=digest)
         if old
         else Entry(name=draft.name, version=draft.version, digest=digest)
     )
-    return commit(tree, base.having(new), f"publish {module}")
+    is_whole = _is_whole(tree, base)
+    if not is_whole:
+        tree.note(f"what users see of generation {base.number} was changed: it is made again")
+    return commit(tree, base.having(new), f"publish {module}", anew=not is_whole)
 
 
-def _require_image(tree: Tree, old: Entry, draft: Draft) -> None:
-    with tree.releases.sub(old.digest) as release:
-        if store.described(release).image == draft.sha256:
-            return
+def _is_whole(tree: Tree, base: Generation) -> bool:
+    if not base.number:
+        return True
+    try:
+        return not list(audit.farm(base, tree.generations, tree.releases))
+    except (OSError, PublishError):
+        return False
+
+
+def standing(root: Path, draft: Draft) -> Entry | None:
+    """Give the entry that is live under a draft's name and version; takes no lock.
+
+    Raises PublishError for another image, and for a tree of an earlier version.
+    """
+    with _reading(root) as top:
+        transaction.require_layout(top)
+        number = layout.current(top)
+        if number is None:
+            return None
+        with top.sub(GENERATIONS) as generations:
+            entries = generation.read(generations, number).entries
+        for entry in entries:
+            if (entry.name, entry.version) == (draft.name, draft.version):
+                with top.sub(RELEASES) as releases:
+                    _require_image(releases, entry, draft)
+                return entry
+    return None
+
+
+def _require_image(releases: Folder, old: Entry, draft: Draft) -> None:
+    try:
+        with releases.sub(old.digest) as release:
+            image = store.described(release).image
+    except (OSError, PublishError) as error:
+        fault = next(store.faults(releases, old.digest), None)
+        if fault is None:
+            raise
+        raise store.damaged(releases, old.digest, old.module, fault) from error
+    if image == draft.sha256:
+        return
     raise PublishError(
         f"{old.module} is published already, and is another image",
-        where=str(tree.root / RELEASES / old.digest),
+        where=str(releases.path / old.digest),
         why="whoever uses a version relies on it to stay what it is",
-        next_step="give the recipe a new version, or take this one back first: unpublish",
+        next_step="give the recipe a new version, or take this one back first: "
+        + layout.typed(releases.path.parent, "unpublish", old.module),
     )
 
 
@@ -128,7 +168,7 @@ def rollback(tree: Tree, number: int | None = None) -> Generation:
         raise PublishError(
             f"there is no generation {chosen}",
             why="it was collected, or never made",
-            next_step="see those that are there: history",
+            next_step=f"see those that are there: {layout.typed(tree.root, 'history')}",
         )
     return switch(tree, chosen, f"rollback to {chosen}")
 
@@ -139,7 +179,8 @@ def _before(tree: Tree, now: int) -> int:
     if base == 0:
         raise PublishError(
             f"generation {now} is the first one",
-            next_step="take a module back instead: unpublish NAME/VERSION",
+            next_step="take a module back instead: "
+            + layout.typed(tree.root, "unpublish", "NAME/VERSION"),
         )
     return base
 
@@ -185,7 +226,7 @@ def promote(tree: Tree, source: Path, module: str) -> Generation:
         generations = held.enter_context(top.sub(GENERATIONS))
         entry = generation.read(generations, number).entry(module)
         releases = held.enter_context(top.sub(RELEASES))
-        store.require_sound(releases, entry.digest)
+        store.require_sound(releases, entry.digest, entry.module)
         release = held.enter_context(releases.sub(entry.digest))
         said = store.described(release)
         files = _files(release, said.folder)

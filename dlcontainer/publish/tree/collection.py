@@ -4,6 +4,7 @@ A generation goes `keep` after it was left, a release when no generation that st
 The time is never read from files that users may write.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -95,10 +96,11 @@ def _gone(tree: Tree, candidate: _Candidate, policy: Policy) -> str | None:
     try:
         with _opened(tree, candidate.within) as folder:
             with folder.sub(candidate.name) as inside:
+                before = os.fstat(inside.number)
                 if not inside.has_file(module_tree.MARK):
                     return f"it has no file {module_tree.MARK}: it may be somebody else's"
             if not policy.dry:
-                layout.remove(tree, folder, candidate.name)
+                layout.remove(tree, folder, candidate.name, before)
     except PublishError as error:
         return error.what
     return None

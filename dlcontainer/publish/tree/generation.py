@@ -99,7 +99,7 @@ class Generation:
         raise PublishError(
             f"{module} is not published in generation {self.number}",
             why=f"of {name} there is {', '.join(others)}" if others else None,
-            next_step="see the modules of the tree: list",
+            next_step="see those that are: dlcontainer modules list",
         )
 
     def having(self, *entries: Entry) -> "Generation":
@@ -122,7 +122,9 @@ def read(generations: Folder, number: int) -> Generation:
         found = _parsed(body)
     except FileNotFoundError:
         raise PublishError(
-            f"there is no generation {number}", where=str(path), next_step="see: history"
+            f"there is no generation {number}",
+            where=str(path),
+            next_step="see those that are there: dlcontainer modules history",
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise PublishError(f"{path} is damaged: {error}") from None

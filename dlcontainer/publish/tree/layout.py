@@ -23,6 +23,7 @@ from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.system import atomic_files, guarded_files
 from dlcontainer.system.guarded_files import name_of
+from dlcontainer.system.process import quote
 
 RELEASES, GENERATIONS, IMAGES = "releases", "generations", "images"
 CURRENT, MODULES = "current", "modules"
@@ -48,7 +49,13 @@ class Tree:
     alone: bool
     who: str
     note: Callable[[str], None]
+    line: Callable[[str], None]
     clock: Callable[[], float]
+
+
+def typed(root: Path, *words: str) -> str:
+    """Write the command that staff type next, for errors."""
+    return quote(["dlcontainer", "modules", *words, "--root", str(root)])
 
 
 def current(top: Folder) -> int | None:
@@ -125,7 +132,7 @@ def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Fold
 
 
 def settle_modes(folder: Folder, own: Ownership) -> None:
-    """Set group and mode of a staged folder with links in it, and bring it to the disk."""
+    """Set group and mode of a staged folder, and bring it to the disk; links stay as they are."""
     inherited = own.shared & stat.S_ISGID
     for parent, _, names, number in os.fwalk(".", dir_fd=folder.number, onerror=_raise):
         for name in names:
@@ -133,7 +140,7 @@ def settle_modes(folder: Folder, own: Ownership) -> None:
                 continue
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=number)
             try:
-                own.give(file, 0o644, name)
+                own.give(file, 0o755 if parent == "./bin" else 0o644, name)
                 os.fsync(file)
             finally:
                 os.close(file)
@@ -145,21 +152,20 @@ def _raise(error: OSError) -> None:
     raise error  # without this, os.fwalk would pass over a folder that it can't open
 
 
-def remove(tree: Tree, folder: Folder, name: str) -> None:
+def remove(tree: Tree, folder: Folder, name: str, before: os.stat_result) -> None:
     """Remove a folder: moved aside first, since half of it must never be seen.
 
+    `before` is of the open folder that was looked at.
     Raises PublishError where it belongs to somebody else, or was replaced meanwhile.
     """
-    before = folder.info(name)
     try:
         folder.rename(name, tree.aside, "left")
     except PermissionError:
-        owner = name_of(before.st_uid) if before else "another user"
         raise PublishError(
-            f"{folder.path / name} belongs to {owner}, who alone may remove it"
+            f"{folder.path / name} belongs to {name_of(before.st_uid)}, who alone may remove it"
         ) from None
     moved = tree.aside.info("left")
-    if before is None or moved is None or not os.path.samestat(before, moved):
+    if moved is None or not os.path.samestat(before, moved):
         tree.aside.rename("left", folder, name)
         raise PublishError(f"{folder.path / name} was replaced while it was looked at")
     atomic_files.sync_folder(folder.number)

@@ -23,6 +23,7 @@ from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import layout
 from dlcontainer.publish.tree.layout import Tree
 from dlcontainer.system import digests, foreign_files, guarded_files
+from dlcontainer.system.process import quote
 
 # The folder that modulefiles name until the digest is known; no language quotes a part of it.
 PLACEHOLDER = Path("/@release@")
@@ -112,10 +113,10 @@ def add(tree: Tree, draft: Draft) -> str:
         name = f"release-{digest[:16]}"
         with tree.aside.make(name) as staged:
             _stage(tree, draft, digest, staged)
-            module_tree.settle_modes(staged, tree.own)
+            layout.settle_modes(staged, tree.own)
         if layout.settle(tree, name, tree.releases, digest):
             return digest
-    require_sound(tree.releases, digest)
+    require_sound(tree.releases, digest, f"{draft.name}/{draft.version}")
     return digest
 
 
@@ -163,10 +164,10 @@ def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
             if described(other).image == draft.sha256 and _linked(tree, draft, other, staged):
                 return
     with staged.create(IMAGE) as file:
-        sha256 = digests.of_open(draft.image, write=file.write, tell=tree.note)
+        sha256 = digests.of_open(draft.image, write=file.write, tell=tree.line)
     if sha256 != draft.sha256:
         raise PublishError(
-            "the image is not the one of its record",
+            f"{draft.name}/{draft.version}: this is not the image of its record",
             why="the SHA-256 of what was copied is another one",
             next_step="build the image again",
         )
@@ -179,7 +180,7 @@ def _linked(tree: Tree, draft: Draft, source: Folder, staged: Folder) -> bool:
         ours = info.st_uid == os.geteuid() and info.st_gid == tree.own.group
         if not ours or stat.S_IMODE(info.st_mode) != mode_of(IMAGE):
             return False
-        if digests.of_open(file, tell=tree.note) != draft.sha256:
+        if digests.of_open(file, tell=tree.line) != draft.sha256:
             return False
         try:
             os.link(
@@ -210,18 +211,28 @@ def described(release: Folder) -> Described:
         texts = {key: str(body[key]) for key in ("name", "version", "image")}
         return Described(folder=Path(str(body["folder"])), **texts)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise PublishError(f"{release.path / FILE} is damaged: {error}") from None
+        raise PublishError(
+            f"{release.path / FILE} is damaged: {error}", where=str(release.path / FILE)
+        ) from None
 
 
-def require_sound(releases: Folder, digest: str) -> None:
+def require_sound(releases: Folder, digest: str, module: str) -> None:
     """Read all of a release; raises PublishError with the first fault."""
     for fault in faults(releases, digest):
-        raise PublishError(
-            f"release {digest[:16]}… is damaged",
-            where=fault.where,
-            why=f"{fault.why}; nothing was changed, since jobs may be using it",
-            next_step="see all of it: audit; go back to a generation without it: rollback",
-        )
+        raise damaged(releases, digest, module, fault)
+
+
+def damaged(releases: Folder, digest: str, module: str, fault: Fault) -> PublishError:
+    """Say that a module's release is damaged, and the way out."""
+    hide = layout.typed(releases.path.parent, "unpublish", module)
+    remove = quote(["rm", "-r", str(releases.path / digest)])
+    return PublishError(
+        f"{module} is published, and damaged",
+        where=fault.where,
+        why=f"{fault.why}; nothing was changed, since jobs may be using it",
+        next_step=f"hide it: {hide}\n        when no job uses it any more: {remove}\n"
+        "        then publish again",
+    )
 
 
 def faults(releases: Folder, digest: str) -> Iterator[Fault]:
@@ -231,16 +242,24 @@ def faults(releases: Folder, digest: str) -> Iterator[Fault]:
         with releases.sub(digest) as release:
             yield from _faults(release, digest)
     except (OSError, PublishError) as error:
-        yield Fault(where=str(path), why=str(getattr(error, "strerror", None) or error))
+        yield _fault(path, error)
+
+
+def _fault(path: Path, error: Exception) -> Fault:
+    """Say what can't be read, and why."""
+    why = getattr(error, "strerror", None) or getattr(error, "what", None) or error
+    return Fault(where=str(getattr(error, "filename", None) or path), why=str(why))
 
 
 def _faults(release: Folder, digest: str) -> Iterator[Fault]:
     said = described(release)
-    with release.open(checksums.FILE) as file:
-        wanted = checksums.read(foreign_files.content(file, 1_000_000))
+    try:
+        with release.open(checksums.FILE) as file:
+            wanted = checksums.read(foreign_files.content(file, 1_000_000))
+    except (OSError, ValueError) as error:
+        yield _fault(release.path / checksums.FILE, error)
+        return
     there = dict(files(release))
-    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - {"report.html"}):
-        yield Fault(where=str(release.path / name), why="it was not published")
     counted = {}
     for name, sha256 in wanted.items():
         path = str(release.path / name)
@@ -249,16 +268,22 @@ def _faults(release: Folder, digest: str) -> Iterator[Fault]:
             continue
         if stat.S_IMODE(there[name].st_mode) != mode_of(name):
             yield Fault(where=path, why=f"its mode is {stat.S_IMODE(there[name].st_mode):04o}")
-        with opened(release, name) as file:
-            is_text = name in _QUOTED
-            data = foreign_files.content(file, _MOST_BYTES) if is_text else b""
-            actual = hashlib.sha256(data).hexdigest() if is_text else digests.of_open(file)
+        is_text = name in _QUOTED
+        try:
+            with opened(release, name) as file:
+                data = foreign_files.content(file, _MOST_BYTES) if is_text else b""
+                actual = hashlib.sha256(data).hexdigest() if is_text else digests.of_open(file)
+        except OSError as error:
+            yield _fault(release.path / name, error)
+            continue
         if actual != sha256:
             yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
         counted[name] = actual
         if is_text:
             original = moved(name, data, said.folder, PLACEHOLDER)
             counted[name] = hashlib.sha256(original).hexdigest()
+    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - {"report.html"}):
+        yield Fault(where=str(release.path / name), why="it was not published")
     if digest_of(counted) != digest or wanted.get(IMAGE) != said.image:
         yield Fault(where=str(release.path), why="its content does not give its digest")
 

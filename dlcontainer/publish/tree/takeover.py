@@ -21,6 +21,7 @@ from dlcontainer.publish.tree.layout import IMAGES, MODULES, Tree
 from dlcontainer.publish.tree.store import Draft
 from dlcontainer.publish.tree.transaction import Hand, commit, live, opened
 from dlcontainer.system import digests, foreign_files, guarded_files
+from dlcontainer.system.process import quote
 
 WHAT = "take over"
 _MOST_BYTES = 256_000_000
@@ -147,9 +148,10 @@ def _explained(place: Place) -> Iterator[None]:
 
 
 def _damaged(place: Place, why: str) -> PublishError:
+    hide = quote(["rm", "-f", *map(str, place.links)])
     return PublishError(
         f"{place.name}/{place.version} is damaged; nothing was taken over",
         where=str(place.folder),
         why=why,
-        next_step="hide or publish it again as docs/publish.md says, then take over again",
+        next_step=f"hide it: {hide}\n        then take over again",
     )

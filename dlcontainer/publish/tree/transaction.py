@@ -25,6 +25,10 @@ from dlcontainer.system.workspace import workspace
 _WAIT_S = 600.0
 
 
+def _silent(text: str) -> None:
+    """Say nothing."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hand:
     """The publisher, and what a change needs; `group` is the one that the site names."""
@@ -32,6 +36,8 @@ class Hand:
     runner: Runner
     note: Callable[[str], None]
     group: str | None = None
+    # Of long reading and copying.
+    line: Callable[[str], None] = _silent
     clock: Callable[[], float] = time.time
 
     @property
@@ -53,7 +59,7 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
         own = ownership.of_root(root, hand.group)
         top = held.enter_context(Folder.at(root))
         alone = held.enter_context(_locked(top, own, hand))
-        _require_layout(top, plain=plain)
+        require_layout(top, plain=plain)
         aside = held.enter_context(_aside(top, root, hand))
         named = (
             held.enter_context(layout.shared_folder(top, name, own, aside))
@@ -70,6 +76,7 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
             alone=alone,
             who=hand.who,
             note=hand.note,
+            line=hand.line,
             clock=hand.clock,
         )
         _heal(tree)
@@ -82,13 +89,14 @@ def live(tree: Tree) -> Generation:
     return Generation() if number is None else generation.read(tree.generations, number)
 
 
-def commit(tree: Tree, changed: Generation, what: str) -> Generation:
+def commit(tree: Tree, changed: Generation, what: str, *, anew: bool = False) -> Generation:
     """Make a generation of changed entries and switch to it; where nothing changed, do nothing.
 
-    `changed` comes from `live`. Raises PublishError where another publisher was quicker.
+    `changed` comes from `live`; `anew` makes one all the same. Raises PublishError where another
+    publisher was quicker.
     """
     base = live(tree)
-    if changed.entries == base.entries and base.number:
+    if changed.entries == base.entries and base.number and not anew:
         return base
     number = max([journal.read(tree.top).highest, *layout.numbers(tree.generations)]) + 1
     now = journal.stamp(tree.clock())
@@ -116,7 +124,7 @@ def switch(tree: Tree, number: int, what: str) -> Generation:
             raise PublishError(
                 f"generation {number} is not complete: the release of {entry.module} is missing",
                 where=str(tree.root / RELEASES / entry.digest),
-                next_step="choose another generation: history",
+                next_step=f"choose another one: {layout.typed(tree.root, 'history')}",
             )
     if number != base:
         _write(tree, "begin", what, base, number)
@@ -177,7 +185,8 @@ def _at_work(root: Path) -> PublishError:
     )
 
 
-def _require_layout(top: Folder, *, plain: bool) -> None:
+def require_layout(top: Folder, *, plain: bool = False) -> None:
+    """Refuse a tree whose modules are no link to what is live; raises PublishError."""
     info = top.info(MODULES)
     if info is None or (plain and stat.S_ISDIR(info.st_mode)):
         return
@@ -185,7 +194,8 @@ def _require_layout(top: Folder, *, plain: bool) -> None:
         raise PublishError(
             f"{top.path} is a tree of an earlier dlcontainer",
             why=f"{MODULES} is a real folder there, not a link to what is live",
-            next_step="take it over once; what jobs have loaded goes on: docs/published-tree.md",
+            next_step="take it over once; what jobs have loaded goes on: "
+            + layout.typed(top.path, "takeover"),
         )
     text = layout.link_text(top, MODULES)
     if text != layout.MODULES_TARGET:
@@ -198,7 +208,7 @@ def _require_layout(top: Folder, *, plain: bool) -> None:
 @contextlib.contextmanager
 def _locked(top: Folder, own: ownership.Ownership, hand: Hand) -> Iterator[bool]:
     """Hold the lock of a tree; false where the file system has no locks."""
-    number = module_tree._lock_file(top, own)
+    number = module_tree.lock_file(top, own)
     try:
         yield _take(number, top, hand)
     finally:

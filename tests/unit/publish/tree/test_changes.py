@@ -133,7 +133,7 @@ def test_the_image_of_another_record_is_refused(root: Path, image: Path) -> None
             image.write_bytes(b"exchanged")
             changes.publish(tree, given)
 
-    with pytest.raises(PublishError, match="not the one of its record"):
+    with pytest.raises(PublishError, match="not the image of its record"):
         act(root, lying)
     assert not (root / "current").exists()
     assert list((root / "releases").iterdir()) == []
@@ -258,7 +258,7 @@ def test_what_is_damaged_is_not_promoted(root: Path, image: Path, tmp_path: Path
     put(test, image)
     (release,) = (test / "releases").iterdir()
     (release / "bin/python").write_text("#!/bin/sh\nevil\n")
-    with pytest.raises(PublishError, match="is damaged"):
+    with pytest.raises(PublishError, match="and damaged"):
         act(root, lambda tree: changes.promote(tree, test, "demo/1.0"))
     assert list((root / "releases").iterdir()) == []
     with pytest.raises(PublishError, match=r"demo/2\.0 is not published"):

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import PublishError
+from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes, collection, in_use, takeover
 from dlcontainer.publish.tree.collection import Collected, Policy
 from dlcontainer.publish.tree.in_use import Inode, Queue, Seen
 from dlcontainer.system.process import CommandNotFoundError
 from tests import publishing
 from tests.fakes import RecordingRunner, completed
+from tests.old_trees import put_old
 from tests.trees import DAY, Clock, act, both, hand, image_file, put, seen
 
 KEEP = Policy(keep_s=30 * DAY)
@@ -140,6 +142,33 @@ def test_what_is_not_known_stays(root: Path, clock: Clock, change: Callable[[Pat
     assert release(root, "1.0").exists()
 
 
+def test_swapped_between_look_and_removal(
+    root: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody puts a folder in the place of the one that was found to be ours."""
+    mine, real = root / "generations/mine", Folder.has_file
+    mine.mkdir()
+    (mine / "work").touch()
+
+    def has_file(folder: Folder, name: str) -> bool:
+        there = real(folder, name)
+        if mine.exists():
+            (root / "generations/1").rename(root / "generations/gone")
+            mine.rename(root / "generations/1")
+        return there
+
+    monkeypatch.setattr(Folder, "has_file", has_file)
+    clock.now += 100 * DAY
+    found = collect(root, clock)
+    assert "generations/1" not in found.removed
+    assert (
+        "was replaced while it was looked at"
+        in {kept.path: kept.why for kept in found.kept}["generations/1"]
+    )
+    assert (root / "generations/1/work").exists()
+    assert (root / "generations/gone/generation.json").exists()
+
+
 def test_other_folders_stay(root: Path, clock: Clock) -> None:
     (root / "releases/mine").mkdir()
     (root / "generations/mine").mkdir()
@@ -153,7 +182,7 @@ def test_folders_of_before_the_takeover(tmp_path: Path) -> None:
     clock = Clock(time.time())
     root = tmp_path / "root"
     root.mkdir()
-    publishing.put(publishing.image_of(tmp_path / "old"), root)
+    put_old(publishing.image_of(tmp_path / "old"), root)
     takeover.take_over(root, hand(clock))
     clock.now += 29 * DAY
     assert collect(root, clock).removed == ()

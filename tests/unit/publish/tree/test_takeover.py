@@ -1,6 +1,7 @@
 """A tree of before becomes one of generations; what jobs have loaded stays where it is."""
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import audit, layout, takeover
 from tests import publishing
+from tests.old_trees import put_old
 from tests.publishing import image_of
 from tests.trees import both, hand, hidden, put, seen
 
@@ -19,7 +21,7 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     for version in ("1.0", "2.0"):
         image = image_of(tmp_path / version, version.encode(), version=version)
-        publishing.put(image, root)
+        put_old(image, root)
     return root
 
 
@@ -43,12 +45,17 @@ def test_it_is_taken_over(root: Path, monkeypatch: pytest.MonkeyPatch, *, exchan
     assert [fault for fault in audit.audit(root) if str(root) in fault.where] == []
 
 
-def test_an_earlier_dlcontainer_refuses_it_then(root: Path, tmp_path: Path) -> None:
-    takeover.take_over(root, hand())
+def test_publishing_waits_for_the_takeover(root: Path, tmp_path: Path) -> None:
+    """Before anything is checked; the error says what to type."""
     other = image_of(tmp_path / "3.0", version="3.0")
-    with pytest.raises(PublishError, match="modules is a symbolic link"):
-        publishing.put(other, root)
+    with pytest.raises(PublishError, match="a tree of an earlier dlcontainer") as caught:
+        publishing.put(other, root, check=None)
+    typed = str(caught.value.next_step).partition("goes on: ")[2]
+    assert shlex.split(typed) == ["dlcontainer", "modules", "takeover", "--root", str(root)]
     assert seen(root) == both("1.0", "2.0")
+    takeover.take_over(root, hand())
+    assert publishing.put(other, root).generation == 2
+    assert seen(root) == both("1.0", "2.0", "3.0")
 
 
 def test_killed_between_two_renames(root: Path) -> None:
@@ -142,7 +149,7 @@ def moved_root(root: Path) -> None:
     [
         (another_module, "not a link that publishing made"),
         (changed_wrapper, r"demo/1\.0 is damaged"),
-        (changed_image, "not the one of its record"),
+        (changed_image, "not the image of its record"),
         (missing_record, r"demo/1\.0 is damaged"),
         (missing_image, r"demo/1\.0 is damaged"),
         (linked_bin, r"demo/1\.0 is damaged"),
