@@ -64,7 +64,6 @@ def standing(root: Path, draft: Draft) -> Entry | None:
     Raises PublishError for another image, and for a tree of an earlier version.
     """
     with _reading(root) as top:
-        transaction.require_layout(top)
         number = layout.current(top)
         if number is None:
             return None
@@ -185,6 +184,20 @@ def _before(tree: Tree, now: int) -> int:
     return base
 
 
+def require_published(root: Path, *, plain: bool = False) -> int | None:
+    """Give the live generation's number; raises PublishError for a root that is no tree.
+
+    `plain` takes one of an earlier version, without generations. A mistyped root stays as it is.
+    """
+    with _reading(root, plain=plain) as top:
+        number = layout.current(top)
+        if number is None and not (plain and top.info(layout.MODULES)):
+            raise PublishError(
+                f"nothing is published in {root}", next_step="give the root of a published tree"
+            )
+    return number
+
+
 def history(root: Path) -> Sequence[Line]:
     """List all switches, the oldest first; takes no lock."""
     with _reading(root) as top:
@@ -203,9 +216,10 @@ def listing(root: Path) -> Sequence[Listed]:
 
 
 @contextlib.contextmanager
-def _reading(root: Path) -> Iterator[Folder]:
+def _reading(root: Path, *, plain: bool = False) -> Iterator[Folder]:
     try:
         with Folder.at(root) as top:
+            transaction.require_layout(top, plain=plain)
             yield top
     except OSError as error:
         raise PublishError(
