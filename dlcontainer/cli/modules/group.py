@@ -30,8 +30,12 @@ def list_(
     if as_json:
         output.emit("modules", {"root": str(where.root), "modules": [_body(one) for one in listed]})
         return
-    rows = [(one.entry.module, one.entry.digest[:16], _marks(one)) for one in listed]
-    output.say(output.table(rows, head=("module", "release", "marks")) if rows else "nothing")
+    rows = [(one.entry.module, _marks(one) or "-", one.folder) for one in listed]
+    output.say(
+        output.table(rows, head=("module", "marks", "release"))
+        if rows
+        else f"nothing is published in {where.root}"
+    )
 
 
 def _body(listed: "Listed") -> dict[str, object]:

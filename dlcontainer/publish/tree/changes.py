@@ -46,7 +46,7 @@ def publish(tree: Tree, draft: Draft) -> Generation:
     is_whole = _is_whole(tree, base)
     if not is_whole:
         tree.note(f"what users see of generation {base.number} was changed: it is made again")
-    return commit(tree, base.having(new), f"publish {module}", anew=not is_whole)
+    return commit(tree, base.having(new), f"publish {module}", again=not is_whole)
 
 
 def _is_whole(tree: Tree, base: Generation) -> bool:

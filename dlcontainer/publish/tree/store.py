@@ -223,7 +223,7 @@ def require_sound(releases: Folder, digest: str, module: str) -> None:
 
 
 def damaged(releases: Folder, digest: str, module: str, fault: Fault) -> PublishError:
-    """Say that a module's release is damaged, and the way out."""
+    """Say that a module's release is damaged, and how to repair it."""
     hide = layout.typed(releases.path.parent, "unpublish", module)
     remove = quote(["rm", "-r", str(releases.path / digest)])
     return PublishError(

@@ -89,14 +89,14 @@ def live(tree: Tree) -> Generation:
     return Generation() if number is None else generation.read(tree.generations, number)
 
 
-def commit(tree: Tree, changed: Generation, what: str, *, anew: bool = False) -> Generation:
+def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -> Generation:
     """Make a generation of changed entries and switch to it; where nothing changed, do nothing.
 
-    `changed` comes from `live`; `anew` makes one all the same. Raises PublishError where another
+    `changed` comes from `live`; `again` makes one all the same. Raises PublishError where another
     publisher was quicker.
     """
     base = live(tree)
-    if changed.entries == base.entries and base.number and not anew:
+    if changed.entries == base.entries and base.number and not again:
         return base
     number = max([journal.read(tree.top).highest, *layout.numbers(tree.generations)]) + 1
     now = journal.stamp(tree.clock())
