@@ -110,7 +110,7 @@ def audit(
         output.finding("FAILED", f"{fault.where}: {fault.why}")
     if faults:
         raise ChecksFailedError(
-            f"{len(faults)} faults in {where.root}",
+            f"{where.root} is not as it was published, faults: {len(faults)}",
             next_step="take back what is damaged: "
             + layout.typed(where.root, "unpublish", "NAME/VERSION"),
         )

@@ -153,7 +153,7 @@ def test_the_lock_that_is_made(root: Path, top: Folder, own: Ownership) -> None:
 
 
 def test_a_folder_that_is_swapped_for_a_link_keeps_its_mode(
-    root: Path, top: Folder, own: Ownership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, top: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as a folder is made, a colleague puts a link in its place."""
     victim = tmp_path / "victim"
@@ -167,5 +167,5 @@ def test_a_folder_that_is_swapped_for_a_link_keeps_its_mode(
 
     monkeypatch.setattr(os, "mkdir", mkdir)
     with pytest.raises(PublishError, match="is a symbolic link"):
-        own.shared_folder(top, "images")
+        top.make("images")
     assert stat.S_IMODE(victim.stat().st_mode) == 0o700
