@@ -339,6 +339,16 @@ def test_the_module_s_help_says_how_far_the_site_got(
         assert "  validated: not shown" in text
 
 
-def test_without_a_proof_the_help_says_nothing_of_it(image: Path, root: Path) -> None:
-    done = put(image, root)
+def test_without_a_proof_the_help_says_nothing_of_it(
+    image: Path, root: Path, tmp_path: Path
+) -> None:
+    site = gpu_site(name="lab")
+    done = put(image, root, site)
     assert "How far" not in (done.folder / "module.lua").read_text()
+    # The job ran with the published image; then its proof comes into the help.
+    given = content(image=proved(site="lab"), date="2026-11-22T10:00:00Z")
+    files = reach.read([write(tmp_path / "proof.json", given)])
+    again = put(image, root, site, proofs=files)
+    assert again.new
+    assert "How far" in (root / "modules/lmod/demo/1.0.lua").read_text()
+    assert (again.folder / "image.sif").samefile(done.folder / "image.sif")
