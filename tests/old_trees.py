@@ -11,7 +11,7 @@ from typing import Any
 
 from dlcontainer.publish import checksums
 from dlcontainer.publish.module_tree import Place
-from dlcontainer.publish.tree import store
+from dlcontainer.publish.tree import contents
 from tests import publishing
 
 
@@ -21,10 +21,10 @@ def put_old(image: Path, root: Path, **changes: Any) -> Path:
     done = publishing.put(image, scratch, **changes)
     place = Place(root=root, name=done.name, version=done.version)
     shutil.copytree(done.folder, place.folder)
-    (place.folder / store.FILE).unlink()
+    (place.folder / contents.FILE).unlink()
     for name in ("module.lua", "module.tcl"):
         path = place.folder / name
-        path.write_bytes(store.moved(name, path.read_bytes(), done.folder, place.folder))
+        path.write_bytes(contents.moved(name, path.read_bytes(), done.folder, place.folder))
     names = checksums.read((place.folder / checksums.FILE).read_bytes())
     sums = {name: hashlib.sha256((place.folder / name).read_bytes()).hexdigest() for name in names}
     (place.folder / checksums.FILE).write_bytes(checksums.text(sums))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.modulefiles import Release
-from dlcontainer.publish.tree import changes, store
+from dlcontainer.publish.tree import changes, contents
 from dlcontainer.publish.tree.layout import Tree
 from dlcontainer.publish.tree.store import Draft
 from dlcontainer.publish.tree.transaction import Hand, opened
@@ -61,7 +61,7 @@ def draft(
         sha256=sha256,
         offset=0,
     )
-    lua, tcl = modulefiles.modulefiles(about, store.PLACEHOLDER, [TEMPLATES])
+    lua, tcl = modulefiles.modulefiles(about, contents.PLACEHOLDER, [TEMPLATES])
     files = {
         "bin/python": b"#!/bin/sh\n# " + facts.encode(),
         "bin/tool": b"#!/bin/sh\n",
@@ -101,7 +101,7 @@ def seen(root: Path, below: str = "modules") -> list[str]:
         folder = path.resolve().parent if path.is_symlink() else root / "releases" / digest
         # As far as it is quoted alike in all languages.
         assert f"/{folder.name}/bin" in text
-        assert store.PLACEHOLDER.name not in text
+        assert contents.PLACEHOLDER.name not in text
         record = json.loads((folder / "record.json").read_text())
         image = (folder / "image.sif").read_bytes()
         assert hashlib.sha256(image).hexdigest() == record["image"]["sha256"]

@@ -10,7 +10,7 @@ from dlcontainer.image import sbom
 from dlcontainer.publish import launch_files, modulefiles
 from dlcontainer.publish.modulefiles import Around, LastResort, Release, epoch_of
 from dlcontainer.publish.offered import Offered
-from dlcontainer.publish.tree import store
+from dlcontainer.publish.tree import contents
 from dlcontainer.publish.tree.store import Draft
 from dlcontainer.sites.site import Site
 
@@ -57,7 +57,7 @@ def _files(version: Version) -> dict[str, bytes]:
         "checks": list(version.checks),
     }
     lua, tcl = modulefiles.modulefiles(
-        version.release, store.PLACEHOLDER, list(version.templates), _around(version)
+        version.release, contents.PLACEHOLDER, list(version.templates), _around(version)
     )
     offered = version.offered
     files: dict[str, bytes | None] = {

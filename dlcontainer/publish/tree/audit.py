@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import generation, journal, layout, store
+from dlcontainer.publish.tree import contents, generation, journal, layout
+from dlcontainer.publish.tree.contents import Fault
 from dlcontainer.publish.tree.generation import Entry, Generation
 from dlcontainer.publish.tree.layout import KINDS, MODULES
-from dlcontainer.publish.tree.store import Fault
 from dlcontainer.system import foreign_files, guarded_files
 from dlcontainer.system.workspace import PREFIX
 
@@ -137,13 +137,13 @@ def _module(kind: str, entries: list[Entry], module: Folder, releases: Folder) -
 
 def _release(entry: Entry, releases: Folder) -> Iterator[Fault]:
     path = releases.path / entry.digest
-    found = list(store.faults(releases, entry.digest))
+    found = list(contents.faults(releases, entry.digest))
     yield from found
     if found:
         return
     with releases.sub(entry.digest) as release:
         yield from _open_to_all(release)
-        said = store.described(release)
+        said = contents.described(release)
         if (said.name, said.version) != (entry.name, entry.version):
             yield Fault(
                 where=str(path), why=f"it is {said.name}/{said.version}, not {entry.module}"

@@ -8,7 +8,15 @@ from pathlib import Path
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import audit, generation, journal, layout, store, transaction
+from dlcontainer.publish.tree import (
+    audit,
+    contents,
+    generation,
+    journal,
+    layout,
+    store,
+    transaction,
+)
 from dlcontainer.publish.tree.generation import Deprecation, Entry, Generation
 from dlcontainer.publish.tree.journal import Line
 from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
@@ -80,12 +88,12 @@ def standing(root: Path, draft: Draft) -> Entry | None:
 def _require_image(releases: Folder, old: Entry, draft: Draft) -> None:
     try:
         with releases.sub(old.digest) as release:
-            image = store.described(release).image
+            image = contents.described(release).image
     except (OSError, PublishError) as error:
-        fault = next(store.faults(releases, old.digest), None)
+        fault = next(contents.faults(releases, old.digest), None)
         if fault is None:
             raise
-        raise store.damaged(releases, old.digest, old.module, fault) from error
+        raise contents.damaged(releases, old.digest, old.module, fault) from error
     if image == draft.sha256:
         return
     raise PublishError(
@@ -240,14 +248,14 @@ def promote(tree: Tree, source: Path, module: str) -> Generation:
         generations = held.enter_context(top.sub(GENERATIONS))
         entry = generation.read(generations, number).entry(module)
         releases = held.enter_context(top.sub(RELEASES))
-        store.require_sound(releases, entry.digest, entry.module)
+        contents.require_sound(releases, entry.digest, entry.module)
         release = held.enter_context(releases.sub(entry.digest))
-        said = store.described(release)
+        said = contents.described(release)
         files = _files(release, said.folder)
         draft = Draft(
             name=entry.name,
             version=entry.version,
-            image=held.enter_context(release.open(store.IMAGE)),
+            image=held.enter_context(release.open(contents.IMAGE)),
             sha256=said.image,
             files=files,
             source=release,
@@ -265,11 +273,11 @@ def _require_digest(entry: Entry, draft: Draft) -> None:
 
 def _files(release: Folder, folder: Path) -> dict[str, bytes]:
     """Read all but the image; modulefiles name PLACEHOLDER again."""
-    own = (store.IMAGE, store.FILE, checksums.FILE, module_tree.MARK)
+    own = (contents.IMAGE, contents.FILE, checksums.FILE, module_tree.MARK)
     found = {}
-    for name, _ in store.files(release):
+    for name, _ in contents.files(release):
         if name not in own:
-            with store.opened(release, name) as file:
+            with contents.opened(release, name) as file:
                 data = foreign_files.content(file, _MOST_BYTES)
-            found[name] = store.moved(name, data, folder, store.PLACEHOLDER)
+            found[name] = contents.moved(name, data, folder, contents.PLACEHOLDER)
     return found

@@ -1,10 +1,4 @@
-"""Releases: folders that never change, each named for the digest of what it runs.
-
-The digest covers (path, mode, SHA-256) of image, wrappers, launch files and modulefiles. These
-name their own folder, which the digest names: they are counted with PLACEHOLDER in its place, so
-the same release has the same digest below every root. Record, bill, log and checks lie beside,
-held by SHA256SUMS.
-"""
+"""Releases: folders that never change, each named for the digest of what it runs (contents.py)."""
 
 import contextlib
 import errno
@@ -12,36 +6,23 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, module_tree, modulefiles
+from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import layout
+from dlcontainer.publish.tree import contents, layout
 from dlcontainer.publish.tree.layout import Tree
-from dlcontainer.system import digests, foreign_files, guarded_files
-from dlcontainer.system.process import quote
+from dlcontainer.system import digests, guarded_files
 
-# The folder that modulefiles name until the digest is known; no language quotes a part of it.
-PLACEHOLDER = Path("/@release@")
-FILE = "release.json"
-IMAGE = "image.sif"
-_SCHEMA = "dlcontainer/release/1"
-_MOST_BYTES = 256_000_000
-_QUOTED: Mapping[str, Callable[[object], str]] = {
-    "module.lua": modulefiles.lua,
-    "module.tcl": modulefiles.tcl,
-}
 _COPIED = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS)
-_ALONE = (module_tree.MARK, checksums.FILE, FILE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """All that a release is made of; modulefiles name PLACEHOLDER as its folder.
+    """All that a release is made of; modulefiles name contents.PLACEHOLDER as its folder.
 
     `source` is a folder whose image.sif may be linked instead of copied.
     """
@@ -54,52 +35,10 @@ class Draft:
     source: Folder | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Described:
-    """What a release says of itself; `folder` is the one that its modulefiles name."""
-
-    name: str
-    version: str
-    image: str
-    folder: Path
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
-    """Something that is not as it was published."""
-
-    where: str
-    why: str
-
-
-def digest_of(sums: Mapping[str, str]) -> str:
-    """Give a release's digest, of the SHA-256 of each path; others than the covered are ignored."""
-    lines = [f"{mode_of(path):04o} {sums[path]} {path}\n" for path in sorted(sums) if covers(path)]
-    return hashlib.sha256(("dlcontainer/release/1\n" + "".join(lines)).encode()).hexdigest()
-
-
 def digest_of_draft(draft: Draft) -> str:
     """Give the digest of the release that a draft becomes."""
     sums = {path: hashlib.sha256(data).hexdigest() for path, data in draft.files.items()}
-    return digest_of({**sums, IMAGE: draft.sha256})
-
-
-def covers(path: str) -> bool:
-    """Tell whether a file's content is part of the digest."""
-    return path in (IMAGE, *_QUOTED) or path.startswith(("bin/", "launch/"))
-
-
-def mode_of(path: str) -> int:
-    """Give the mode of a published file."""
-    return 0o755 if path.startswith("bin/") else 0o644
-
-
-def moved(path: str, data: bytes, old: Path, new: Path) -> bytes:
-    """Let a modulefile name another folder; each is quoted as the file's language does."""
-    quote = _QUOTED.get(path)
-    if quote is None:
-        return data
-    return data.replace(quote(old)[1:-1].encode(), quote(new)[1:-1].encode())
+    return contents.digest_of({**sums, contents.IMAGE: draft.sha256})
 
 
 def add(tree: Tree, draft: Draft) -> str:
@@ -116,7 +55,7 @@ def add(tree: Tree, draft: Draft) -> str:
             layout.settle_modes(staged, tree.own)
         if layout.settle(tree, name, tree.releases, digest):
             return digest
-    require_sound(tree.releases, digest, f"{draft.name}/{draft.version}")
+    contents.require_sound(tree.releases, digest, f"{draft.name}/{draft.version}")
     return digest
 
 
@@ -134,24 +73,24 @@ def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
     folder = tree.root / layout.RELEASES / digest
     staged.write(module_tree.MARK, b"dlcontainer/release/1\n")
     _image(tree, draft, staged)
-    sums = {IMAGE: draft.sha256}
+    sums = {contents.IMAGE: draft.sha256}
     with contextlib.ExitStack() as held:
         opened = {"": staged}
         for path, data in draft.files.items():
             within, _, name = path.rpartition("/")
             if within not in opened:
                 opened[within] = held.enter_context(staged.make(within))
-            text = moved(path, data, PLACEHOLDER, folder)
+            text = contents.moved(path, data, contents.PLACEHOLDER, folder)
             opened[within].write(name, text)
             sums[path] = hashlib.sha256(text).hexdigest()
     body = {
-        "schema": _SCHEMA,
+        "schema": contents.SCHEMA,
         "name": draft.name,
         "version": draft.version,
         "image": draft.sha256,
         "folder": str(folder),
     }
-    staged.write(FILE, (json.dumps(body, indent=1) + "\n").encode())
+    staged.write(contents.FILE, (json.dumps(body, indent=1) + "\n").encode())
     staged.write(checksums.FILE, checksums.text(sums))
 
 
@@ -161,9 +100,11 @@ def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
         return
     for name in guarded_files.names(tree.releases.number):
         with contextlib.suppress(OSError, PublishError), tree.releases.sub(name) as other:
-            if described(other).image == draft.sha256 and _linked(tree, draft, other, staged):
+            if contents.described(other).image == draft.sha256 and _linked(
+                tree, draft, other, staged
+            ):
                 return
-    with staged.create(IMAGE) as file:
+    with staged.create(contents.IMAGE) as file:
         sha256 = digests.of_open(draft.image, write=file.write, tell=tree.line)
     if sha256 != draft.sha256:
         raise PublishError(
@@ -174,18 +115,18 @@ def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
 
 
 def _linked(tree: Tree, draft: Draft, source: Folder, staged: Folder) -> bool:
-    with contextlib.suppress(FileNotFoundError), source.open(IMAGE) as file:
+    with contextlib.suppress(FileNotFoundError), source.open(contents.IMAGE) as file:
         info = os.fstat(file.fileno())
         # Another's file could be changed by them later, and modes are of all its names.
         ours = info.st_uid == os.geteuid() and info.st_gid == tree.own.group
-        if not ours or stat.S_IMODE(info.st_mode) != mode_of(IMAGE):
+        if not ours or stat.S_IMODE(info.st_mode) != contents.mode_of(contents.IMAGE):
             return False
         if digests.of_open(file, tell=tree.line) != draft.sha256:
             return False
         try:
             os.link(
-                IMAGE,
-                IMAGE,
+                contents.IMAGE,
+                contents.IMAGE,
                 src_dir_fd=source.number,
                 dst_dir_fd=staged.number,
                 follow_symlinks=False,
@@ -194,118 +135,8 @@ def _linked(tree: Tree, draft: Draft, source: Folder, staged: Folder) -> bool:
             if error.errno not in _COPIED:
                 raise
             return False
-        linked = staged.info(IMAGE)
+        linked = staged.info(contents.IMAGE)
         if linked is not None and os.path.samestat(linked, info):
             return True
-        os.unlink(IMAGE, dir_fd=staged.number)
+        os.unlink(contents.IMAGE, dir_fd=staged.number)
     return False
-
-
-def described(release: Folder) -> Described:
-    """Read what a release says of itself; raises PublishError for what is no release."""
-    try:
-        with release.open(FILE) as file:
-            body = foreign_files.loads(foreign_files.content(file, 1_000_000))
-        if body["schema"] != _SCHEMA:
-            raise ValueError(f"its schema is not {_SCHEMA}")
-        texts = {key: str(body[key]) for key in ("name", "version", "image")}
-        return Described(folder=Path(str(body["folder"])), **texts)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise PublishError(
-            f"{release.path / FILE} is damaged: {error}", where=str(release.path / FILE)
-        ) from None
-
-
-def require_sound(releases: Folder, digest: str, module: str) -> None:
-    """Read all of a release; raises PublishError with the first fault."""
-    for fault in faults(releases, digest):
-        raise damaged(releases, digest, module, fault)
-
-
-def damaged(releases: Folder, digest: str, module: str, fault: Fault) -> PublishError:
-    """Say that a module's release is damaged, and how to repair it."""
-    hide = layout.typed(releases.path.parent, "unpublish", module)
-    remove = quote(["rm", "-r", str(releases.path / digest)])
-    return PublishError(
-        f"{module} is published, and damaged",
-        where=fault.where,
-        why=f"{fault.why}; nothing was changed, since jobs may be using it",
-        next_step=f"hide it: {hide}\n        when no job uses it any more: {remove}\n"
-        "        then publish again",
-    )
-
-
-def faults(releases: Folder, digest: str) -> Iterator[Fault]:
-    """Compare a release with its checksums, modes and digest; all bytes of it are read."""
-    path = releases.path / digest
-    try:
-        with releases.sub(digest) as release:
-            yield from _faults(release, digest)
-    except (OSError, PublishError) as error:
-        yield _fault(path, error)
-
-
-def _fault(path: Path, error: Exception) -> Fault:
-    """Say what can't be read, and why."""
-    why = getattr(error, "strerror", None) or getattr(error, "what", None) or error
-    return Fault(where=str(getattr(error, "filename", None) or path), why=str(why))
-
-
-def _faults(release: Folder, digest: str) -> Iterator[Fault]:
-    said = described(release)
-    try:
-        with release.open(checksums.FILE) as file:
-            wanted = checksums.read(foreign_files.content(file, 1_000_000))
-    except (OSError, ValueError) as error:
-        yield _fault(release.path / checksums.FILE, error)
-        return
-    there = dict(files(release))
-    counted = {}
-    for name, sha256 in wanted.items():
-        path = str(release.path / name)
-        if name not in there:
-            yield Fault(where=path, why="it is missing")
-            continue
-        if stat.S_IMODE(there[name].st_mode) != mode_of(name):
-            yield Fault(where=path, why=f"its mode is {stat.S_IMODE(there[name].st_mode):04o}")
-        is_text = name in _QUOTED
-        try:
-            with opened(release, name) as file:
-                data = foreign_files.content(file, _MOST_BYTES) if is_text else b""
-                actual = hashlib.sha256(data).hexdigest() if is_text else digests.of_open(file)
-        except OSError as error:
-            yield _fault(release.path / name, error)
-            continue
-        if actual != sha256:
-            yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
-        counted[name] = actual
-        if is_text:
-            original = moved(name, data, said.folder, PLACEHOLDER)
-            counted[name] = hashlib.sha256(original).hexdigest()
-    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - {"report.html"}):
-        yield Fault(where=str(release.path / name), why="it was not published")
-    if digest_of(counted) != digest or wanted.get(IMAGE) != said.image:
-        yield Fault(where=str(release.path), why="its content does not give its digest")
-
-
-def files(release: Folder) -> Iterator[tuple[str, os.stat_result]]:
-    """List all that lies in a release, one folder deep."""
-    for name in guarded_files.names(release.number):
-        info = release.info(name)
-        if info is not None and stat.S_ISDIR(info.st_mode):
-            with release.sub(name) as folder:
-                for inner in guarded_files.names(folder.number):
-                    within = folder.info(inner)
-                    if within is not None:
-                        yield f"{name}/{inner}", within
-        elif info is not None:
-            yield name, info
-
-
-@contextlib.contextmanager
-def opened(release: Folder, path: str) -> Iterator[BinaryIO]:
-    """Open a file of a release, in its folder or one below."""
-    within, _, name = path.rpartition("/")
-    with contextlib.ExitStack() as held:
-        folder = held.enter_context(release.sub(within)) if within else release
-        yield held.enter_context(folder.open(name))

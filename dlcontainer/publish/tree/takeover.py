@@ -15,7 +15,7 @@ from dlcontainer.image import record
 from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.module_tree import Place
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import layout, store
+from dlcontainer.publish.tree import contents, layout, store
 from dlcontainer.publish.tree.generation import Entry, Generation
 from dlcontainer.publish.tree.layout import IMAGES, MODULES, Tree
 from dlcontainer.publish.tree.store import Draft
@@ -94,7 +94,7 @@ def _taken(tree: Tree, place: Place) -> Entry:
         raise _damaged(place, "its folder is missing")
     with folder, _explained(place), folder.open("record.json") as written:
         sha256 = record.of_file(written, folder.path / "record.json").record.image.sha256
-        with folder.open(store.IMAGE) as image:
+        with folder.open(contents.IMAGE) as image:
             draft = Draft(
                 name=place.name,
                 version=place.version,
@@ -112,8 +112,8 @@ def _files(tree: Tree, place: Place, folder: Folder) -> dict[str, bytes]:
     if folder.info(checksums.FILE) is not None:
         with folder.open(checksums.FILE) as file:
             sums = checksums.read(foreign_files.content(file, 1_000_000))
-    there = {name for name, _ in store.files(folder)}
-    own = {store.IMAGE, checksums.FILE, module_tree.MARK}
+    there = {name for name, _ in contents.files(folder)}
+    own = {contents.IMAGE, checksums.FILE, module_tree.MARK}
     for name in sorted(sums.keys() - there):
         raise _damaged(place, f"{name} is missing")
     found = {}
@@ -121,11 +121,11 @@ def _files(tree: Tree, place: Place, folder: Folder) -> dict[str, bytes]:
         if sums and name not in sums and name != _REPORT:
             tree.note(f"not taken over: {place.folder / name}: it was not published")
             continue
-        with store.opened(folder, name) as file:
+        with contents.opened(folder, name) as file:
             if sums.get(name) not in (None, digests.of_open(file)):
                 raise _damaged(place, f"the SHA-256 of {name} is not that of {checksums.FILE}")
             data = foreign_files.content(file, _MOST_BYTES)
-        found[name] = store.moved(name, data, place.folder, store.PLACEHOLDER)
+        found[name] = contents.moved(name, data, place.folder, contents.PLACEHOLDER)
         if name in _TEXTS and found[name] == data:
             raise PublishError(
                 f"{place.folder / name} does not name {place.folder}",
