@@ -12,6 +12,11 @@ from dlcontainer.errors import PublishError
 from tests.publishing import BOTH, hidden, image_of, put, seen
 
 
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda number: None)  # the disk is shared
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "new" / "it's a (root)"
