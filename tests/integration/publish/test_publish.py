@@ -51,8 +51,8 @@ def test_no_root(world: World, pytorch_image: Built) -> None:
 def test_no_image(world: World, tmp_path: Path) -> None:
     text = tmp_path / "text.sif"
     text.write_text("no image")
-    for image in (text, tmp_path / "none.sif"):
-        done = world.run("publish", image, "-s", "local", "--root", tmp_path / "root", code=6)
+    for image, code in ((text, 6), (tmp_path / "none.sif", 2)):
+        done = world.run("publish", image, "-s", "local", "--root", tmp_path / "root", code=code)
         assert image.name in done.stderr
     assert not (tmp_path / "root").exists()
 
