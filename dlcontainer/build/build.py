@@ -87,6 +87,8 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
     """
     start, execution = time.monotonic(), context.execution
     preflight.check_architecture(plan, execution.host)
+    if context.oci and context.export.outcome == "sif":
+        preflight.check_conversion(plan)
     existing = None if options.fresh or options.until else _existing(plan, context, output, start)
     if existing is not None:
         return existing

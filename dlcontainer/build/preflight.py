@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dlcontainer.engines import apptainer, emulation
 from dlcontainer.errors import BuildError
+from dlcontainer.formats import docker_values
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
 from dlcontainer.system.machine import Host, find_program
@@ -50,6 +51,19 @@ def check_base(plan: Plan, host: Host) -> None:
         why=f"{plan.recipe.base.title}: a distribution's own programs make its root tree",
         next_step=f"{own}one of\n    " + "\n    ".join(ways),
     )
+
+
+def check_conversion(plan: Plan) -> None:
+    """Refuse variables that change on the way from a Docker image to a SIF; raises BuildError."""
+    changed = docker_values.changed_by_apptainer(plan)
+    if changed:
+        raise BuildError(
+            f"environment.{changed[0]} would have another value in the SIF",
+            why="Apptainer (1.4.5 at least) changes \", $, ` and \\ of a Docker image's variables: "
+            "https://github.com/apptainer/apptainer/issues/3328",
+            next_step="build with --engine apptainer, or keep the Docker image: "
+            "--to docker-archive",
+        )
 
 
 def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:

@@ -1,4 +1,4 @@
-"""`dlcontainer export`: the benchmark for other programs that measure a centre's machines."""
+"""`dlcontainer export`: files for other programs: ReFrame's tests, and Jupyter's kernels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.cli import options, output
+from dlcontainer.cli import export_jupyter, options, output
 from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
@@ -189,12 +189,13 @@ def _reference(text: str, numbers: str) -> "Reference":
     return Reference(value=values[0], lowest=lowest, highest=highest)
 
 
-app = App(help="Write the benchmark for other programs that measure a centre's machines.")
+app = App(help="Write files for other programs: a ReFrame test, a Jupyter kernel.")
 
 
 @app.callback()
 def root() -> None:
-    """Write the benchmark for other programs that measure a centre's machines."""
+    """Write files for other programs: a ReFrame test, a Jupyter kernel."""
 
 
 app.command("reframe")(reframe)
+app.command("jupyter")(export_jupyter.jupyter)

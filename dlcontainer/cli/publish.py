@@ -11,6 +11,7 @@ from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
     from dlcontainer.image.record import Record
+    from dlcontainer.publish.access import Closed
     from dlcontainer.publish.publish import Published
 
 
@@ -72,6 +73,8 @@ def publish(
         proofs=given,
     )
     done = publishing.publish(path, loaded, root.absolute() if root else None, context)
+    for closed in done.closed:
+        console.note(str(closed))
     _show(done, loaded.modules.kind, as_json=as_json)
 
 
@@ -84,6 +87,7 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
             "folder": str(done.folder),
             "generation": done.generation,
             "use": uses,
+            "closed": [_closed(one) for one in done.closed],
         }
         output.emit("publish", body)
         return
@@ -96,3 +100,8 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
             other = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
             output.say(quote(["module", "use", path]) + other)
     output.say(f"module load {done.module}")
+
+
+def _closed(closed: "Closed") -> dict[str, object]:
+    paths = {"path": str(closed.path), "folder": str(closed.folder), "mode": f"{closed.mode:04o}"}
+    return {"part": closed.part, **paths, "group": closed.group, "fix": closed.fix}

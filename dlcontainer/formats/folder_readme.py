@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlcontainer.config import templating
 from dlcontainer.config.templating import Text, quote
-from dlcontainer.formats import apptainer, dockerfile, labels, runtimes
+from dlcontainer.formats import apptainer, docker_values, dockerfile, labels, runtimes
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
@@ -59,6 +59,8 @@ def text(
     """Render the file for a folder with texts of these names; `mark` has the checksums."""
     image = plan.recipe.base.reference
     commands = [command for form, command in COMMANDS.items() if FILE_NAMES[form] in names]
+    has_docker = FILE_NAMES["dockerfile"] in names
+    changed = docker_values.changed_by_apptainer(plan) if has_docker else []
     values = {
         "head": [Text(line) for line in labels.head(plan)],
         "commands": [
@@ -72,6 +74,7 @@ def text(
         "routing": Text(layout.ROUTING_FOLDER),
         "mark": Text(mark),
         "sif": Text(f"{quote(plan.name)}.sif"),
+        "changed": Text(", ".join(changed)),
     }
     return templating.render_template(template_folders, TEMPLATE, values)
 

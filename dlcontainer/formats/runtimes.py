@@ -159,9 +159,9 @@ def _job_variables(plan: Plan) -> tuple[str, ...]:
 
 def _here(around: Surroundings) -> tuple[Text, ...]:
     """Settle whether the job's folder is shown: Podman stops where one is named twice."""
-    binds = " ".join(host_variables.shell(both(bind)) for bind in around.binds)
-    again = f'for dlc_bind in {binds}; do [ "${{dlc_bind#*:}}" != "$PWD" ] || dlc_here=; done'
-    return (Text("dlc_here=$PWD"), *([Text(again)] if binds else []))
+    binds = (host_variables.shell(both(bind)) for bind in around.binds)
+    again = '[ "${dlc_bind#*:}" != "$PWD" ] || dlc_here='
+    return (Text("dlc_here=$PWD"), *(Text(f"dlc_bind={bind}; {again}") for bind in binds))
 
 
 def _proof(option: str) -> Text:

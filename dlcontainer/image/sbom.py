@@ -118,11 +118,25 @@ def purl(package: Package, distribution: str, release: str) -> str:
 
 def count(text: str | bytes) -> int:
     """Count the packages that a bill lists; raises ChecksFailedError for what is none."""
+    return len(_listed(text))
+
+
+def names(text: str | bytes) -> frozenset[str]:
+    """Name the packages that a bill lists; raises ChecksFailedError for what is none."""
+    return frozenset(
+        str(one["name"]) for one in _listed(text) if isinstance(one, dict) and "name" in one
+    )
+
+
+def _listed(text: str | bytes) -> Sequence[object]:
     try:
         body = foreign_files.loads(text)
         if body["bomFormat"] != "CycloneDX":
             raise ValueError("its bomFormat is not CycloneDX")
-        return len(body["components"])
+        components = body["components"]
+        if not isinstance(components, list):
+            raise TypeError("its components are no list")
+        return components
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
             f"the bill of materials can't be read: {error}", next_step="build the image again"

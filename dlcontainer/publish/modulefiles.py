@@ -52,6 +52,8 @@ class Release:
     gcc: str | None = None
     # Set by the image itself.
     environment: Mapping[str, str] = field(default_factory=dict)
+    # It has PyTorch, whose torch.compile writes C++.
+    without_compiler: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +74,7 @@ _ON_TOP = (
     f"Packages of your own: {VENV} ~/my-env makes an environment on top of the image,",
     "  . ~/my-env/bin/activate enters it (it sets DLCONTAINER_VENV), pip install adds to it.",
 )
+_NO_COMPILER = "torch.compile needs a C++ compiler, and this image has none."
 
 
 def epoch_of(site: Site) -> str:
@@ -153,6 +156,7 @@ def _help(release: Release, folder: Path, around: Around) -> list[str]:
         "Your variables go in, but for those of the host's programs:",
         "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
         *(_ON_TOP if "python" in release.commands else ()),
+        *((_NO_COMPILER,) if release.without_compiler else ()),
         *around.mpi,
         *_reached(around),
         "",

@@ -14,6 +14,7 @@ from dlcontainer.errors import ChecksFailedError, ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import (
+    access,
     host_libraries,
     launch_files,
     offered,
@@ -24,6 +25,7 @@ from dlcontainer.publish import (
 from dlcontainer.publish.modulefiles import LastResort, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.publish.tree import changes, layout, store, transaction
 from dlcontainer.publish.tree.transaction import Hand
@@ -65,6 +67,8 @@ class Published:
     digest: str
     generation: int
     new: bool
+    # Folders that other users can't enter.
+    closed: tuple[access.Closed, ...] = ()
 
     @property
     def module(self) -> str:
@@ -101,18 +105,20 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
         release = releases.described(given, site)
         site = _site_of(given.record.record, site, context)
         epochs = launch_files.sites_of(site, context.at, release)
-        _prepare_root(chosen, site)
-        return _published(
-            _Work(
-                given=given,
-                release=release,
-                site=site,
-                epochs=epochs,
-                # Modulefiles name it, and users are anywhere.
-                root=chosen.absolute(),
-                context=context,
-            )
+        own = _prepared_root(chosen, site)
+        work = _Work(
+            given=given,
+            release=release,
+            site=site,
+            epochs=epochs,
+            # Modulefiles name it, and users are anywhere.
+            root=chosen.absolute(),
+            context=context,
         )
+        done = _published(work)
+        trees = (work.root / layout.MODULES / kind for kind in layout.KINDS)
+        closed = access.closed((done.folder, *trees), context.resort.engine, own)
+        return replace(done, closed=closed)
 
 
 def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
@@ -204,7 +210,7 @@ def _root(given: Path | None, site: Site) -> Path:
     return root
 
 
-def _prepare_root(root: Path, site: Site) -> None:
+def _prepared_root(root: Path, site: Site) -> Ownership:
     missing = [path for path in (root, *root.parents) if not path.exists()]
     for path in reversed(missing):
         with Folder.at(path.parent) as parent:
@@ -214,8 +220,7 @@ def _prepare_root(root: Path, site: Site) -> None:
                 continue  # another publisher's
             with made:
                 os.fchmod(made.number, 0o755)
-    # Before the image is checked: a group that is none here.
-    ownership.of_root(root, site.modules.group)
+    return ownership.of_root(root, site.modules.group)
 
 
 @contextlib.contextmanager

@@ -2,18 +2,22 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 
 from pydantic import ValidationError
 
 from dlcontainer.errors import PublishError
-from dlcontainer.image import record, sif
+from dlcontainer.image import record, sbom, sif
 from dlcontainer.image.record import Content
 from dlcontainer.publish.modulefiles import CACHES, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import Base
 from dlcontainer.sites.site import Site
+
+# The packages that bring a C++ compiler, in Debian's and SUSE's names, Red Hat's and conda's.
+_COMPILER = re.compile(r"g\+\+(-[0-9.]+)?|gcc[0-9]*-c\+\+|clang[0-9-]*|gxx(_linux-.+)?|clangxx.*")
 
 
 def described(offered: Offered, site: Site) -> Release:
@@ -59,7 +63,19 @@ def described(offered: Offered, site: Site) -> Release:
         glibc=content.adopted.glibc if content.adopted else glibc,
         gcc=distribution.gcc if distribution else None,
         environment=content.environment,
+        without_compiler=_without_compiler(offered, base),
     )
+
+
+def _without_compiler(offered: Offered, base: Base | None) -> bool:
+    """Tell whether torch.compile finds no compiler: PyTorch is there, and no package of one.
+
+    A vendor's base may hold one that is no package.
+    """
+    offer = offered.record.record.content.offer
+    if offered.bill is None or base is None or base.image or "torch" not in offer.verify.imports:
+        return False
+    return not any(map(_COMPILER.fullmatch, sbom.names(offered.bill)))
 
 
 def _again(content: Content, site: Site) -> str:

@@ -36,6 +36,7 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
         "base",
         "unpack",
         "system",
+        "compiler",
         "framework",
         "image",
         "pack",

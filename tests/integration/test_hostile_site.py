@@ -134,7 +134,10 @@ def check_image_texts(plan: Plan, machine: Machine, line: str) -> None:
         return
     head, rest = definition.split("\n%files\n", 1)
     head, _, setup = head.partition("\n\n%setup\n")
-    assert line not in setup
+    head, _, before = head.partition("\n\n%pre\n")
+    # Both run on the building host.
+    assert before
+    assert line not in before + setup
     assert all(one.startswith(("# ", "Bootstrap: ", "From: ")) for one in head.splitlines())
     sections = dict(part.split("\n", 1) for part in rest.split("\n%")[1:])
     shown = run_quietly(machine, "/bin/sh", sections["environment"] + '\nprintf %s "$HOSTILE_C"')
@@ -161,12 +164,12 @@ def check_wrapper(plan: Plan, machine: Machine) -> None:
         sha256="0",
         offset=4096,
     )
-    [script] = wrappers(
-        release, plan.site, LastResort(engine=Path("/no/such")), [TEMPLATES]
-    ).values()
-    # It stops where it finds no image; what comes after is read too.
-    run_quietly(machine, "/bin/sh", f"set -n\n{script}")
-    [folders] = [part for part in script.split("\n") if part.startswith("dlc_folders=")][:1]
+    scripts = wrappers(release, plan.site, LastResort(engine=Path("/no/such")), [TEMPLATES])
+    # They stop where they find no image; what comes after is read too.
+    for script in scripts.values():
+        run_quietly(machine, "/bin/sh", f"set -n\n{script}")
+    lines = scripts["python"].split("\n")
+    [folders] = [part for part in lines if part.startswith("dlc_folders=")][:1]
     run_quietly(machine, "/bin/sh", folders)
 
 

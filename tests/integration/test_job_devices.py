@@ -88,6 +88,11 @@ SRUN = ["srun", "-n{ranks}", "--gpus-per-node=4"]
         (4 * DEFAULT, {"CUDA_VISIBLE_DEVICES": ""}, "0 GPUs of the 4"),
         (4 * DEFAULT, {"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, "(CUDA_VISIBLE_DEVICES=NoDevFiles)"),
         (3 * DEFAULT + "Prohibited\n", {}, "can use 3 GPUs of the 4"),
+        # Submitted with fewer than the script asks for: that is the promise then.
+        (2 * DEFAULT, {"SLURM_GPUS_ON_NODE": "2"}, ""),
+        (1 * DEFAULT, {"SLURM_GPUS_ON_NODE": "2"}, "can use 1 GPUs of the 2"),
+        (2 * DEFAULT, {"SLURM_GPUS_ON_NODE": "0"}, "can use 2 GPUs of the 4"),
+        (2 * DEFAULT, {"SLURM_GPUS_ON_NODE": "many"}, "can use 2 GPUs of the 4"),
     ],
 )
 def test_fewer_than_promised(tmp_path: Path, said: str, environ: dict[str, str], says: str) -> None:

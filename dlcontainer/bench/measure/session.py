@@ -10,11 +10,10 @@ from dlcontainer.bench.analysis import interim
 from dlcontainer.bench.measure import (
     arms,
     declaration,
-    native_tree,
-    native_twin,
     outlook,
     ranked_launch,
     ranks,
+    reference_arm,
     shared_mount,
 )
 from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
@@ -30,7 +29,7 @@ from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
-from dlcontainer.planning.plan import Plan, native_twin_reason
+from dlcontainer.planning.plan import Plan
 
 # In the session's own folder: what the ranks of a launch write.
 _RANKS = "ranks"
@@ -54,7 +53,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
         (context.work / _RANKS).mkdir(mode=0o700)
     candidate = arms.container(context, subject, settings.probe)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
-    reference, why = _reference(settings, plan, subject, context)
+    reference, why = reference_arm.choose(settings, plan, subject, context)
     if isinstance(reference, Native):
         arms.require_same_probe(candidate, settings.probe_files, subject.recipe)
     between = None
@@ -66,7 +65,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
         joiner = None
         if settings.schedule.joiners:
             joiner = stack.enter_context(_joiner(candidate, context, settings))
-        reference, made = stack.enter_context(_shown(reference, settings, context))
+        reference, made = stack.enter_context(reference_arm.shown(reference, settings, context))
         sides = Sides(
             reference=reference,
             between=between,
@@ -95,59 +94,6 @@ def _require_apart(settings: SessionSettings, subject: BenchImage) -> None:
             why="its recipe is unknown: there is nothing to make a native twin of",
             next_step="take --arms unpacked,container, or give one with --native FOLDER",
         )
-
-
-def _reference(
-    settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext
-) -> tuple[Arm, str]:
-    """Choose the side that the container is held against, and say why it is this one."""
-    if settings.schedule.arms[:1] == ("unpacked",):
-        return arms.unpacked(context, subject), "asked for by --arms"
-    probe = arms.probe_copy(settings.probe_files, context.work)
-    if settings.native is not None:
-        return Native(
-            prefix=settings.native, probe=probe, home=context.execution.host.home
-        ), "given by --native"
-    no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
-    if no_twin and settings.schedule.arms:
-        raise BenchDataError(
-            "no native side is available on this machine",
-            why=f"no native twin: {no_twin}",
-            next_step="give one with --native FOLDER, or take --arms unpacked,container",
-        )
-    if no_twin:
-        context.execution.progress.note(
-            f"no native twin: {no_twin}; the unpacked image stands in for it"
-        )
-        return arms.unpacked(context, subject), f"no native twin: {no_twin}"
-    if plan.digest != subject.digest:
-        context.execution.progress.note(
-            "recipe, site or templates are not those that the image was built from: the stacks "
-            "that both sides attest decide what can be compared"
-        )
-    prefix = native_twin.prepare(plan, context)
-    return Native(
-        prefix=prefix, probe=probe, home=context.execution.host.home
-    ), "same recipe, same wheels"
-
-
-@contextmanager
-def _shown(
-    reference: Arm, settings: SessionSettings, context: BenchContext
-) -> Iterator[tuple[Arm, Mapping[str, float]]]:
-    """Show the native tree as it was asked for; with what that took."""
-    if settings.native_as == "tree":
-        yield reference, {}
-        return
-    if not isinstance(reference, Native):
-        raise BenchDataError(
-            f"no native tree is available to show as {settings.native_as}",
-            why="the unpacked image stands for it here",
-            next_step="give a native side with --native FOLDER, or leave --native-as out",
-        )
-    with native_tree.shown(settings.native_as, reference.prefix, context) as shown:
-        made = {} if shown.seconds is None else {"native_ready_s": round(shown.seconds, 3)}
-        yield replace(reference, prefix=shown.prefix), made
 
 
 @contextmanager

@@ -42,7 +42,7 @@ unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
 dlc_need PSCRATCH
 dlc_here=$PWD
-for dlc_bind in "${PSCRATCH}":"${PSCRATCH}"; do [ "${dlc_bind#*:}" != "$PWD" ] || dlc_here=; done
+dlc_bind="${PSCRATCH}":"${PSCRATCH}"; [ "${dlc_bind#*:}" != "$PWD" ] || dlc_here=
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
@@ -84,7 +84,7 @@ set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${PSCRATCH}"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1

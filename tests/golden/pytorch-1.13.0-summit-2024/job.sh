@@ -132,7 +132,8 @@ set -- apptainer exec --nv "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+dlc_gpus=$7
 shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
@@ -172,18 +173,21 @@ dlc_short() {  # one rank says it for its node
     case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
 }
 dlc_look() {
-    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by=''
     dlc_sharing=${dlc_sharing%%:*}
+    dlc_modes=''
     if ! [ -e /dev/nvidiactl ]; then
         dlc_count=0 dlc_by="there is no /dev/nvidiactl"
     elif dlc_modes=$(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null); then
-        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: "$(echo $dlc_modes)
+        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: $(printf '%s' "$dlc_modes" | tr '\n' ' ')"
     elif [ $? -eq 6 ]; then  # nvidia-smi(1): a query found nothing
         dlc_count=0 dlc_by="nvidia-smi: none" dlc_modes=
     else
         dlc_modes=
     fi
+    # shellcheck disable=SC2043
     for dlc_name in CUDA_VISIBLE_DEVICES; do
+        dlc_shown=''
         eval "dlc_shown=\${$dlc_name-unset}"
         case $dlc_shown in
             unset) continue ;;
@@ -193,6 +197,11 @@ dlc_look() {
         [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
     done
     [ -n "$dlc_count" ] || return 0
+    # Who submits with fewer than the lines above ask for was promised these.
+    case ${SLURM_GPUS_ON_NODE-} in
+        '' | 0* | *[!0-9]*) ;;
+        *) [ "$SLURM_GPUS_ON_NODE" -ge "$dlc_wanted" ] || dlc_wanted=$SLURM_GPUS_ON_NODE ;;
+    esac
     if [ "$dlc_count" -lt "$dlc_wanted" ]; then
         dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
             "ask for them in the lines above, or take this node out"

@@ -55,7 +55,7 @@ set -- apptainer exec "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1

@@ -115,7 +115,8 @@ set -- apptainer exec --bind "${PWD}" "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
-MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6 dlc_gpus=$7
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+dlc_gpus=$7
 shift 7
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
@@ -152,12 +153,17 @@ dlc_short() {  # one rank says it for its node
     case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
 }
 dlc_look() {
-    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by='' dlc_modes=''
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by=''
     dlc_sharing=${dlc_sharing%%:*}
     if ! [ -e /dev/dri ]; then
         dlc_count=0 dlc_by="there is no /dev/dri"
     fi
     [ -n "$dlc_count" ] || return 0
+    # Who submits with fewer than the lines above ask for was promised these.
+    case ${SLURM_GPUS_ON_NODE-} in
+        '' | 0* | *[!0-9]*) ;;
+        *) [ "$SLURM_GPUS_ON_NODE" -ge "$dlc_wanted" ] || dlc_wanted=$SLURM_GPUS_ON_NODE ;;
+    esac
     if [ "$dlc_count" -lt "$dlc_wanted" ]; then
         dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
             "ask for them in the lines above, or take this node out"

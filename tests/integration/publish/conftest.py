@@ -5,7 +5,9 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.publish.tools import Shelf, clean_home
-from tests.integration.world import Built, World
+from tests.integration.world import Built, World, missing
+
+_LMOD = Path("/usr/share/lmod/lmod/init/bash")
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +34,11 @@ def shelf(
     # The engine that the tests found, as a user's module would put it on PATH.
     environ["PATH"] = f"{engine.program.parent}:{environ['PATH']}"
     return Shelf(root=Path(root), name="pytorch", version="2.13.0", environ=environ)
+
+
+@pytest.fixture(scope="session")
+def lmod() -> str:
+    """Give the shell line that starts Lmod."""
+    if not _LMOD.is_file():
+        missing("Lmod (Debian's package lmod)")
+    return f". {_LMOD}"

@@ -10,11 +10,17 @@ import pytest
 
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.modulefiles import Release
-from tests.integration.publish.tools import ARGUMENTS, SHOW, Shelf, clean_home, program
+from tests.integration.publish.tools import (
+    ARGUMENTS,
+    SHOW,
+    Shelf,
+    clean_home,
+    in_shell,
+    program,
+)
 from tests.integration.world import missing
 from tests.values import HOSTILE, TEMPLATES
 
-LMOD = Path("/usr/share/lmod/lmod/init/bash")
 # In Lua, in Tcl, in a shell: each ends a text or runs something where quoting is missing.
 NASTY = (
     *HOSTILE,
@@ -33,14 +39,6 @@ NASTY = (
     "😀 𝄞",
     ']===]..os.execute("touch CANARY")..[===[',
 )
-
-
-@pytest.fixture(scope="session")
-def lmod() -> str:
-    """Give the shell line that starts Lmod."""
-    if not LMOD.is_file():
-        missing("Lmod (Debian's package lmod)")
-    return f". {LMOD}"
 
 
 @pytest.fixture(scope="session")
@@ -72,17 +70,6 @@ def system(request: pytest.FixtureRequest) -> tuple[str, str]:
     return str(request.getfixturevalue("lmod")), str(request.param).removeprefix("lmod-").replace(
         "lua", "lmod"
     )
-
-
-def in_shell(
-    shelf: Shelf, system: tuple[str, str], script: str, *argv: str, root: Path | None = None
-) -> str:
-    """Run a script where the shelf's modules are in use; give its stdout and stderr."""
-    start, kind = system
-    text = f'{start}\nmodule use "$USE"\nexec 2>&1\n{script}'
-    bash = program("bash", "bash")
-    use = str(root or shelf.root) + f"/modules/{kind}"
-    return shelf.run(bash, "--norc", "-c", text, "bash", *argv, USE=use).stdout
 
 
 def test_it_loads_runs_and_unloads(shelf: Shelf, system: tuple[str, str]) -> None:

@@ -12,11 +12,9 @@ from dlcontainer.publish.tree import changes
 from dlcontainer.publish.tree.generation import Deprecation
 from tests.integration.publish.test_modules import (
     environment_modules,  # noqa: F401  a fixture
-    in_shell,
-    lmod,  # noqa: F401  a fixture
     system,  # noqa: F401  a fixture
 )
-from tests.integration.publish.tools import Shelf, clean_home, program
+from tests.integration.publish.tools import Shelf, clean_home, in_shell, program
 from tests.trees import act, image_file, put
 
 # Whatever a shell, a modulefile or a format of C could take for its own.

@@ -73,3 +73,14 @@ def clean_home(folder: Path) -> dict[str, str]:
     kept = ("PATH", "USER", "LOGNAME", "CI")
     environ = {name: os.environ[name] for name in kept if name in os.environ}
     return {**environ, "HOME": str(home), "LANG": "C.UTF-8"}
+
+
+def in_shell(
+    shelf: Shelf, system: tuple[str, str], script: str, *argv: str, root: Path | None = None
+) -> str:
+    """Run a script where the shelf's modules are in use; give its stdout and stderr."""
+    start, kind = system
+    text = f'{start}\nmodule use "$USE"\nexec 2>&1\n{script}'
+    bash = program("bash", "bash")
+    use = str(root or shelf.root) + f"/modules/{kind}"
+    return shelf.run(bash, "--norc", "-c", text, "bash", *argv, USE=use).stdout

@@ -91,6 +91,14 @@ def test_a_host_that_can_t_make_the_base(tmp_path: Path) -> None:
     preflight.check_base(plan_of(folder_of(tmp_path / "i", base=IMAGE_BASE)), bare)
 
 
+def test_variables_that_a_sif_of_a_docker_image_would_change(tmp_path: Path) -> None:
+    preflight.check_conversion(plan_of(folder_of(tmp_path / "a", environment={"A": "a b'c"})))
+    for value in ("`x`", "a$b", 'a"b', "a\\b"):
+        plan = plan_of(folder_of(tmp_path / str(ord(value[1])), environment={"B": value}))
+        with pytest.raises(BuildError, match=r"environment\.B would have another value"):
+            preflight.check_conversion(plan)
+
+
 def test_the_order_of_choices(tmp_path: Path, roomy: dict[str, Any]) -> None:
     there, asked = tmp_path / "it's the site's", Path("/asked/for")
     there.mkdir()

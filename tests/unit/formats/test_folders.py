@@ -91,6 +91,14 @@ def test_the_readme_of_a_base_that_no_registry_has(tmp_path: Path, *, base: bool
     assert "OS packages from the archive of debian bookworm" in readme
 
 
+def test_the_readme_names_what_apptainer_changes_in_a_docker_image(tmp_path: Path) -> None:
+    quiet = write(demo(tmp_path), tmp_path / "quiet", base=True)["README.txt"]
+    assert "3328" not in quiet
+    loud = demo(tmp_path, environment={"PLAIN": "a b'c", "TICKS": "`x`", "DOLLAR": "a$b"})
+    readme = write(loud, tmp_path / "loud", base=True)["README.txt"]
+    assert "\nDOLLAR, TICKS, whose values hold" in readme
+
+
 def test_the_readme_of_a_base_in_a_registry(tmp_path: Path) -> None:
     system = {"distribution": "rocky", "release": "9", "source": "its files"}
     plan = demo(tmp_path, base={**REGISTRY, "system": system})

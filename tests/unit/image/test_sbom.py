@@ -127,6 +127,11 @@ def test_a_hash_that_is_none() -> None:
 
 def test_counting() -> None:
     assert sbom.count(sbom.render(SUBJECT, CONTENTS)) == 4
-    for text in ("", "[]", "{}", '{"bomFormat": "SPDX", "components": []}'):
+    assert len(sbom.names(sbom.render(SUBJECT, CONTENTS))) == 4
+    odd = '{"bomFormat": "CycloneDX", "components": [{}, 3, {"name": "g++"}]}'
+    assert sbom.count(odd) == 3
+    assert sbom.names(odd) == {"g++"}
+    spdx, none = ('{"bomFormat": "SPDX", "components": []}', '{"bomFormat": "CycloneDX"}')
+    for text in ("", "[]", "{}", spdx, none, none[:-1] + ', "components": 3}'):
         with pytest.raises(ChecksFailedError, match="bill of materials can't be read"):
             sbom.count(text)

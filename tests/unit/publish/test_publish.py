@@ -352,3 +352,38 @@ def test_without_a_proof_the_help_says_nothing_of_it(
     assert again.new
     assert "How far" in (root / "modules/lmod/demo/1.0.lua").read_text()
     assert (again.folder / "image.sif").samefile(done.folder / "image.sif")
+
+
+DEBIAN = {"distribution": "debian", "release": "bookworm"}
+VENDOR = {"image": f"docker.io/library/x@sha256:{'0' * 64}"}
+TORCH = {"imports": {"torch": "2.13.0"}}
+
+
+@pytest.mark.parametrize(
+    ("packages", "base", "verify", "says"),
+    [
+        (["gcc", "libstdc++6", "g++-12-base-x"], DEBIAN, TORCH, True),
+        (["g++", "g++-12"], DEBIAN, TORCH, False),
+        (["gcc-c++"], DEBIAN, TORCH, False),
+        (["clang-16"], DEBIAN, TORCH, False),
+        (["gcc"], VENDOR, TORCH, False),
+        (["gcc"], DEBIAN, {"imports": {"numpy": "2"}}, False),
+        (None, DEBIAN, TORCH, False),
+    ],
+)
+def test_help_says_that_torch_compile_has_no_compiler(
+    tmp_path: Path,
+    root: Path,
+    packages: list[str] | None,
+    base: dict[str, str],
+    verify: dict[str, Any],
+    *,
+    says: bool,
+) -> None:
+    image = image_of(tmp_path / "i", base=base, verify=verify)
+    if packages is not None:
+        bill = {"bomFormat": "CycloneDX", "components": [{"name": name} for name in packages]}
+        image.with_suffix(".cdx.json").write_text(json.dumps(bill))
+    folder = put(image, root).folder
+    for name in ("module.lua", "module.tcl"):
+        assert ("torch.compile needs a C++ compiler" in (folder / name).read_text()) is says

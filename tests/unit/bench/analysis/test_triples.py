@@ -130,7 +130,7 @@ def test_arms_without_a_container_or_a_twin(bench: Bench, monkeypatch: pytest.Mo
     assert {s.arm for s in built.samples} == {"native", "unpacked"}
     (bench.folder / "samples.jsonl").unlink()
     monkeypatch.setattr(
-        "dlcontainer.bench.measure.session.native_twin_reason", lambda *_: "no such"
+        "dlcontainer.bench.measure.reference_arm.native_twin_reason", lambda *_: "no such"
     )
     with pytest.raises(BenchDataError, match="no native side") as caught:
         run(bench, native=None)

@@ -59,7 +59,7 @@ def test_another_form_is_another_session(bench: Bench) -> None:
 
 def test_an_unpacked_image_is_no_native_tree(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "dlcontainer.bench.measure.session.native_twin_reason", lambda *_: "no such"
+        "dlcontainer.bench.measure.reference_arm.native_twin_reason", lambda *_: "no such"
     )
     with pytest.raises(BenchDataError, match="no native tree is available to show as squashfs"):
         bench.run(ProbeRunner(), native=None, native_as="squashfs")

@@ -1,0 +1,66 @@
+"""The side that the container is held against: a native installation, or the unpacked image."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from dlcontainer.bench.measure import arms, native_tree, native_twin
+from dlcontainer.bench.measure.arms import Arm, Native
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
+from dlcontainer.bench.measure.declaration import SessionSettings
+from dlcontainer.errors import BenchDataError
+from dlcontainer.planning.plan import Plan, native_twin_reason
+
+
+def choose(
+    settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext
+) -> tuple[Arm, str]:
+    """Choose the side that the container is held against, and say why it is this one."""
+    if settings.schedule.arms[:1] == ("unpacked",):
+        return arms.unpacked(context, subject), "asked for by --arms"
+    probe = arms.probe_copy(settings.probe_files, context.work)
+    if settings.native is not None:
+        return Native(
+            prefix=settings.native, probe=probe, home=context.execution.host.home
+        ), "given by --native"
+    no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
+    if no_twin and settings.schedule.arms:
+        raise BenchDataError(
+            "no native side is available on this machine",
+            why=f"no native twin: {no_twin}",
+            next_step="give one with --native FOLDER, or take --arms unpacked,container",
+        )
+    if no_twin:
+        context.execution.progress.note(
+            f"no native twin: {no_twin}; the unpacked image stands in for it"
+        )
+        return arms.unpacked(context, subject), f"no native twin: {no_twin}"
+    if plan.digest != subject.digest:
+        context.execution.progress.note(
+            "recipe, site or templates are not those that the image was built from: the stacks "
+            "that both sides attest decide what can be compared"
+        )
+    prefix = native_twin.prepare(plan, context)
+    return Native(
+        prefix=prefix, probe=probe, home=context.execution.host.home
+    ), "same recipe, same wheels"
+
+
+@contextmanager
+def shown(
+    reference: Arm, settings: SessionSettings, context: BenchContext
+) -> Iterator[tuple[Arm, Mapping[str, float]]]:
+    """Show the native tree as it was asked for; with what that took."""
+    if settings.native_as == "tree":
+        yield reference, {}
+        return
+    if not isinstance(reference, Native):
+        raise BenchDataError(
+            f"no native tree is available to show as {settings.native_as}",
+            why="the unpacked image stands for it here",
+            next_step="give a native side with --native FOLDER, or leave --native-as out",
+        )
+    with native_tree.shown(settings.native_as, reference.prefix, context) as tree:
+        made = {} if tree.seconds is None else {"native_ready_s": round(tree.seconds, 3)}
+        yield replace(reference, prefix=tree.prefix), made

@@ -1,0 +1,112 @@
+"""`dlcontainer export jupyter`: a published module as a kernel in Jupyter's menu."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.context import World
+    from dlcontainer.publish.kernelspec import Module
+
+_VENV = "DLCONTAINER_VENV"
+
+
+def jupyter(
+    module: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODULE]",
+            help="A published version's folder, or NAME/VERSION with --root. Default: the module "
+            "that is loaded.",
+        ),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Where the module was published."),
+    ] = None,
+    venv: Annotated[
+        Path | None,
+        typer.Option(
+            "--venv",
+            metavar="DIR",
+            help=f"An environment that dlcontainer-venv made. Default: ${_VENV}, if it is set.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="The kernel's name. Default: the module's."),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The folder of kernels. Default: Jupyter's own of this user.",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Write a kernelspec: Jupyter's notebooks then run in a published module."""
+    from dlcontainer.cli.context import here
+    from dlcontainer.publish import kernelspec
+
+    world = here()
+    console = output.Console(verbose=verbose, quiet=as_json)
+    chosen = _module(world, module, root)
+    active = world.environ.get(_VENV)
+    own = venv or (Path(active) if active else None)
+    places = kernelspec.folders(world.environ, world.host.home)
+    console.step(f"try {chosen.name}")
+    runner = console.runner(world.environ)
+    kernel = kernelspec.tried(
+        chosen, own.absolute() if own else None, places.runtime, world.environ, runner
+    )
+    path = kernelspec.write(kernel, (target or places.kernels).absolute(), name or kernel.name)
+    if as_json:
+        body = {"kernel": path.parent.name, "title": kernel.title, "file": str(path)}
+        more = {"env": dict(kernel.environ), "debugger": kernel.debugger}
+        output.emit("export-jupyter", {**body, "module": chosen.name, **more})
+        return
+    if "DLCONTAINER_BIND" in kernel.environ:
+        console.note(
+            f"the image sees {places.runtime} by DLCONTAINER_BIND: this kernel is for users "
+            "whose Jupyter writes there"
+        )
+    output.say(f"wrote {path}")
+    output.say(
+        f"next: choose {kernel.title!r} in Jupyter, or: jupyter console --kernel {path.parent.name}"
+    )
+
+
+def _module(world: "World", given: str | None, root: Path | None) -> "Module":
+    from dlcontainer.errors import UsageError
+    from dlcontainer.publish import kernelspec
+    from dlcontainer.publish.tree import changes, layout
+    from dlcontainer.system.machine import find_program
+
+    if given is None:
+        python = find_program("python", world.environ)
+        if root is None and python is not None and (python.parent.parent / "image.sif").is_file():
+            return kernelspec.at(python.parent.parent)
+        raise UsageError(
+            "no module is loaded, and none was named",
+            next_step="module load NAME, or give NAME/VERSION with --root ROOT",
+        )
+    if root is None:
+        return kernelspec.at(Path(given))
+    version = given.partition("/")[2]
+    if not version or "/" in version:
+        raise UsageError(
+            f"{given}: not NAME/VERSION", next_step="give it as `module load` takes it"
+        )
+    for listed in changes.listing(root.absolute()):
+        if listed.entry.module == given:
+            return kernelspec.at(listed.folder)
+    raise UsageError(
+        f"{given} is not published in {root}", next_step=layout.typed(root.absolute(), "list")
+    )

@@ -1,0 +1,84 @@
+"""Who can enter the folders that lead to a published module and to its engine."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dlcontainer.publish.ownership import Ownership, group_name
+from dlcontainer.system.process import quote
+
+Part = Literal["module", "engine"]
+_FOR_ALL: dict[Part, str] = {
+    "module": "publish below a folder that everybody can enter: --root DIR",
+    "engine": "put an engine that everybody can start first on PATH, and publish again",
+}
+_UNUSABLE: dict[Part, str] = {
+    "module": "other users can't use the module",
+    "engine": "users without an engine on PATH can't use the module, whose own is {path}",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Closed:
+    """A folder, or the engine's program, that other users can't enter on the way to `path`.
+
+    `group` is set where the module is for that group alone, and its members can.
+    """
+
+    part: Part
+    path: Path
+    folder: Path
+    mode: int
+    group: str | None = None
+    # None where nothing is wrong.
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        if self.group is not None:
+            return f"the {self.part} is for the group {self.group} alone: {self.folder}"
+        reason = f"{self.folder} is closed to others (mode {self.mode:04o})"
+        return f"{_UNUSABLE[self.part].format(path=self.path)}: {reason}; fix: {self.fix}"
+
+
+def closed(folders: Iterable[Path], engine: Path, own: Ownership) -> tuple[Closed, ...]:
+    """List all that keeps other users from a module's folders, or from the engine it names."""
+    ways: list[tuple[Part, Path]] = [("module", path) for path in folders]
+    seen: dict[object, Closed] = {}
+    for part, path in (*ways, ("engine", engine)):
+        for folder, info in _way(path):
+            if info.st_mode & stat.S_IXOTH:
+                continue
+            is_groups = own.required and info.st_gid == own.group and info.st_mode & stat.S_IXGRP
+            seen.setdefault(
+                (part, info.st_dev, info.st_ino),
+                Closed(
+                    part=part,
+                    path=path,
+                    folder=folder,
+                    mode=stat.S_IMODE(info.st_mode),
+                    group=group_name(own.group) if is_groups else None,
+                    fix=None if is_groups else _fix(part, folder, info, own),
+                ),
+            )
+    return tuple(seen.values())
+
+
+def _fix(part: Part, folder: Path, info: os.stat_result, own: Ownership) -> str:
+    ways = [_FOR_ALL[part], quote(["chmod", "o+x", str(folder)])]
+    if info.st_mode & stat.S_IXGRP and not own.required:
+        name = group_name(info.st_gid)
+        ways.append(f"where it is for the group {name} alone, modules.group of the site says so")
+    return "; or: ".join(ways)
+
+
+def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Go from the root to a path: without links, and as it is spelled."""
+    for spelled in (path.resolve(), path.absolute()):
+        for step in (*reversed(spelled.parents), spelled):
+            try:
+                yield step, step.stat()
+            except OSError:
+                return  # nothing there: it is no matter of modes
