@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.publish.modulefiles import LastResort
-from dlcontainer.publish.publish import Published, Shop, publish
+from dlcontainer.publish.publish import PublishContext, Published, publish
 from dlcontainer.sites.site import Site
 from dlcontainer.system.workspace import PREFIX
 from tests.fakes import RecordingRunner
@@ -65,8 +65,8 @@ def image_of(
     return image
 
 
-def shop(*, ok: bool = True, **changes: Any) -> Shop:
-    given = Shop(
+def context(*, ok: bool = True, **changes: Any) -> PublishContext:
+    given = PublishContext(
         resort=LastResort(engine=Path("/opt/bin/apptainer")),
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
@@ -77,13 +77,13 @@ def shop(*, ok: bool = True, **changes: Any) -> Shop:
 
 
 def put(image: Path, root: Path | None, site: Site = SITE, **changes: Any) -> Published:
-    return publish(image, site, root, shop(**changes))
+    return publish(image, site, root, context(**changes))
 
 
 def seen(root: Path) -> list[str]:
     """List what module users see, after a look that each thing works."""
     found = []
-    for link in sorted((root / "modules").rglob("*")):
+    for link in sorted((root / "modules").resolve().rglob("*")):
         if link.is_dir():
             continue
         text = link.read_text()
@@ -96,7 +96,7 @@ def seen(root: Path) -> list[str]:
         for command in ("python", "tool"):
             assert os.access(folder / "bin" / command, os.X_OK)
         assert f"{folder}/bin" in text
-        found.append(link.relative_to(root / "modules").as_posix())
+        found.append("/".join(link.parts[-3:]))
     return found
 
 

@@ -161,14 +161,14 @@ def look_ahead(demo: Demo) -> str:
 
 
 def go(demo: Demo, name: str) -> None:
-    """Build, validate, publish, load, compare and report."""
+    """Build, validate, publish, go back, load, compare and report."""
     folder = Path("demo")
     image = str(folder / f"{name}.sif")
     local = ("--site", "local")
     demo.dlcontainer("build", "pytorch", *local, "-o", str(folder), *demo.build_options)
     demo.dlcontainer("validate", image, *local)
     shutil.rmtree(PROJECT / folder / "software", ignore_errors=True)
-    demo.dlcontainer("publish", image, *local, "--root", str(folder / "software"))
+    publish(demo, image, folder / "software")
     modules = str(folder / "software/modules/lmod")
     demo.call("sh", str(PROJECT / "tools/load_module.sh"), modules, "pytorch")
     samples = [str(folder / name) for name in ("import.jsonl", "train.jsonl")]
@@ -180,6 +180,18 @@ def go(demo: Demo, name: str) -> None:
     train = ("--controls", "2", "--steps", "20", "--threads", "1")
     demo.dlcontainer(*bench, *train, "-o", samples[1])
     demo.dlcontainer("report", *samples, "-o", str(folder / "report.html"))
+
+
+def publish(demo: Demo, image: str, root: Path) -> None:
+    """Publish, take it back, go back to what was live, and publish again: nothing is new then."""
+    give = ("publish", image, "--site", "local", "--root", str(root))
+    demo.dlcontainer(*give)
+    tree = ("--root", str(root))
+    module = demo.answer("modules", "list", *tree)["modules"][0]["module"]
+    demo.dlcontainer("modules", "unpublish", module, *tree)
+    demo.dlcontainer("modules", "rollback", *tree)
+    demo.dlcontainer(*give)
+    demo.dlcontainer("modules", "history", *tree)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -86,7 +86,7 @@ def jupyter(
 def _module(world: "World", given: str | None, root: Path | None) -> "Module":
     from dlcontainer.errors import UsageError
     from dlcontainer.publish import kernelspec
-    from dlcontainer.publish.module_tree import Place
+    from dlcontainer.publish.tree import changes, layout
     from dlcontainer.system.machine import find_program
 
     if given is None:
@@ -95,13 +95,18 @@ def _module(world: "World", given: str | None, root: Path | None) -> "Module":
             return kernelspec.at(python.parent.parent)
         raise UsageError(
             "no module is loaded, and none was named",
-            next_step="module load NAME, or give ROOT/images/NAME/VERSION",
+            next_step="module load NAME, or give NAME/VERSION with --root ROOT",
         )
     if root is None:
         return kernelspec.at(Path(given))
-    name, _, version = given.partition("/")
+    version = given.partition("/")[2]
     if not version or "/" in version:
         raise UsageError(
             f"{given}: not NAME/VERSION", next_step="give it as `module load` takes it"
         )
-    return kernelspec.at(Place(root=root.absolute(), name=name, version=version).folder)
+    for listed in changes.listing(root.absolute()):
+        if listed.entry.module == given:
+            return kernelspec.at(listed.folder)
+    raise UsageError(
+        f"{given} is not published in {root}", next_step=layout.typed(root.absolute(), "list")
+    )

@@ -37,6 +37,7 @@ from dlcontainer.cli import (
 )
 from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import sessions
+from dlcontainer.cli.modules import group as modules
 from dlcontainer.errors import DlcontainerError, InterruptedByUserError
 
 _LOOK, _MAKE, _SHIP, _MEASURE = "Look", "Make", "Check and publish", "Measure"
@@ -64,6 +65,7 @@ app.command("validate", rich_help_panel=_SHIP)(validate.validate)
 app.command("inspect", rich_help_panel=_SHIP)(inspect.inspect)
 app.command("diff", rich_help_panel=_SHIP)(diff.diff)
 app.command("publish", rich_help_panel=_SHIP)(publish.publish)
+app.add_typer(modules.app, name="modules", rich_help_panel=_SHIP)
 app.command("explain-env", rich_help_panel=_SHIP)(explain_env.explain_env)
 app.command("prove", rich_help_panel=_SHIP)(prove.prove)
 app.add_typer(sessions.app, name="bench", rich_help_panel=_MEASURE)

@@ -49,7 +49,7 @@ def publish(
 
     def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
-        context = ValidateContext(
+        around = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
             on_check=lambda check: console.note(
                 f"FAILED {check.name}: {check.detail}"
@@ -57,9 +57,9 @@ def publish(
                 else f"{check.state}: {check.name}"
             ),
         )
-        return [asdict(check) for check in validating.validate(image, loaded, context, written)]
+        return [asdict(check) for check in validating.validate(image, loaded, around, written)]
 
-    shop = publishing.Shop(
+    context = publishing.PublishContext(
         resort=LastResort(
             engine=program.program,
             squashfuse=find_program("squashfuse_ll", world.host.environ),
@@ -72,31 +72,34 @@ def publish(
         environ=world.environ,
         proofs=given,
     )
-    done = publishing.publish(path, loaded, root.absolute() if root else None, shop)
-    if given is not None and not done.new:
-        console.note("--proof: the published version stays as it is, its help included")
+    done = publishing.publish(path, loaded, root.absolute() if root else None, context)
     for closed in done.closed:
         console.note(str(closed))
     _show(done, loaded.modules.kind, as_json=as_json)
 
 
 def _show(done: "Published", kind: str, *, as_json: bool) -> None:
-    place = done.place
-    module = f"{place.name}/{place.version}"
-    uses = {name: str(place.root / "modules" / name) for name in ("lmod", "tcl")}
+    uses = {name: str(done.root / "modules" / name) for name in ("lmod", "tcl")}
     if as_json:
-        body = {"module": module, "new": done.new, "folder": str(place.folder), "use": uses}
-        output.emit("publish", {**body, "closed": [_closed(one) for one in done.closed]})
+        body = {
+            "module": done.module,
+            "new": done.new,
+            "folder": str(done.folder),
+            "generation": done.generation,
+            "use": uses,
+            "closed": [_closed(one) for one in done.closed],
+        }
+        output.emit("publish", body)
         return
     from dlcontainer.system.process import quote
 
     if not done.new:
-        output.say(f"already published, identical: {place.folder}")
+        output.say(f"already published, identical: {done.folder}")
     for name, path in uses.items():
         if kind in (name, "none"):
             other = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
             output.say(quote(["module", "use", path]) + other)
-    output.say(f"module load {module}")
+    output.say(f"module load {done.module}")
 
 
 def _closed(closed: "Closed") -> dict[str, object]:

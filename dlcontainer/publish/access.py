@@ -2,12 +2,11 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dlcontainer.publish.module_tree import Place
 from dlcontainer.publish.ownership import Ownership, group_name
 from dlcontainer.system.process import quote
 
@@ -44,10 +43,9 @@ class Closed:
         return f"{_UNUSABLE[self.part].format(path=self.path)}: {reason}; fix: {self.fix}"
 
 
-def closed(place: Place, engine: Path, own: Ownership) -> tuple[Closed, ...]:
-    """List all that keeps other users from a published version, or from the engine it names."""
-    links = [link.parent for link in place.links]
-    ways: list[tuple[Part, Path]] = [("module", path) for path in (place.folder, *links)]
+def closed(folders: Iterable[Path], engine: Path, own: Ownership) -> tuple[Closed, ...]:
+    """List all that keeps other users from a module's folders, or from the engine it names."""
+    ways: list[tuple[Part, Path]] = [("module", path) for path in folders]
     seen: dict[object, Closed] = {}
     for part, path in (*ways, ("engine", engine)):
         for folder, info in _way(path):

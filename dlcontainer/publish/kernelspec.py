@@ -14,6 +14,8 @@ from pathlib import Path
 
 from dlcontainer.errors import DlcontainerError, EngineError, UsageError
 from dlcontainer.publish import module_tree
+from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.tree import contents
 from dlcontainer.system import atomic_files
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -44,11 +46,8 @@ class Module:
     """A published version, by its folder."""
 
     folder: Path
-
-    @property
-    def name(self) -> str:
-        """The module as users load it."""
-        return f"{self.folder.parent.name}/{self.folder.name}"
+    # As users load it.
+    name: str
 
     @property
     def python(self) -> Path:
@@ -101,15 +100,23 @@ class Kernel:
 
 def at(folder: Path) -> Module:
     """Take a folder as a published version; raises UsageError for any other."""
-    module = Module(folder=folder.absolute())
+    module = Module(folder=folder.absolute(), name=_name(folder.absolute()))
     if (module.folder / module_tree.MARK).is_file() and os.access(module.python, os.X_OK):
         return module
     has_mark = (module.folder / module_tree.MARK).is_file()
     raise UsageError(
         f"{folder} is not a published module with a python",
         why="it has no command `python`" if has_mark else f"there is no {module_tree.MARK} in it",
-        next_step="give ROOT/images/NAME/VERSION, or NAME/VERSION with --root ROOT",
+        next_step="give a release's folder, or NAME/VERSION with --root ROOT",
     )
+
+
+def _name(folder: Path) -> str:
+    if not (folder / contents.FILE).is_file():
+        return f"{folder.parent.name}/{folder.name}"  # of the earlier layout
+    with Folder.at(folder) as release:
+        written = contents.described(release)
+    return f"{written.name}/{written.version}"
 
 
 def folders(environ: Mapping[str, str], home: Path) -> Folders:

@@ -118,7 +118,7 @@ def tcl(value: object) -> str:
 
 
 def modulefiles(
-    release: Release, folder: Path, checked: str, templates: list[Path], around: Around = _BARE
+    release: Release, folder: Path, templates: list[Path], around: Around = _BARE
 ) -> list[str]:
     """Render the Lua and the Tcl modulefile of a version whose files lie in `folder`."""
     values = {
@@ -126,7 +126,7 @@ def modulefiles(
         "bin": f"{folder}/bin",
         "report": f"{folder}/report.html",
         "facts": _whatis(release),
-        "help": _help(release, folder, checked, around),
+        "help": _help(release, folder, around),
     }
     return [
         render_template(templates, "module/modulefile.lua.j2", values, finalize=lua),
@@ -145,7 +145,7 @@ def _whatis(release: Release) -> list[str]:
     return [f"{key}: {value}" for key, value in facts.items() if value is not None]
 
 
-def _help(release: Release, folder: Path, checked: str, around: Around) -> list[str]:
+def _help(release: Release, folder: Path, around: Around) -> list[str]:
     return [
         f"{release.name} {release.version}: {release.summary}",
         "",
@@ -164,7 +164,7 @@ def _help(release: Release, folder: Path, checked: str, around: Around) -> list[
         f"  plan    sha256:{release.digest}",
         f"  image   sha256:{release.sha256}",
         f"  record  {folder}/record.json",
-        f"  checks  {folder}/checks.json, of {checked}",
+        f"  checks  {folder}/checks.json",
     ]
 
 

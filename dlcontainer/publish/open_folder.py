@@ -101,10 +101,6 @@ class Folder:
         with target._at(as_name):
             os.rename(name, as_name, src_dir_fd=self.number, dst_dir_fd=target.number)
 
-    def sync(self) -> None:
-        """Bring the folder's own entries to the disk."""
-        os.fsync(self.number)
-
     @contextlib.contextmanager
     def _at(self, name: str) -> Iterator[None]:
         try:

@@ -51,21 +51,6 @@ class Ownership:
                 next_step="publish as one of them, or change modules.group of the site",
             ) from None
 
-    def shared_folder(self, parent: Folder, name: str) -> Folder:
-        """Open a folder that versions share, making it if needed; one that is there stays as is."""
-        if parent.info(name) is not None:
-            return parent.sub(name)
-        try:
-            made = parent.make(name)
-        except FileExistsError:
-            return parent.sub(name)  # another publisher's
-        try:
-            self.give(made.number, 0o755 | self.shared, name)
-        except BaseException:
-            os.close(made.number)
-            raise
-        return made
-
 
 def of_root(root: Path, group: str | None) -> Ownership:
     """Take group and shared bits from the root; raises PublishError for an unknown group."""

@@ -1,43 +1,39 @@
-"""Publish: image -> a version in the module tree. Whatever a user can see there works.
+"""Publish: image -> a release in the published tree. Whatever a user can see there works.
 
-Everything of a version is staged in a hidden folder of the same file system, then renamed to its
-place; the links by which users see it come last. Killed anywhere, it leaves nothing visible, and
-the next publisher removes what is left.
+An image is checked before the tree is held; then it becomes a release, and the next generation
+has it. Killed anywhere, a publication leaves nothing visible, and the next run removes the rest.
 """
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError, PublishError
+from dlcontainer.errors import ChecksFailedError, ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import (
     access,
-    existing,
     host_libraries,
     launch_files,
-    module_tree,
     offered,
     ownership,
     releases,
     staging,
 )
-from dlcontainer.publish.module_tree import Locked, Place
 from dlcontainer.publish.modulefiles import LastResort, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
+from dlcontainer.publish.tree import changes, layout, store, transaction
+from dlcontainer.publish.tree.transaction import Hand
 from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
 from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
-from dlcontainer.system.workspace import reap, workspace
 
 # ':' parts PATH and MODULEPATH; Environment Modules finds nothing below a path with $ [ ] { or \,
 # and Lmod's reader of Tcl modulefiles takes what follows a '"' for code (both tried).
@@ -45,7 +41,7 @@ _UNFIT = ':$[]{}\\"`'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shop:
+class PublishContext:
     """Everything a publication needs; `check` looks at an image and compares it with its record."""
 
     resort: LastResort
@@ -63,65 +59,76 @@ class Shop:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A version in the tree; `new` is false where it was there already, identical."""
+    """A version in the tree; `new` is false where just this was live already."""
 
-    place: Place
+    root: Path
+    name: str
+    version: str
+    digest: str
+    generation: int
     new: bool
     # Folders that other users can't enter.
     closed: tuple[access.Closed, ...] = ()
 
+    @property
+    def module(self) -> str:
+        """NAME/VERSION, as users load it."""
+        return f"{self.name}/{self.version}"
+
+    @property
+    def folder(self) -> Path:
+        """The release's folder, with everything in it."""
+        return self.root / layout.RELEASES / self.digest
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Work:
-    """One image on its way to its place; `top` is the root, held open."""
+    """One image on its way to its place."""
 
     given: Offered
     release: Release
     site: Site
     epochs: Mapping[str, Site]
-    place: Place
-    top: Folder
-    own: Ownership
-    shop: Shop
+    root: Path
+    context: PublishContext
 
 
-def publish(image: Path, site: Site, root: Path | None, shop: Shop) -> Published:
+def publish(image: Path, site: Site, root: Path | None, context: PublishContext) -> Published:
     """Publish an image as a module of its recipe's name and version.
 
     Raises PublishError for an image that isn't what its record says or fails a check, for another
     image under the same version, for a published one that is damaged, for a root that can't be
-    written.
+    written or is a tree of an earlier version.
     """
     chosen = _root(root, site)
     with _explained(chosen), offered.opened(image) as given:
         release = releases.described(given, site)
-        site = _site_of(given.record.record, site, shop)
-        epochs = launch_files.sites_of(site, shop.at, release)
-        place = Place(root=chosen, name=release.name, version=release.version)
-        own = _prepared_root(place.root, site)
-        with Folder.at(place.root) as top:
-            work = _Work(
-                given=given,
-                release=release,
-                site=site,
-                epochs=epochs,
-                place=place,
-                top=top,
-                own=own,
-                shop=shop,
-            )
-            new, engine = _published(work), shop.resort.engine
-            return Published(place=place, new=new, closed=access.closed(place, engine, own))
+        site = _site_of(given.record.record, site, context)
+        epochs = launch_files.sites_of(site, context.at, release)
+        own = _prepared_root(chosen, site)
+        work = _Work(
+            given=given,
+            release=release,
+            site=site,
+            epochs=epochs,
+            # Modulefiles name it, and users are anywhere.
+            root=chosen.absolute(),
+            context=context,
+        )
+        done = _published(work)
+        trees = (work.root / layout.MODULES / kind for kind in layout.KINDS)
+        closed = access.closed((done.folder, *trees), context.resort.engine, own)
+        return replace(done, closed=closed)
 
 
-def _site_of(written: Record, site: Site, shop: Shop) -> Site:
+def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
     """Give the site as the image was built for it: in its epoch, on its kind of node."""
     content = written.content
     built_for = Target(epoch=content.epoch, node_type=content.node_type)
-    if shop.at is None or built_for == Target(epoch=site.epoch, node_type=site.node_type):
+    if context.at is None or built_for == Target(epoch=site.epoch, node_type=site.node_type):
         return site
     try:
-        return shop.at(built_for)
+        return context.at(built_for)
     except ConfigError as error:
         raise PublishError(
             f"the image is for {built_for.named(site.name)}, which is not in the site's file",
@@ -130,39 +137,59 @@ def _site_of(written: Record, site: Site, shop: Shop) -> Site:
         ) from error
 
 
-def _published(work: _Work) -> bool:
-    """Publish; false where the version was there already, identical."""
-    place, shop = work.place, work.shop
-    if place.visible():
-        _require_same(work)
-        with contextlib.ExitStack() as held:
-            if not all(map(os.path.lexists, place.links)):
-                _link(work, held.enter_context(_staging(work)))
-        reap(place.root, shop.runner, shop.progress.note)
-        return False
-    checks = shop.check(work.given.path, work.given.record.record)
+def _published(work: _Work) -> Published:
+    """Publish; `new` is false where the generation stayed what it was."""
+    progress = work.context.progress
+    version = _version(work)
+    draft = staging.draft(version)
+    digest = store.digest_of_draft(draft)
+    live = changes.standing(work.root, draft)
+    same = live is not None and live.digest == digest
+    if same:
+        _require_image(work)
+    else:
+        # Checks and their date are no part of the digest.
+        draft = staging.draft(replace(version, checks=_checked(work)))
+        if live is None:
+            _require_space(work.given.size, work.root)
+    progress.step(f"publish {draft.name}/{draft.version} in {work.root}")
+    with transaction.opened(work.root, _hand(work)) as tree:
+        before = layout.current(tree.top)
+        if same and changes.standing(work.root, draft) != live:
+            raise PublishError(
+                f"{draft.name}/{draft.version} was changed while it was compared",
+                next_step="try again",
+            )
+        made = changes.publish(tree, draft)
+    return Published(
+        root=work.root,
+        name=draft.name,
+        version=draft.version,
+        digest=digest,
+        generation=made.number,
+        new=made.number != before,
+    )
+
+
+def _checked(work: _Work) -> Checks:
+    """Look at the image, and at the host's libraries that come into it."""
+    context = work.context
+    checks = context.check(work.given.path, work.given.record.record)
     _require_ok(checks)
     mpi = launch_files.swaps(work.site, work.release)
     if mpi is not None:
-        host_libraries.require_fit(mpi, work.release, shop.environ, shop.progress.note)
-    with (
-        module_tree.locked(place, work.top, work.own, shop.progress.note) as locked,
-        _staging(work) as aside,
-    ):
-        if place.visible():
-            _require_same(work)
-            _link(work, aside)
-            return False
-        _clear(work, locked, aside)
-        _require_space(work.given.size, place.root)
-        shop.progress.step(f"copy the image to {place.root}")
-        with aside.make("version") as staged:
-            staging.stage(_version(work, checks), staged, shop.progress)
-            module_tree.settle_modes(staged, work.own)
-        aside.rename("version", locked.folder, place.version)
-        locked.folder.sync()
-        _link(work, aside)
-    return True
+        host_libraries.require_fit(mpi, work.release, context.environ, context.progress.note)
+    return checks
+
+
+def _hand(work: _Work) -> Hand:
+    progress = work.context.progress
+    return Hand(
+        runner=work.context.runner,
+        note=progress.note,
+        line=progress.line,
+        group=work.site.modules.group,
+    )
 
 
 def _root(given: Path | None, site: Site) -> Path:
@@ -212,66 +239,25 @@ def _explained(root: Path) -> Iterator[None]:
         ) from None
 
 
-@contextlib.contextmanager
-def _staging(work: _Work) -> Iterator[Folder]:
-    """Give a private folder below the root, held open."""
-    try:
-        with (
-            workspace(work.place.root, work.shop.runner, work.shop.progress.note) as path,
-            work.top.sub(path.name) as aside,
-        ):
-            info = os.fstat(aside.number)
-            if info.st_uid != os.geteuid() or info.st_mode & 0o077:
-                raise PublishError(
-                    f"{path} was replaced while it was made",
-                    next_step="find out who writes there, and try again",
-                )
-            yield aside
-    except BuildError as error:
-        raise PublishError(error.what, why=error.why) from None
-
-
-def _require_same(work: _Work) -> None:
-    existing.require_same(work.place, work.release, work.top, work.shop.progress)
-    if digests.of_open(work.given.image) != work.release.sha256:
+def _require_image(work: _Work) -> None:
+    work.context.progress.step("compare with what is published")
+    if digests.of_open(work.given.image, tell=work.context.progress.line) != work.release.sha256:
         raise PublishError(
             f"{work.given.path} is not the image of its record", next_step="build the image again"
         )
 
 
-def _clear(work: _Work, locked: Locked, aside: Folder) -> None:
-    """Remove a version that a killed publisher left half-made, or that was hidden by hand."""
-    place = work.place
-    there = locked.folder.info(place.version)
-    if there is None:
-        return
-    if not locked.alone and time.time() - there.st_ctime < module_tree.GRACE_S:
-        raise PublishError(
-            f"another publisher of {place.name}/{place.version} is at work",
-            next_step="try again in a minute",
-        )
-    module_tree.clear(locked.folder, place, aside)
-
-
-def _link(work: _Work, aside: Folder) -> None:
-    """Make the links that are missing."""
-    for link, name in work.place.links.items():
-        if not module_tree.require_link(link, work.place, name):
-            module_tree.make_link(link, work.place, work.top, work.own, aside)
-
-
-def _version(work: _Work, checks: Checks) -> Version:
-    proofs = work.shop.proofs
+def _version(work: _Work) -> Version:
+    context = work.context
     return Version(
         offered=work.given,
         release=work.release,
         site=work.site,
         epochs=work.epochs,
-        folder=work.place.folder,
-        checks=checks,
-        resort=work.shop.resort,
-        templates=work.shop.templates,
-        reached=tuple(reach.lines(proofs, work.site)) if proofs else (),
+        checks=(),
+        resort=context.resort,
+        templates=context.templates,
+        reached=tuple(reach.lines(context.proofs, work.site)) if context.proofs else (),
     )
 
 

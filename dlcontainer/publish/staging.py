@@ -1,21 +1,18 @@
-"""A version's files, written into a private folder; each gets there from what was opened before."""
+"""An image, its record and its site -> the draft of a release, from what was opened before."""
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.errors import PublishError
 from dlcontainer.image import sbom
-from dlcontainer.publish import checksums, launch_files, module_tree, modulefiles
+from dlcontainer.publish import launch_files, modulefiles
 from dlcontainer.publish.modulefiles import Around, LastResort, Release, epoch_of
 from dlcontainer.publish.offered import Offered
-from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.tree import contents
+from dlcontainer.publish.tree.store import Draft
 from dlcontainer.sites.site import Site
-from dlcontainer.system import digests
-from dlcontainer.system.progress import Progress
 
 # What was looked at, each with its name, whether it holds and what was seen.
 Checks = Sequence[Mapping[str, object]]
@@ -23,12 +20,11 @@ Checks = Sequence[Mapping[str, object]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Version:
-    """All that a version's folder is made of; `folder` is where it will stand."""
+    """All that a release is made of."""
 
     offered: Offered
     release: Release
     site: Site
-    folder: Path
     checks: Checks
     # The site in each of its epochs, by the launch file's name.
     epochs: Mapping[str, Site]
@@ -38,47 +34,33 @@ class Version:
     reached: tuple[str, ...] = ()
 
 
-def stage(version: Version, staged: Folder, progress: Progress) -> None:
-    """Write a version's files; raises PublishError for an image that is not its record's."""
-    staged.write(module_tree.MARK, module_tree.MARK_TEXT)
-    with staged.create("image.sif") as file:
-        sha256 = digests.of_open(version.offered.image, write=file.write, tell=progress.line)
-    if sha256 != version.release.sha256:
-        raise PublishError(
-            f"{version.offered.path} is not the image of its record",
-            why="the SHA-256 of what was copied is another one",
-            next_step="build the image again",
-        )
-    progress.step("write the module: record, wrappers, launch files")
-    found = {"image.sif": sha256}
-    for name, data in _files(version).items():
-        staged.write(name, data)
-        found[name] = hashlib.sha256(data).hexdigest()
-    with staged.make("bin") as folder:
-        for command, text in _wrappers(version).items():
-            folder.write(command, text.encode())
-            found[f"bin/{command}"] = hashlib.sha256(text.encode()).hexdigest()
-    with staged.make(launch_files.FOLDER) as folder:
-        launches = launch_files.texts(version.epochs, version.release, list(version.templates))
-        for name, text in launches.items():
-            folder.write(name, text.encode())
-            found[f"{launch_files.FOLDER}/{name}"] = hashlib.sha256(text.encode()).hexdigest()
-    staged.write(checksums.FILE, checksums.text(found))
+def draft(version: Version) -> Draft:
+    """Write a version's files; the same version has the same digest at any time."""
+    texts = {
+        **{f"bin/{command}": text for command, text in _wrappers(version).items()},
+        **{f"{launch_files.FOLDER}/{name}": text for name, text in _launches(version).items()},
+    }
+    return Draft(
+        name=version.release.name,
+        version=version.release.version,
+        image=version.offered.image,
+        sha256=version.release.sha256,
+        files={**_files(version), **{name: text.encode() for name, text in texts.items()}},
+    )
 
 
 def _files(version: Version) -> dict[str, bytes]:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     checks = {
         "schema": "dlcontainer/checks/1",
-        "finished": now,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "image_sha256": version.release.sha256,
         "checks": list(version.checks),
     }
     lua, tcl = modulefiles.modulefiles(
-        version.release, version.folder, now, list(version.templates), _around(version)
+        version.release, contents.PLACEHOLDER, list(version.templates), _around(version)
     )
     offered = version.offered
-    found: dict[str, bytes | None] = {
+    files: dict[str, bytes | None] = {
         "record.json": offered.record.data,
         f"sbom{sbom.SUFFIX}": offered.bill,
         "build.log": offered.log,
@@ -86,7 +68,11 @@ def _files(version: Version) -> dict[str, bytes]:
         "module.lua": lua.encode(),
         "module.tcl": tcl.encode(),
     }
-    return {name: data for name, data in found.items() if data is not None}
+    return {name: data for name, data in files.items() if data is not None}
+
+
+def _launches(version: Version) -> Mapping[str, str]:
+    return launch_files.texts(version.epochs, version.release, list(version.templates))
 
 
 def _wrappers(version: Version) -> Mapping[str, str]:
@@ -97,5 +83,5 @@ def _wrappers(version: Version) -> Mapping[str, str]:
 
 
 def _around(version: Version) -> Around:
-    found = launch_files.around(version.epochs, version.release, epoch_of(version.site))
-    return replace(found, reached=version.reached)
+    around = launch_files.around(version.epochs, version.release, epoch_of(version.site))
+    return replace(around, reached=version.reached)

@@ -76,6 +76,9 @@ class BatchSystem:
     """One scheduler, as job scripts, ranks and ReFrame need to know it."""
 
     submit: str
+    # Argv that prints the time of submission of each job of all users, one a line in ISO 8601;
+    # empty where nobody described it.
+    submissions: tuple[str, ...] = ()
     # Whether words after the script's name reach the script.
     takes_words: bool = True
     # The option that hands a variable to the job; empty where the job gets the whole environment.

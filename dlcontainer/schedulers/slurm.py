@@ -36,6 +36,8 @@ def first_host(environ: Mapping[str, str]) -> str | None:
 
 SLURM = BatchSystem(
     submit="sbatch",
+    # squeue(1): -a with hidden partitions, %V the time of submission.
+    submissions=("squeue", "-h", "-a", "-o", "%V"),
     node_count="${SLURM_NNODES-}",
     hosts='scontrol show hostnames "${SLURM_JOB_NODELIST-}"',
     # Slurm's names of nodes need not be those of hosts; a batch script runs on the first.

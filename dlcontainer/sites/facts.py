@@ -264,6 +264,20 @@ class Modules(Facts):
     pass_environment: tuple[EnvPattern, ...] = Field(
         default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
     )
+    keep_days: int | None = Field(
+        default=None, ge=1, le=3650, description="that a generation stays after it was left"
+    )
+    longest_job_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=3650,
+        description="that a job may wait, be held and run, with what its user had loaded",
+    )
+    submissions: tuple[Line, ...] = Field(
+        default=(),
+        description="argv that prints the time of submission of each job, one a line; default: "
+        "the scheduler's own",
+    )
 
 
 class FileSystemSpeed(Strict):

@@ -106,7 +106,7 @@ def test_published_once_trusted(adopted: dict[str, Any], world: World, tmp_path:
     assert trust["by"] == read_host(world.environ).user
     assert "contained" not in world.checks(image)
     assert "module load vendor/24.1" in world.run(*publish).stdout
-    version = root / "images/vendor/24.1"
+    version = (root / "modules/tcl/vendor/24.1").resolve().parent
     assert {path.name for path in (version / "bin").iterdir()} == {"python3", "sha256sum"}
     ask = [str(version / "bin/python3"), "-c", "import jax; print(jax.__file__)"]
     said = subprocess.run(ask, env=dict(world.environ), capture_output=True, text=True, check=True)

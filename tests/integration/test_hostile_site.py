@@ -74,7 +74,13 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
         },
         "engine": {"runtime": runtime, "module": line, "route": ["podman"], "sources": ["s"]},
         "filesystems": [{"path": f"/{line}", "kind": line, "purpose": "scratch"}],
-        "modules": {"kind": "lmod", "root": f"/{line}"},
+        "modules": {
+            "kind": "lmod",
+            "root": f"/{line}",
+            "submissions": [line],
+            "keep_days": 40,
+            "longest_job_days": 30,
+        },
     }
 
 

@@ -145,7 +145,7 @@ def test_a_recipe_with_packages_from_end_to_end(owner: Owner) -> None:
     assert world.checks(built.image)["verify"] == (True, "answer: answer 42")
     root = world.folder / "software"
     world.run("publish", built.image, "--site", "local", "--root", root)
-    python = str(root / "images/tiny/1.0/bin/python")
+    python = str((root / "modules/tcl/tiny/1.0").resolve().parent / "bin/python")
     # Who has newuidmap runs the same module.
     for hidden in (True, False):
         owner.call(python, "-c", "import dlctiny", hidden=hidden)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -85,7 +86,7 @@ def test_a_forged_image_is_a_good_image(world: World, as_built: Built, tmp_path:
     epochs = f"epoch: harmless\nepochs:\n  harmless: {{summary: An epoch, {changes}}}"
     site.write_text(f"{written}\n{epochs}\n")
     world.run("publish", image, "-s", site, "--root", root)
-    assert (root / "images/tiny/1.0-harmless/image.sif").is_file()
+    assert (_release(root, "1.0-harmless") / "image.sif").is_file()
     done = world.run("publish", image, "-s", "local", "--root", root, code=6)
     assert "the image is for local@harmless, which is not in the site's file" in done.stderr
 
@@ -98,7 +99,7 @@ def test_a_record_that_leads_elsewhere(
     world: World, as_built: Built, victim: Path, tmp_path: Path, key: str, there: str
 ) -> None:
     root = tmp_path / "root"
-    (root / "images/tiny/1.0-").mkdir(parents=True)
+    (root / "releases/1.0-").mkdir(parents=True)
     before, ours = snapshot(victim), snapshot(root)
     image = forged(as_built, lambda content: content.update({key: there.format(victim)}))
     done = world.run("publish", image, "-s", "local", "--root", root, code=6)
@@ -125,7 +126,7 @@ def test_links_beside_the_image(
 
 
 def test_the_whole_way(world: World, as_built: Built, victim: Path, tmp_path: Path) -> None:
-    """Publish through a link, damage what is published, take it back by hand, publish again."""
+    """Publish through a link, damage what is published, take it back, publish again."""
     root, link = tmp_path / "root's (own)", tmp_path / "latest.sif"
     link.symlink_to(as_built.image)
     before = snapshot(victim)
@@ -135,7 +136,7 @@ def test_the_whole_way(world: World, as_built: Built, victim: Path, tmp_path: Pa
         return done.stdout + done.stderr
 
     publish()
-    folder = root / "images/tiny/1.0"
+    folder = _release(root, "1.0")
     assert "already published, identical" in publish()
     assert _sums(folder) == 0
     with (folder / "image.sif").open("r+b") as file:
@@ -144,22 +145,20 @@ def test_the_whole_way(world: World, as_built: Built, victim: Path, tmp_path: Pa
     said = publish(6)
     assert "tiny/1.0 is published, and damaged" in said
     assert f"{folder}/image.sif: " in said
-    _typed(said.partition("hide it: ")[2].splitlines()[0])
-    (folder / ".dlcontainer").unlink()  # as in a tree of dlcontainer 0.1
     (folder / "victim").symlink_to(victim)
-    said = publish(6)
-    assert (folder / "image.sif").exists()
-    _typed(said.partition("may be removed: ")[2].partition(", and publish again")[0])
-    publish()
+    hide = shlex.split(said.partition("hide it: ")[2].splitlines()[0])
+    assert hide[0] == "dlcontainer"
+    world.run(*hide[1:])
+    remove = said.partition("uses it any more: ")[2].splitlines()[0]
+    subprocess.run(["/bin/sh", "-c", remove], check=True)
+    assert "module load tiny/1.0" in publish()
     assert _sums(folder) == 0
     assert not (folder / "victim").exists()
     assert snapshot(victim) == before
 
 
-def _typed(command: str) -> None:
-    """Run a command that a message gave, as a person would."""
-    assert command
-    subprocess.run(["/bin/sh", "-c", command], check=True)
+def _release(root: Path, version: str) -> Path:
+    return (root / "modules/tcl/tiny" / version).resolve().parent
 
 
 def _sums(folder: Path) -> int:

@@ -22,7 +22,8 @@ def names(root: Path) -> list[str]:
 
 
 def test_again_says_so(world: World, shelf: Shelf, pytorch_image: Built) -> None:
-    done = world.run("publish", pytorch_image.image, "-s", "local", "--root", shelf.root)
+    site = shelf.root.parent / "lab.yaml"
+    done = world.run("publish", pytorch_image.image, "-s", site, "--root", shelf.root)
     first, *lines = done.stdout.splitlines()
     assert first == f"already published, identical: {shelf.folder}"
     use = [shlex.split(line, comments=True) for line in lines]
@@ -68,7 +69,7 @@ def test_an_image_that_fails(world: World, pytorch_image: Built, tmp_path: Path)
         body = json.loads(done.stdout)
         assert (body["exit_code"], says in body["what"]) == (6, True), body
         assert names(root) == []
-        assert not (root / "images").exists()
+        assert not (root / "releases").exists()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_killed_while_it_copies(
             stderr=subprocess.DEVNULL,
         ) as process:
             try:
-                assert poll(lambda: any(root.glob(".*/version/image.sif")), 120)
+                assert poll(lambda: any(root.glob(".*/release-*/image.sif")), 120)
             finally:
                 os.kill(process.pid, number)
         left = list(root.glob(".dlcontainer-build-*"))

@@ -25,7 +25,10 @@ class Shelf:
 
     @property
     def folder(self) -> Path:
-        return self.root / "images" / self.name / self.version
+        """The release that is live; where nothing is published, a place for one made by hand."""
+        live = self.root / "modules/tcl" / self.name / self.version
+        by_hand = self.root / "releases" / f"{self.name}-{self.version}"
+        return live.resolve().parent if live.exists() else by_hand
 
     @property
     def python(self) -> str:

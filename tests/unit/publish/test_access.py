@@ -9,7 +9,6 @@ import pytest
 from dlcontainer.cli import publish as command
 from dlcontainer.publish import access
 from dlcontainer.publish.access import Closed
-from dlcontainer.publish.module_tree import Place
 from dlcontainer.publish.modulefiles import LastResort
 from dlcontainer.publish.ownership import Ownership, group_name
 from dlcontainer.publish.publish import Published
@@ -24,11 +23,15 @@ def below(folder: Path, found: tuple[Closed, ...]) -> list[Closed]:
     return [one for one in found if folder in one.folder.parents]
 
 
-def tree(folder: Path) -> Place:
-    place = Place(root=folder / "a home/root", name="demo", version="1.0")
-    for path in (place.folder, *(link.parent for link in place.links)):
+def tree(folder: Path) -> Path:
+    root = folder / "a home/root"
+    for path in ways(root):
         path.mkdir(parents=True)
-    return place
+    return root
+
+
+def ways(root: Path) -> tuple[Path, ...]:
+    return (root / "releases/1", root / "modules/lmod", root / "modules/tcl")
 
 
 def own(group: int = GROUP, *, required: bool = False) -> Ownership:
@@ -36,15 +39,15 @@ def own(group: int = GROUP, *, required: bool = False) -> Ownership:
 
 
 def test_what_everybody_can_enter(tmp_path: Path) -> None:
-    assert below(tmp_path, access.closed(tree(tmp_path), ENGINE, own())) == []
+    assert below(tmp_path, access.closed(ways(tree(tmp_path)), ENGINE, own())) == []
 
 
-@pytest.mark.parametrize("part", ["", "root", "root/images/demo", "root/modules/lmod"])
+@pytest.mark.parametrize("part", ["", "root", "root/releases/1", "root/modules/lmod"])
 def test_a_closed_folder_is_named_once_with_the_fix(tmp_path: Path, part: str) -> None:
-    place = tree(tmp_path)
+    root = tree(tmp_path)
     folder = tmp_path / "a home" / part
     folder.chmod(0o700)
-    (closed,) = below(tmp_path, access.closed(place, ENGINE, own()))
+    (closed,) = below(tmp_path, access.closed(ways(root), ENGINE, own()))
     assert (closed.part, closed.folder, closed.mode, closed.group) == (
         "module",
         folder,
@@ -58,13 +61,11 @@ def test_a_closed_folder_is_named_once_with_the_fix(tmp_path: Path, part: str) -
 
 
 def test_through_a_link(tmp_path: Path) -> None:
-    place = tree(tmp_path)
-    (tmp_path / "link").symlink_to(place.root)
+    root = tree(tmp_path)
+    (tmp_path / "link").symlink_to(root)
     (tmp_path / "a home").chmod(0o750)
-    linked = Place(root=tmp_path / "link", name="demo", version="1.0")
-    assert [one.folder for one in below(tmp_path, access.closed(linked, ENGINE, own()))] == [
-        tmp_path / "a home"
-    ]
+    found = access.closed(ways(tmp_path / "link"), ENGINE, own())
+    assert [one.folder for one in below(tmp_path, found)] == [tmp_path / "a home"]
 
 
 @pytest.mark.parametrize("shut", ["private", "private/apptainer"])
@@ -74,7 +75,7 @@ def test_an_engine_that_others_can_not_start(tmp_path: Path, shut: str) -> None:
     engine.touch(0o755)
     (tmp_path / shut).chmod(0o700)
     (tmp_path / "apptainer").symlink_to(engine)
-    (closed,) = below(tmp_path, access.closed(tree(tmp_path), tmp_path / "apptainer", own()))
+    (closed,) = below(tmp_path, access.closed(ways(tree(tmp_path)), tmp_path / "apptainer", own()))
     assert (closed.part, closed.folder) == ("engine", tmp_path / shut)
     assert f"users without an engine on PATH can't use the module, whose own is {tmp_path}" in str(
         closed
@@ -83,18 +84,20 @@ def test_an_engine_that_others_can_not_start(tmp_path: Path, shut: str) -> None:
 
 
 def test_a_tree_of_the_modules_group_is_no_fault(tmp_path: Path) -> None:
-    place = tree(tmp_path)
-    place.root.chmod(0o750)
-    (closed,) = below(tmp_path, access.closed(place, ENGINE, own(required=True)))
+    root = tree(tmp_path)
+    root.chmod(0o750)
+    (closed,) = below(tmp_path, access.closed(ways(root), ENGINE, own(required=True)))
     name = group_name(GROUP)
-    assert str(closed) == f"the module is for the group {name} alone: {place.root}"
+    assert str(closed) == f"the module is for the group {name} alone: {root}"
     assert closed.fix is None
     # Another group's, or closed to the group too, or no group of the site's: a fault.
     for mode, given in ((0o750, own(GROUP + 1, required=True)), (0o700, own(required=True))):
-        place.root.chmod(mode)
-        assert [one.group for one in below(tmp_path, access.closed(place, ENGINE, given))] == [None]
-    place.root.chmod(0o750)
-    (closed,) = below(tmp_path, access.closed(place, ENGINE, own()))
+        root.chmod(mode)
+        assert [one.group for one in below(tmp_path, access.closed(ways(root), ENGINE, given))] == [
+            None
+        ]
+    root.chmod(0o750)
+    (closed,) = below(tmp_path, access.closed(ways(root), ENGINE, own()))
     assert closed.group is None
     assert str(closed).endswith(f"for the group {name} alone, modules.group of the site says so")
 
@@ -113,7 +116,15 @@ def test_publish_says_it_each_time(tmp_path: Path) -> None:
 
 def test_the_list_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     closed = Closed(part="engine", path=ENGINE, folder=Path("/bin"), mode=0o750, fix="do so")
-    done = Published(place=tree(tmp_path), new=True, closed=(closed,))
+    done = Published(
+        root=tmp_path,
+        name="demo",
+        version="1.0",
+        digest="ab" * 32,
+        generation=1,
+        new=True,
+        closed=(closed,),
+    )
     command._show(done, "lmod", as_json=True)
     body = json.loads(capsys.readouterr().out)
     given = {"path": "/bin/sh", "folder": "/bin", "mode": "0750", "group": None, "fix": "do so"}

@@ -14,17 +14,49 @@ from dlcontainer.system.process import Completed
 from tests.fakes import RecordingRunner, completed
 
 RUNTIME = "share/jupyter/runtime"
+DIGEST = "ab" * 32
+NAMED = {"name": "pytorch", "version": "2.13.0+x"}
 
 
 @pytest.fixture
 def module(tmp_path: Path) -> Module:
-    folder = tmp_path / "it's a root/images/pytorch/2.13.0+x"
+    folder = tmp_path / "it's a root/releases" / DIGEST
     (folder / "bin").mkdir(parents=True)
     (folder / "bin/python").write_text("#!/bin/sh\n")
     (folder / "bin/python").chmod(0o755)
     (folder / ".dlcontainer").touch()
     (folder / "image.sif").touch()
+    release = {"schema": "dlcontainer/release/1", **NAMED, "image": "", "folder": str(folder)}
+    (folder / "release.json").write_text(json.dumps(release))
+    live = tmp_path / "it's a root/generations/1"
+    live.mkdir(parents=True)
+    entry: dict[str, object] = {
+        **NAMED,
+        "digest": DIGEST,
+        "default": False,
+        "aliases": [],
+        "deprecated": None,
+    }
+    of_all: dict[str, object] = {
+        "number": 1,
+        "base": 0,
+        "what": "",
+        "who": "",
+        "time": "",
+        "entries": [entry],
+    }
+    body = {"schema": "dlcontainer/generation/1", **of_all}
+    (live / "generation.json").write_text(json.dumps(body))
+    (tmp_path / "it's a root/current").symlink_to("generations/1")
     return kernelspec.at(folder)
+
+
+def test_a_version_of_the_earlier_layout(module: Module, tmp_path: Path) -> None:
+    folder = tmp_path / "images/pytorch/1.0"
+    folder.parent.mkdir(parents=True)
+    module.folder.rename(folder)
+    (folder / "release.json").unlink()
+    assert kernelspec.at(folder).name == "pytorch/1.0"
 
 
 def sees(**changes: bool) -> Completed:
@@ -174,7 +206,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *argv: object, **changes: bool) -> 
 def test_the_command(
     module: Module, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = module.folder.parents[2]
+    root = module.folder.parents[1]
     file = home / ".local/share/jupyter/kernels/pytorch-2.13.0-x/kernel.json"
     for argv in ((module.folder,), ("pytorch/2.13.0+x", "--root", root)):
         assert command(monkeypatch, *argv) == 0
@@ -204,7 +236,7 @@ def test_the_command(
         (["/no/such"], "/no/such is not a published module"),
         (["pytorch", "--root", "/r"], "pytorch: not NAME/VERSION"),
         (["a/b/c", "--root", "/r"], "a/b/c: not NAME/VERSION"),
-        (["a/1", "--root", "/r"], "/r/images/a/1 is not a published module"),
+        (["a/1", "--root", "/"], "a/1 is not published in /"),
     ],
 )
 def test_modules_that_are_none(

@@ -40,8 +40,8 @@ def own(root: Path) -> Ownership:
     return ownership.of_root(root, None)
 
 
-def quiet(text: str) -> None:
-    pass
+def take(top: Folder, own: Ownership) -> None:
+    os.close(module_tree.lock_file(top, own))
 
 
 PARTS = [
@@ -78,7 +78,7 @@ def test_the_longest_version(root: Path) -> None:
 
 @pytest.mark.parametrize("where", ["images", "images/demo"])
 def test_links_in_the_way_are_not_followed(
-    root: Path, top: Folder, place: Place, own: Ownership, tmp_path: Path, where: str
+    root: Path, top: Folder, place: Place, tmp_path: Path, where: str
 ) -> None:
     victim = tmp_path / "victim"
     (victim / "demo/1.0").mkdir(parents=True)
@@ -88,27 +88,8 @@ def test_links_in_the_way_are_not_followed(
     (root / where).symlink_to(victim)
     with pytest.raises(PublishError, match=f"{where} is a symbolic link"):
         module_tree.find(top, place)
-    with (
-        pytest.raises(PublishError, match="is a symbolic link"),
-        module_tree.locked(place, top, own, quiet),
-    ):
-        pass
     assert sorted(path.name for path in victim.rglob("*")) == ["1.0", "1.0", "demo"]
     assert stat.S_IMODE(victim.stat().st_mode) == 0o700
-
-
-@pytest.mark.parametrize("kind", ["modules", "modules/lmod", "modules/lmod/demo"])
-def test_no_link_is_made_through_a_link(
-    root: Path, top: Folder, place: Place, own: Ownership, tmp_path: Path, kind: str
-) -> None:
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    (root / kind).parent.mkdir(parents=True, exist_ok=True)
-    (root / kind).symlink_to(victim)
-    (root / "aside").mkdir()
-    with pytest.raises(PublishError, match="is a symbolic link"), top.sub("aside") as aside:
-        module_tree.make_link(next(iter(place.links)), place, top, own, aside)
-    assert list(victim.rglob("*")) == []
 
 
 def plant_link(lock: Path, victim: Path) -> None:
@@ -130,134 +111,49 @@ def plant_folder(lock: Path, victim: Path) -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("plant", [plant_link, plant_second_name, plant_pipe, plant_folder])
 def test_a_lock_that_a_colleague_planted(
-    top: Folder, place: Place, own: Ownership, tmp_path: Path, plant: object
+    root: Path, top: Folder, own: Ownership, tmp_path: Path, plant: object
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("secret")
     victim.chmod(0o600)
-    lock = place.folder.parent / ".lock"
-    lock.parent.mkdir(parents=True)
+    lock = root / ".lock"
     assert callable(plant)
     plant(lock, victim)
-    with (
-        pytest.raises(PublishError, match="not a lock that a publisher made") as caught,
-        module_tree.locked(place, top, own, quiet),
-    ):
-        pass
+    with pytest.raises(PublishError, match="not a lock that a publisher made") as caught:
+        take(top, own)
     assert f"rm {lock}" in str(caught.value.next_step)
     assert (stat.S_IMODE(victim.stat().st_mode), victim.read_text()) == (0o600, "secret")
 
 
 @pytest.mark.usefixtures("as_root")
-def test_a_lock_of_somebody_else(root: Path, top: Folder, place: Place) -> None:
-    lock = place.folder.parent / ".lock"
-    lock.parent.mkdir(parents=True)
+def test_a_lock_of_somebody_else(root: Path, top: Folder) -> None:
+    lock = root / ".lock"
     lock.touch()
     os.chown(lock, OTHER, OTHER)
     before = lock.stat()
-    with module_tree.locked(place, top, ownership.of_root(root, None), quiet) as locked:
-        assert locked.alone
+    take(top, ownership.of_root(root, None))
     root.chmod(0o755)
     own = ownership.of_root(root, None)
-    with (
-        pytest.raises(PublishError, match="who does not publish here"),
-        module_tree.locked(place, top, own, quiet),
-    ):
-        pass
+    with pytest.raises(PublishError, match="who does not publish here"):
+        take(top, own)
     after = lock.stat()
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, OTHER, OTHER)
 
 
-def test_the_lock_that_is_made(top: Folder, place: Place, own: Ownership) -> None:
+def test_the_lock_that_is_made(root: Path, top: Folder, own: Ownership) -> None:
     for umask in (0o077, 0o000):
         old = os.umask(umask)
         try:
-            with module_tree.locked(place, top, own, quiet):
-                pass
+            take(top, own)
         finally:
             os.umask(old)
-        lock = place.folder.parent / ".lock"
+        lock = root / ".lock"
         assert stat.S_IMODE(lock.stat().st_mode) == 0o664
         lock.unlink()
 
 
-def full(folder: Path) -> Path:
-    """Make a folder with something in it."""
-    (folder / "a").mkdir(parents=True)
-    (folder / "a/b").write_text("x")
-    return folder
-
-
-@pytest.fixture
-def aside(root: Path, top: Folder) -> Iterator[Folder]:
-    (root / "aside").mkdir(mode=0o700)
-    with top.sub("aside") as folder:
-        yield folder
-
-
-def clear(place: Place, top: Folder, aside: Folder) -> None:
-    with top.sub("images") as images, images.sub("demo") as module:
-        module_tree.clear(module, place, aside)
-
-
-def test_what_is_marked_is_removed(place: Place, top: Folder, aside: Folder) -> None:
-    (full(place.folder) / module_tree.MARK).touch()
-    elsewhere = full(place.root.parent / "elsewhere")
-    (place.folder / "link").symlink_to(elsewhere)
-    clear(place, top, aside)
-    assert not place.folder.exists()
-    assert (elsewhere / "a/b").exists()
-    assert list(aside.path.iterdir()) == []
-
-
-@pytest.mark.parametrize("mark", ["none", "link", "folder", "pipe"])
-def test_what_is_not_marked_stays(place: Place, top: Folder, aside: Folder, mark: str) -> None:
-    path = full(place.folder) / module_tree.MARK
-    if mark == "link":
-        path.symlink_to(place.folder / "a/b")
-    elif mark == "folder":
-        path.mkdir()
-    elif mark == "pipe":
-        os.mkfifo(path)
-    with pytest.raises(PublishError, match="does not say that it is dlcontainer's") as caught:
-        clear(place, top, aside)
-    assert caught.value.exit_code == 6
-    assert f"touch {place.folder}/.dlcontainer" in str(caught.value.next_step)
-    assert (place.folder / "a/b").exists()
-
-
-def test_a_version_that_is_a_link_stays(place: Place, top: Folder, aside: Folder) -> None:
-    victim = full(place.root.parent / "victim")
-    (victim / module_tree.MARK).touch()
-    place.folder.parent.mkdir(parents=True)
-    place.folder.symlink_to(victim)
-    with pytest.raises(PublishError, match="is a symbolic link"):
-        clear(place, top, aside)
-    assert (victim / "a/b").exists()
-
-
-def test_a_version_that_is_swapped_between_look_and_removal(
-    place: Place, top: Folder, aside: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (full(place.folder) / module_tree.MARK).touch()
-    other = full(place.folder.with_name("2.0"))
-    real = Folder.has_file
-
-    def has_file(folder: Folder, name: str) -> bool:
-        found = real(folder, name)
-        place.folder.rename(place.folder.with_name("gone"))
-        other.rename(place.folder)
-        return found
-
-    monkeypatch.setattr(Folder, "has_file", has_file)
-    with pytest.raises(PublishError, match="was replaced while it was looked at"):
-        clear(place, top, aside)
-    assert (place.folder / "a/b").exists()
-    assert (place.folder.with_name("gone") / "a/b").exists()
-
-
 def test_a_folder_that_is_swapped_for_a_link_keeps_its_mode(
-    root: Path, top: Folder, own: Ownership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, top: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as a folder is made, a colleague puts a link in its place."""
     victim = tmp_path / "victim"
@@ -271,5 +167,5 @@ def test_a_folder_that_is_swapped_for_a_link_keeps_its_mode(
 
     monkeypatch.setattr(os, "mkdir", mkdir)
     with pytest.raises(PublishError, match="is a symbolic link"):
-        own.shared_folder(top, "images")
+        top.make("images")
     assert stat.S_IMODE(victim.stat().st_mode) == 0o700

@@ -66,14 +66,14 @@ def test_text_is_not_quoted_twice() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_summary_is_one_line(text: str) -> None:
     release = replace(RELEASE, summary=text)
-    in_lua, in_tcl = modulefiles.modulefiles(release, Path("/m/demo"), "today", [TEMPLATES])
+    in_lua, in_tcl = modulefiles.modulefiles(release, Path("/m/demo"), [TEMPLATES])
     assert f"whatis({lua('Description: ' + text)})\n" in in_lua
     assert f"module-whatis {tcl('Description: ' + text)}\n" in in_tcl
 
 
 def test_the_modulefiles_say_the_same() -> None:
-    in_lua, in_tcl = modulefiles.modulefiles(RELEASE, Path("/m/demo"), "today", [TEMPLATES])
-    for text in ("Name: demo", "URL: https://example.org", "sha256:" + "d" * 64, "of today"):
+    in_lua, in_tcl = modulefiles.modulefiles(RELEASE, Path("/m/demo"), [TEMPLATES])
+    for text in ("Name: demo", "URL: https://example.org", "sha256:" + "d" * 64):
         assert text in in_lua
         assert text in in_tcl
     assert "License" not in in_lua + in_tcl
@@ -168,14 +168,12 @@ def test_commands_for_packages_stand_beside_the_recipe_s() -> None:
 
 
 def test_help_names_what_users_can_set() -> None:
-    texts = modulefiles.modulefiles(RELEASE, Path("/m"), "today", [TEMPLATES])
+    texts = modulefiles.modulefiles(RELEASE, Path("/m"), [TEMPLATES])
     for text in texts:
         for name in ("BIND", "PASS", "VENV", "KEEP", "DEBUG"):
             assert f"DLCONTAINER_{name}" in text
         assert "dlcontainer-venv ~/my-env" in text
-    texts = modulefiles.modulefiles(
-        replace(RELEASE, commands=("caffe",)), Path("/m"), "today", [TEMPLATES]
-    )
+    texts = modulefiles.modulefiles(replace(RELEASE, commands=("caffe",)), Path("/m"), [TEMPLATES])
     assert "dlcontainer-venv" not in "".join(texts)
 
 

@@ -139,8 +139,9 @@ def test_a_link_to_an_image(image: Path, root: Path, secret: Path) -> None:
     second.symlink_to(f"../images/{image.name}")
     (folder / "latest.log").symlink_to(secret)
     (folder / "latest.json").write_text("another record")
-    assert put(link, root).new
-    assert (root / "images/demo/1.0/build.log").read_text() == "a log"
+    done = put(link, root)
+    assert done.new
+    assert (done.folder / "build.log").read_text() == "a log"
     assert nothing_of(secret, root)
     link.unlink()
     link.symlink_to(link)
@@ -173,9 +174,8 @@ def test_what_is_swapped_after_it_was_opened_is_not_published(
             name.symlink_to(secret)
         return [{"name": "runs", "ok": True, "detail": "x"}]
 
-    put(image, root, check=check)
+    folder = put(image, root, check=check).folder
     assert seen(root) == BOTH
-    folder = root / "images/demo/1.0"
     assert (folder / "record.json").read_bytes() == opened[image.with_suffix(".json")]
     assert (folder / "build.log").read_bytes() == opened[image.with_suffix(".log")]
     assert (folder / "sbom.cdx.json").read_bytes() == opened[image.with_suffix(".cdx.json")]

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import publish as publishing
+from dlcontainer.publish.tree import changes
 from tests.publishing import BOTH, RECIPE, hidden, image_of, put, seen
 from tests.skips import skip
+from tests.trees import act
 from tests.unit.proof.cases import content, gpu_site, write
 from tests.unit.proof.cases import image as proved
 from tests.values import site_of
@@ -40,20 +43,21 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
     done = put(image, root)
-    assert (done.new, done.place.folder) == (True, root / "images/demo/1.0")
+    assert (done.new, done.generation) == (True, 1)
+    assert done.folder == root / "releases" / done.digest
     assert seen(root) == BOTH
     modes = {}
     for path in [root.parent, root, *sorted(root.rglob("*"))]:
-        if not path.is_symlink() and path.name != ".lock":
+        if not path.is_symlink() and path.name not in (".lock", "journal.jsonl"):
             modes[path.relative_to(root.parent).as_posix()] = stat.S_IMODE(path.stat().st_mode)
     names = ("python", "tool", "pip", "dlcontainer-venv")
-    programs = {f"{root.name}/images/demo/1.0/bin/{name}" for name in names}
+    programs = {f"{root.name}/releases/{done.digest}/bin/{name}" for name in names}
     folders = {name for name in modes if (root.parent / name).is_dir()}
     assert {modes[name] for name in folders | programs} == {0o755}
     assert {modes[name] for name in modes.keys() - folders - programs} == {0o644}
     assert {name.rsplit("/", 1)[-1] for name in modes.keys() - folders - programs} == {
         *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
-        *("SHA256SUMS", ".dlcontainer", "site.sh"),
+        *("SHA256SUMS", ".dlcontainer", "site.sh", "release.json", "generation.json"),
     }
     assert all(not link.readlink().is_absolute() for link in root.rglob("1.0.lua"))
     assert hidden(root) == []
@@ -62,18 +66,11 @@ def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
 def test_a_shared_root(image: Path, root: Path) -> None:
     root.mkdir(parents=True)
     root.chmod(0o2775)
-    put(image, root)
-    modes = {
-        name: stat.S_IMODE((root / name).stat().st_mode)
-        for name in ("images", "images/demo", "modules/tcl/demo", "images/demo/1.0")
-    }
-    # Colleagues add versions; nobody changes one.
-    assert modes == {
-        "images": 0o2775,
-        "images/demo": 0o2775,
-        "modules/tcl/demo": 0o2775,
-        "images/demo/1.0": 0o2755,
-    }
+    digest = put(image, root).digest
+    names = ("releases", "generations", f"releases/{digest}", "generations/1/modules/tcl/demo")
+    modes = [stat.S_IMODE((root / name).stat().st_mode) for name in names]
+    # Colleagues add releases and generations; nobody changes one.
+    assert modes == [0o2775, 0o2775, 0o2755, 0o2755]
 
 
 def test_the_group(image: Path, tmp_path: Path) -> None:
@@ -105,7 +102,7 @@ def test_no_root(image: Path, root: Path) -> None:
     assert "--root DIR" in str(caught.value)
     assert "modules.root" in str(caught.value)
     site = site_of(name="lab", modules={"root": str(root)}).value
-    assert put(image, None, site).place.root == root
+    assert put(image, None, site).root == root
 
 
 @pytest.mark.parametrize("name", ["a:b", "a$b", "a[b", "a{b", "a\\b", 'a"b', "a\nb", "a`b"])
@@ -124,9 +121,64 @@ def test_again_is_nothing_new(image: Path, root: Path) -> None:
 
     assert not put(image, root, check=never).new
     assert {path: path.lstat().st_mtime_ns for path in root.rglob("*")} == before
-    (root / "modules/tcl/demo/1.0").unlink()
-    assert not put(image, root, check=never).new
+    assert put(image, root, check=never).generation == 1
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_link_that_is_gone_is_made_again(image: Path, root: Path, name: str) -> None:
+    put(image, root)
+    (root / "modules" / name).unlink()
+    assert put(image, root).generation == 2
     assert seen(root) == BOTH
+    (root / "modules" / name).unlink()
+    (root / "modules" / name).symlink_to("/etc/passwd")
+    assert put(image, root).generation == 3
+    assert seen(root) == BOTH
+
+
+def test_new_facts_of_the_site_are_a_new_release(image: Path, root: Path) -> None:
+    """The image is the same file; whoever has loaded the old release keeps it."""
+    old = put(image, root)
+    site = site_of(name="lab", modules={"pass_environment": ["LAB_X"]}).value
+    new = put(image, root, site)
+    assert (new.new, new.generation, new.digest != old.digest) == (True, 2, True)
+    assert (new.folder / "image.sif").samefile(old.folder / "image.sif")
+    assert "LAB_X" not in (old.folder / "bin/python").read_text()
+    assert "LAB_X" in (new.folder / "bin/python").read_text()
+    assert seen(root) == BOTH
+
+
+def test_new_facts_are_checked_like_a_new_image(image: Path, root: Path) -> None:
+    put(image, root)
+    site = site_of(name="lab", modules={"pass_environment": ["LAB_X"]}).value
+    with pytest.raises(PublishError, match="checks failed"):
+        put(image, root, site, ok=False)
+    assert not (root / "generations/2").exists()
+
+
+def test_another_time_is_no_other_release(
+    image: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(image, root)
+    monkeypatch.setattr(time, "strftime", lambda *_: "2099-01-01T00:00:00Z")
+    assert not put(image, root).new
+
+
+def test_taken_back_while_it_is_compared(
+    image: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was not checked in this run becomes live in no case."""
+    put(image, root)
+    real = publishing._require_image
+
+    def slow(work: object) -> None:
+        real(work)  # type: ignore[arg-type]
+        act(root, lambda tree: changes.unpublish(tree, "demo/1.0"))
+
+    monkeypatch.setattr(publishing, "_require_image", slow)
+    with pytest.raises(PublishError, match="was changed while it was compared"):
+        put(image, root)
+    assert seen(root) == []
 
 
 def test_another_image_of_that_version(image: Path, root: Path, tmp_path: Path) -> None:
@@ -212,7 +264,7 @@ def test_a_record_that_leads_elsewhere(tmp_path: Path, key: str, value: object) 
     root, victim = tmp_path / "root", tmp_path / "victim"
     (victim / "images/other").mkdir(parents=True)
     (victim / "key").write_text("secret")
-    (root / "images/demo/1.0-").mkdir(parents=True)
+    (root / "releases/1.0-").mkdir(parents=True)
     before = sorted(tmp_path.rglob("*"))
     image = image_of(tmp_path / "given", more={key: value})
     with pytest.raises(PublishError, match=rf"invalid record: content\.{key}"):
@@ -222,7 +274,7 @@ def test_a_record_that_leads_elsewhere(tmp_path: Path, key: str, value: object) 
 
 def test_an_epoch_and_a_node_type(tmp_path: Path, root: Path) -> None:
     image = image_of(tmp_path / "given", more={"epoch": "2026", "node_type": "gpu.a100"})
-    assert put(image, root).place.version == "1.0-2026-gpu.a100"
+    assert put(image, root).version == "1.0-2026-gpu.a100"
     assert len(seen(root)) == 2
 
 
@@ -234,7 +286,7 @@ def test_an_image_of_another_site(image: Path, root: Path) -> None:
 def test_an_image_that_fails_a_check(image: Path, root: Path) -> None:
     with pytest.raises(PublishError, match="1 of 1 checks failed: runs"):
         put(image, root, ok=False)
-    assert (seen(root), hidden(root), (root / "images").exists()) == ([], [], False)
+    assert (seen(root), hidden(root), (root / "releases").exists()) == ([], [], False)
 
 
 def test_a_root_that_cannot_be_written(image: Path) -> None:
@@ -265,7 +317,7 @@ def test_an_adopted_image_is_published_once_it_is_trusted(tmp_path: Path, root: 
     file = trust.adopted(image)
     assert file is not None
     trust.write(image, file, "ada")
-    assert put(image, root).place.version == "1.0"
+    assert put(image, root).version == "1.0"
     with pytest.raises(PublishError, match="built for the site lab") as caught:
         put(image, root, site=site_of(name="elsewhere").value)
     assert (
@@ -279,12 +331,27 @@ def test_the_module_s_help_says_how_far_the_site_got(
     site = gpu_site(name="lab")
     given = content(image=proved(site="lab"), date="2026-11-22T10:00:00Z")
     files = reach.read([write(tmp_path / "proof.json", given)])
-    place = put(image, root, site, proofs=files).place
+    done = put(image, root, site, proofs=files)
     for name in ("module.lua", "module.tcl"):
-        text = (place.folder / name).read_text()
+        text = (done.folder / name).read_text()
         assert "How far this site got, by the files given when this was published:" in text
         assert "  built: 2026-11-22, an image for it ran in a job" in text
         assert "  validated: not shown" in text
+
+
+def test_without_a_proof_the_help_says_nothing_of_it(
+    image: Path, root: Path, tmp_path: Path
+) -> None:
+    site = gpu_site(name="lab")
+    done = put(image, root, site)
+    assert "How far" not in (done.folder / "module.lua").read_text()
+    # The job ran with the published image; then its proof comes into the help.
+    given = content(image=proved(site="lab"), date="2026-11-22T10:00:00Z")
+    files = reach.read([write(tmp_path / "proof.json", given)])
+    again = put(image, root, site, proofs=files)
+    assert again.new
+    assert "How far" in (root / "modules/lmod/demo/1.0.lua").read_text()
+    assert (again.folder / "image.sif").samefile(done.folder / "image.sif")
 
 
 DEBIAN = {"distribution": "debian", "release": "bookworm"}
@@ -317,11 +384,6 @@ def test_help_says_that_torch_compile_has_no_compiler(
     if packages is not None:
         bill = {"bomFormat": "CycloneDX", "components": [{"name": name} for name in packages]}
         image.with_suffix(".cdx.json").write_text(json.dumps(bill))
-    folder = put(image, root).place.folder
+    folder = put(image, root).folder
     for name in ("module.lua", "module.tcl"):
         assert ("torch.compile needs a C++ compiler" in (folder / name).read_text()) is says
-
-
-def test_without_a_proof_the_help_says_nothing_of_it(image: Path, root: Path) -> None:
-    place = put(image, root).place
-    assert "How far" not in (place.folder / "module.lua").read_text()

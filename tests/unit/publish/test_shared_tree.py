@@ -75,56 +75,53 @@ def test_colleagues_publish_side_by_side(shared: Path, umask: int) -> None:
     assert as_user(ADA, umask, lambda: put(second, root)) == 0
     found = seen(root)
     assert (len(found), hidden(root)) == (4, [])
-    owners = {version: (root / "images/demo" / version).stat().st_uid for version in ("1.0", "1.1")}
-    assert owners == {"1.0": ADA, "1.1": BOB}
+    links = [root / "modules/tcl/demo" / version for version in ("1.0", "1.1")]
+    assert [link.resolve().parent.stat().st_uid for link in links] == [ADA, BOB]
     assert {path.lstat().st_gid for path in root.rglob("*")} == {GROUP}
-    lock = (root / "images/demo/.lock").stat()
+    lock = (root / ".lock").stat()
     assert (lock.st_uid, stat.S_IMODE(lock.st_mode)) == (ADA, 0o664)
 
 
-def test_what_a_colleague_left_half_made(shared: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Only who made it can remove it: the message says who that is."""
+def test_what_a_colleague_damaged(shared: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is replaced; the message says what staff type, and the maker can do it."""
     root, image = shared / "root", given(shared, "1.0")
     assert as_user(ADA, 0o022, lambda: put(image, root)) == 0
-    for link in [*root.glob("modules/lmod/demo/*"), *root.glob("modules/tcl/demo/*")]:
-        link.unlink()
-    other = given(shared / "other", "1.0", summary="another")
-    (shared / "other").chmod(0o755)
-    assert as_user(BOB, 0o022, lambda: put(other, root)) == 6
+    (release,) = (root / "releases").iterdir()
+    (release / "bin/tool").write_text("#!/bin/sh\n")
+    assert as_user(BOB, 0o022, lambda: put(image, root)) == 6
     said = capfd.readouterr().err
-    assert str(root / "images/demo/1.0") in said
-    assert "who alone may remove it" in said
-    assert (root / "images/demo/1.0/image.sif").exists()
-    assert as_user(ADA, 0o022, lambda: put(other, root)) == 0
-    assert len(seen(root)) == 2
+    assert f"{release}/bin/tool: demo/1.0 is published, and damaged" in said
+    assert f"rm -r {release}\n" in said
 
 
 def plant_lock(root: Path, victim: Path) -> None:
-    (root / "images/demo/.lock").symlink_to(victim)
+    (root / ".lock").symlink_to(victim)
 
 
 def plant_second_lock(root: Path, victim: Path) -> None:
     with contextlib.suppress(PermissionError):  # protected_hardlinks
-        (root / "images/demo/.lock").hardlink_to(victim)
+        (root / ".lock").hardlink_to(victim)
 
 
 def plant_modules(root: Path, victim: Path) -> None:
     (root / "modules").symlink_to(victim.parent)
 
 
-def plant_version(root: Path, victim: Path) -> None:
-    (root / "images/demo/1.0").symlink_to(victim.parent)
+def plant_releases(root: Path, victim: Path) -> None:
+    (root / "releases").symlink_to(victim.parent)
 
 
-def plant_marked_version(root: Path, victim: Path) -> None:
-    version = root / "images/demo/1.0"
-    version.mkdir()
-    (version / ".dlcontainer").touch()
-    (version / "bin").symlink_to(victim.parent)
+def plant_journal(root: Path, victim: Path) -> None:
+    (root / "journal.jsonl").symlink_to(victim)
+
+
+def plant_current(root: Path, victim: Path) -> None:
+    (root / "current").symlink_to(victim.parent)
 
 
 @pytest.mark.parametrize(
-    "plant", [plant_lock, plant_second_lock, plant_modules, plant_version, plant_marked_version]
+    "plant",
+    [plant_lock, plant_second_lock, plant_modules, plant_releases, plant_journal, plant_current],
 )
 def test_what_a_colleague_plants(
     shared: Path, tmp_path: Path, plant: Callable[[Path, Path], None]
@@ -137,11 +134,7 @@ def test_what_a_colleague_plants(
     victim.write_text("secret")
     victim.chmod(0o600)
 
-    def planted() -> None:
-        (root / "images/demo").mkdir(parents=True)
-        plant(root, victim)
-
-    assert as_user(BOB, 0o002, planted) == 0
+    assert as_user(BOB, 0o002, lambda: plant(root, victim)) == 0
     with contextlib.suppress(PublishError):
         put(image, root)
     assert [path.name for path in private.iterdir()] == ["key"]

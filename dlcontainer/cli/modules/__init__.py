@@ -1,0 +1,1 @@
+"""The group `dlcontainer modules`: what staff do with a published tree."""

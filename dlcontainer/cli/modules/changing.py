@@ -1,0 +1,156 @@
+"""The commands that change what is live; each makes one generation, or switches to one."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dlcontainer.cli import options
+from dlcontainer.cli.modules import tree_options
+from dlcontainer.cli.modules.tree_options import Module, Root
+from dlcontainer.errors import UsageError
+
+
+def rollback(
+    number: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="N", min=1, help="A generation. Default: the one before what is live."
+        ),
+    ] = None,
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Make an earlier generation live again, in one step."""
+    from dlcontainer.publish.tree import changes
+
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    tree_options.change(where, lambda tree: changes.rollback(tree, number), as_json=as_json)
+
+
+def unpublish(
+    module: Module,
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Take a module back; shells and jobs that loaded it go on, until `gc` removes the files."""
+    from dlcontainer.publish.tree import changes
+
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    tree_options.change(where, lambda tree: changes.unpublish(tree, module), as_json=as_json)
+
+
+def promote(
+    module: Module,
+    source: Annotated[
+        Path, typer.Option("--from", metavar="DIR", help="The tree where it is live.")
+    ],
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Publish the very bytes of another tree here: from the test tree to production."""
+    from dlcontainer.publish.tree import changes
+
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    tree_options.change(
+        where,
+        lambda tree: changes.promote(tree, source.absolute(), module),
+        as_json=as_json,
+        is_new=True,
+    )
+
+
+def default(
+    module: Module,
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Let `module load NAME` mean this version."""
+    from dlcontainer.publish.tree import changes
+
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    tree_options.change(where, lambda tree: changes.set_default(tree, module), as_json=as_json)
+
+
+def alias(
+    module: Annotated[
+        str, typer.Argument(metavar="NAME/VERSION", help="A module; with --remove, NAME/ALIAS.")
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="ALIAS", help="A further name for the version.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Let `module load NAME/ALIAS` mean this version."""
+    from dlcontainer.publish.tree import changes
+
+    if remove == (name is not None):
+        raise UsageError(
+            "an alias is missing" if name is None else "--remove takes NAME/ALIAS alone",
+            next_step="dlcontainer modules alias NAME/VERSION ALIAS, or alias NAME/ALIAS --remove",
+        )
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    of_name, _, old = module.partition("/")
+    if name is None:
+        tree_options.change(
+            where, lambda tree: changes.remove_alias(tree, of_name, old), as_json=as_json
+        )
+    else:
+        tree_options.change(
+            where, lambda tree: changes.set_alias(tree, module, name), as_json=as_json
+        )
+
+
+def deprecate(
+    module: Module,
+    message: Annotated[
+        str | None,
+        typer.Option("--message", metavar="TEXT", help="What to use now; users read it on load."),
+    ] = None,
+    removal: Annotated[
+        str | None,
+        typer.Option("--removal", metavar="DATE", help="When it will go: YYYY-MM-DD."),
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the warning back.")] = False,
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Warn users when they load a module; nothing is removed on that date by itself."""
+    from dlcontainer.publish.tree import changes
+    from dlcontainer.publish.tree.generation import Deprecation
+
+    if undo == (message is not None) or (undo and removal):
+        raise UsageError(
+            "--undo goes with nothing else" if undo else "Missing option '--message'.",
+            next_step="dlcontainer modules deprecate NAME/VERSION --message TEXT",
+        )
+    warning = Deprecation(message=message, removal=removal) if message is not None else None
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    tree_options.change(
+        where, lambda tree: changes.deprecate(tree, module, warning), as_json=as_json
+    )
+
+
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "rollback": rollback,
+    "unpublish": unpublish,
+    "promote": promote,
+    "default": default,
+    "alias": alias,
+    "deprecate": deprecate,
+}

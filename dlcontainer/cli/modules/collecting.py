@@ -1,0 +1,132 @@
+"""The commands that keep a tree in order: the takeover of an earlier one, and the collection."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+from dlcontainer.cli.modules import tree_options
+from dlcontainer.cli.modules.tree_options import Chosen, Root
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.publish.tree.collection import Collected, Policy
+    from dlcontainer.publish.tree.in_use import Queue
+
+_DAY_S = 86_400.0
+
+
+def takeover(
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Turn a tree of an earlier dlcontainer into generations, once; what jobs loaded goes on."""
+    from dlcontainer.publish.tree import changes
+    from dlcontainer.publish.tree import takeover as taking
+
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    left = changes.require_published(where.root, plain=True)
+    made = taking.take_over(where.root, where.hand())
+    tree_options.tell(where, left, made, as_json=as_json)
+
+
+def gc(
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            metavar="DAYS",
+            min=0,
+            help="How long a generation stays after it was left. Default: the site's.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go; remove nothing.")
+    ] = False,
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Remove generations and releases that nothing can use any more; in doubt all stays."""
+    from dlcontainer.publish.tree import changes, collection, transaction
+
+    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    changes.require_published(where.root)
+    policy = _policy(where, keep, dry_run=dry_run)
+    with transaction.opened(where.root, where.hand()) as tree:
+        collected = collection.collect(tree, policy)
+    if as_json:
+        output.emit(
+            "modules-gc",
+            {
+                "root": str(where.root),
+                "dry_run": dry_run,
+                "removed": list(collected.removed),
+                "kept": [asdict(kept) for kept in collected.kept],
+            },
+        )
+    else:
+        _show(collected, dry_run=dry_run)
+
+
+def _policy(where: Chosen, keep: int | None, *, dry_run: bool) -> "Policy":
+    """Settle how long all stays, and ask the scheduler and this host's processes."""
+    from dlcontainer.publish.tree import in_use
+    from dlcontainer.publish.tree.collection import Policy
+
+    modules = where.site.modules if where.site else None
+    days = keep if keep is not None else (modules.keep_days if modules else None)
+    if days is None:
+        raise UsageError(
+            "nobody says how long a generation stays",
+            next_step="give --keep DAYS, at least the longest job and hold, or write "
+            "modules.keep_days in the site config",
+        )
+    longest = modules.longest_job_days if modules else None
+    if longest is None:
+        where.console.note(
+            "the longest job is not known (modules.longest_job_days): the days are taken as given"
+        )
+    return Policy(
+        keep_s=days * _DAY_S,
+        longest_job_s=None if longest is None else longest * _DAY_S,
+        queue=_queue(where),
+        seen=in_use.seen(),
+        dry=dry_run,
+    )
+
+
+def _queue(where: Chosen) -> "Queue":
+    from dlcontainer.cli.context import here
+    from dlcontainer.publish.tree import in_use
+    from dlcontainer.publish.tree.in_use import Queue
+    from dlcontainer.schedulers import SCHEDULERS
+
+    if where.site is None:
+        where.console.note("no scheduler is asked without --site: the time alone decides")
+        return Queue()
+    scheduler = where.site.scheduler.kind
+    argv = where.site.modules.submissions or SCHEDULERS[scheduler].submissions
+    if not argv:
+        if scheduler != "none":
+            where.console.note(
+                f"{scheduler} is not asked (modules.submissions): the time alone decides"
+            )
+        return Queue()
+    return in_use.queue(argv, where.console.runner(here().environ))
+
+
+def _show(collected: "Collected", *, dry_run: bool) -> None:
+    for path in collected.removed:
+        output.say(f"{'would go' if dry_run else 'removed'}  {path}")
+    for kept in collected.kept:
+        output.say(f"kept  {kept.path}: {kept.why}")
+    output.say(f"{len(collected.removed)} {'would go' if dry_run else 'removed'}")
+
+
+COMMANDS: Mapping[str, Callable[..., None]] = {"takeover": takeover, "gc": gc}

@@ -1,0 +1,123 @@
+"""`dlcontainer modules`: the commands of a published tree, and those that only look."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+from dlcontainer.cli.app import App
+from dlcontainer.cli.modules import changing, collecting, tree_options
+from dlcontainer.cli.modules.tree_options import Root
+
+if TYPE_CHECKING:
+    from dlcontainer.publish.tree.changes import Listed
+
+_LOOK, _CHANGE, _KEEP = "Look", "Change", "Keep in order"
+app = App(help="The published tree: what is live, what was, going back, making room.")
+
+
+@app.command("list", rich_help_panel=_LOOK)
+def list_(
+    root: Root = None, site: options.OptionalSite = None, as_json: options.Json = False
+) -> None:
+    """List the modules that are live, with default, aliases and warnings."""
+    from dlcontainer.publish.tree import changes
+
+    where = tree_options.chosen(root, site)
+    listed = changes.listing(where.root)
+    if as_json:
+        output.emit("modules", {"root": str(where.root), "modules": [_body(one) for one in listed]})
+        return
+    rows = [(one.entry.module, _marks(one) or "-", one.folder) for one in listed]
+    output.say(
+        output.table(rows, head=("module", "marks", "release"))
+        if rows
+        else f"nothing is published in {where.root}"
+    )
+
+
+def _body(listed: "Listed") -> dict[str, object]:
+    entry = listed.entry
+    return {
+        "module": entry.module,
+        "default": entry.default,
+        "aliases": list(entry.aliases),
+        "deprecated": asdict(entry.deprecated) if entry.deprecated else None,
+        "digest": entry.digest,
+        "folder": str(listed.folder),
+    }
+
+
+def _marks(listed: "Listed") -> str:
+    entry = listed.entry
+    marks = [*(["default"] if entry.default else []), *entry.aliases]
+    if entry.deprecated:
+        removal = entry.deprecated.removal
+        marks.append(f"deprecated, to go on {removal}" if removal else "deprecated")
+    return ", ".join(marks)
+
+
+@app.command("history", rich_help_panel=_LOOK)
+def history(
+    root: Root = None, site: options.OptionalSite = None, as_json: options.Json = False
+) -> None:
+    """List all changes of the tree, the oldest first: generation, time, user, change."""
+    from dlcontainer.publish.tree import changes
+
+    where = tree_options.chosen(root, site)
+    lines = changes.history(where.root)
+    if as_json:
+        body = [
+            {
+                "generation": line.entered,
+                "left": line.left or None,
+                "time": line.time,
+                "who": line.who,
+                "what": line.what,
+            }
+            for line in lines
+        ]
+        output.emit("modules-history", {"root": str(where.root), "switches": body})
+        return
+    rows = [(line.entered, line.time, line.who, line.what) for line in lines]
+    output.say(output.table(rows, head=("generation", "time", "who", "what")))
+
+
+@app.command("audit", rich_help_panel=_LOOK)
+def audit(
+    root: Root = None,
+    site: options.OptionalSite = None,
+    engine: Annotated[
+        Path | None,
+        typer.Option("--engine", metavar="FILE", help="Look too whether users can run this one."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Read every byte of what is live and compare it with what was published."""
+    from dlcontainer.errors import ChecksFailedError
+    from dlcontainer.publish.tree import audit as auditing
+    from dlcontainer.publish.tree import layout
+
+    where = tree_options.chosen(root, site)
+    faults = auditing.audit(where.root, engine)
+    if as_json:
+        body = [asdict(fault) for fault in faults]
+        output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})
+        raise typer.Exit(1 if faults else 0)
+    for fault in faults:
+        output.finding("FAILED", f"{fault.where}: {fault.why}")
+    if faults:
+        raise ChecksFailedError(
+            f"{where.root} is not as it was published, faults: {len(faults)}",
+            next_step="take back what is damaged: "
+            + layout.typed(where.root, "unpublish", "NAME/VERSION"),
+        )
+    output.say(f"as it was published: {where.root}")
+
+
+for name, command in changing.COMMANDS.items():
+    app.command(name, rich_help_panel=_CHANGE)(command)
+for name, command in collecting.COMMANDS.items():
+    app.command(name, rich_help_panel=_KEEP)(command)

@@ -1,0 +1,186 @@
+"""Audit: every published version, as a user would meet it. It changes nothing and takes no lock."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dlcontainer.errors import PublishError
+from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.tree import contents, generation, journal, layout
+from dlcontainer.publish.tree.contents import Fault
+from dlcontainer.publish.tree.generation import Entry, Generation
+from dlcontainer.publish.tree.layout import KINDS, MODULES
+from dlcontainer.system import foreign_files, guarded_files
+from dlcontainer.system.workspace import PREFIX
+
+_MOST_BYTES = 64_000_000
+
+
+def audit(root: Path, engine: Path | None = None) -> list[Fault]:
+    """Look at all that is live in a tree; all bytes of each release are read.
+
+    `engine` is the one that wrappers fall back to. Raises PublishError for a root that is none.
+    """
+    try:
+        with Folder.at(root) as top:
+            return list(_faults(root, top, engine))
+    except OSError as error:
+        raise PublishError(f"can't read {root}: {error.strerror}") from None
+
+
+def _faults(root: Path, top: Folder, engine: Path | None) -> Iterator[Fault]:
+    yield from _unreachable(root)
+    if engine is not None:
+        yield from _unreachable(engine)
+    for name in guarded_files.names(top.number):
+        if name.startswith(PREFIX):
+            yield Fault(
+                where=str(root / name),
+                why="a publication is under way, or was killed: the next run removes it",
+            )
+    number = layout.current(top)
+    if number is None:
+        yield Fault(where=str(root / layout.CURRENT), why="nothing is published")
+        return
+    if top.info(MODULES) is None or layout.link_text(top, MODULES) != layout.MODULES_TARGET:
+        yield Fault(where=str(root / MODULES), why=f"it is not the link to {layout.MODULES_TARGET}")
+    yield from _journal(root, top, number)
+    with top.sub(layout.GENERATIONS) as generations, top.sub(layout.RELEASES) as releases:
+        now = generation.read(generations, number)
+        yield from farm(now, generations, releases)
+        for entry in now.entries:
+            yield from _release(entry, releases)
+        yield from _rollbacks(number, generations, releases)
+
+
+def _unreachable(path: Path) -> Iterator[Fault]:
+    """Find the folders on the way to a path, from the root down, that users can't enter."""
+    real = Path(os.path.realpath(path))
+    for place in (*reversed(real.parents), real):
+        try:
+            mode = place.stat().st_mode
+        except OSError as error:
+            yield Fault(where=str(place), why=error.strerror or str(error))
+            return
+        if not mode & stat.S_IXOTH:
+            kind = "enter it" if stat.S_ISDIR(mode) else "run it"
+            yield Fault(
+                where=str(place), why=f"other users can't {kind}: its mode is {mode & 0o7777:04o}"
+            )
+
+
+def _journal(root: Path, top: Folder, number: int) -> Iterator[Fault]:
+    known, path = journal.read(top), str(root / journal.FILE)
+    if known.unreadable:
+        yield Fault(where=path, why=f"lines that can't be read: {known.unreadable}")
+    if known.live != number:
+        yield Fault(
+            where=path,
+            why=f"its last switch is to {known.live}, live is {number}: the next run notes it",
+        )
+
+
+def farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[Fault]:
+    """Compare each name that users see with the generation's own file."""
+    names = sorted({entry.name for entry in now.entries})
+    with generations.sub(str(now.number)) as folder, folder.sub(MODULES) as modules:
+        for kind in KINDS:
+            with modules.sub(kind) as tree:
+                yield from _open_to_all(tree)
+                yield from _same_names(tree, names)
+                for name in names:
+                    if tree.info(name) is not None:
+                        entries = [entry for entry in now.entries if entry.name == name]
+                        with tree.sub(name) as module:
+                            yield from _open_to_all(module)
+                            yield from _module(kind, entries, module, releases)
+
+
+def _open_to_all(folder: Folder) -> Iterator[Fault]:
+    mode = stat.S_IMODE(os.fstat(folder.number).st_mode)
+    if mode & 0o005 != 0o005:
+        yield Fault(
+            where=str(folder.path), why=f"other users can't read it: its mode is {mode:04o}"
+        )
+
+
+def _same_names(folder: Folder, wanted: Iterable[str]) -> Iterator[Fault]:
+    there, wanted = set(guarded_files.names(folder.number)), set(wanted)
+    for name in sorted(wanted - there):
+        yield Fault(where=str(folder.path / name), why="it is missing")
+    for name in sorted(there - wanted):
+        yield Fault(where=str(folder.path / name), why="it was not published")
+
+
+def _module(kind: str, entries: list[Entry], module: Folder, releases: Folder) -> Iterator[Fault]:
+    yield from _same_names(module, generation.expected(kind, entries))
+    wanted = {
+        generation.seen_as(kind, entry): generation.warned_text(releases, kind, entry)
+        for entry in entries
+        if entry.deprecated is not None
+    }
+    rc = generation.expected(kind, entries) - {generation.seen_as(kind, one) for one in entries}
+    wanted.update(dict.fromkeys(rc, generation.rc_text(kind, entries)))
+    for name, text in wanted.items():
+        if module.info(name) is not None:
+            with module.open(name) as file:
+                if foreign_files.content(file, _MOST_BYTES) != text:
+                    yield Fault(where=str(module.path / name), why="its text was changed")
+    for entry in entries:
+        name = generation.seen_as(kind, entry)
+        if entry.deprecated is None and module.info(name) is not None:
+            target = layout.link_text(module, name)
+            if target != generation.link_of(kind, entry):
+                yield Fault(where=str(module.path / name), why=f"it leads to {target}")
+
+
+def _release(entry: Entry, releases: Folder) -> Iterator[Fault]:
+    path = releases.path / entry.digest
+    found = list(contents.faults(releases, entry.digest))
+    yield from found
+    if found:
+        return
+    with releases.sub(entry.digest) as release:
+        yield from _open_to_all(release)
+        said = contents.described(release)
+        if (said.name, said.version) != (entry.name, entry.version):
+            yield Fault(
+                where=str(path), why=f"it is {said.name}/{said.version}, not {entry.module}"
+            )
+        # The root may have several names.
+        if os.path.realpath(said.folder) != os.path.realpath(path):
+            yield Fault(where=str(path), why=f"its modulefiles name {said.folder}")
+        yield from _record(release, said.image)
+
+
+def _record(release: Folder, image: str) -> Iterator[Fault]:
+    path = str(release.path / "record.json")
+    if not release.has_file("record.json"):
+        yield Fault(where=path, why="the image has no record")
+        return
+    with release.open("record.json") as file:
+        try:
+            named = foreign_files.loads(foreign_files.content(file, _MOST_BYTES))["image"]["sha256"]
+        except (ValueError, KeyError, TypeError):
+            named = None
+    if named != image:
+        yield Fault(where=path, why="it is not the record of this image")
+
+
+def _rollbacks(live: int, generations: Folder, releases: Folder) -> Iterator[Fault]:
+    """Find generations that a rollback could not switch to."""
+    for number in layout.numbers(generations):
+        if number == live:
+            continue
+        try:
+            entries = generation.read(generations, number).entries
+        except PublishError as error:
+            yield Fault(where=str(generations.path / str(number)), why=error.what)
+            continue
+        for entry in entries:
+            if releases.info(entry.digest) is None:
+                yield Fault(
+                    where=str(generations.path / str(number)),
+                    why=f"the release of {entry.module} is missing",
+                )

@@ -1,0 +1,283 @@
+"""What staff do with a published tree; each change is one new generation, or one switch."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.errors import PublishError
+from dlcontainer.publish import checksums, module_tree
+from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.tree import (
+    audit,
+    contents,
+    generation,
+    journal,
+    layout,
+    store,
+    transaction,
+)
+from dlcontainer.publish.tree.generation import Deprecation, Entry, Generation
+from dlcontainer.publish.tree.journal import Line
+from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
+from dlcontainer.publish.tree.store import Draft
+from dlcontainer.publish.tree.transaction import commit, live, switch
+from dlcontainer.system import foreign_files
+
+_MOST_BYTES = 256_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """A module that is live, and the folder that it is in."""
+
+    entry: Entry
+    folder: Path
+
+
+def publish(tree: Tree, draft: Draft) -> Generation:
+    """Publish a release as NAME/VERSION; the same release again changes nothing.
+
+    New facts of the site make a new release of the same image. Raises PublishError for another
+    image: a version stays what it is. Links that somebody changed are made again.
+    """
+    base, module = live(tree), f"{draft.name}/{draft.version}"
+    old = next((entry for entry in base.entries if entry.module == module), None)
+    if old is not None:
+        _require_image(tree.releases, old, draft)
+    digest = store.add(tree, draft)
+    new = (
+        replace(old, digest=digest)
+        if old
+        else Entry(name=draft.name, version=draft.version, digest=digest)
+    )
+    is_whole = _is_whole(tree, base)
+    if not is_whole:
+        tree.note(f"what users see of generation {base.number} was changed: it is made again")
+    return commit(tree, base.having(new), f"publish {module}", again=not is_whole)
+
+
+def _is_whole(tree: Tree, base: Generation) -> bool:
+    if not base.number:
+        return True
+    try:
+        return not list(audit.farm(base, tree.generations, tree.releases))
+    except (OSError, PublishError):
+        return False
+
+
+def standing(root: Path, draft: Draft) -> Entry | None:
+    """Give the entry that is live under a draft's name and version; takes no lock.
+
+    Raises PublishError for another image, and for a tree of an earlier version.
+    """
+    with _reading(root) as top:
+        number = layout.current(top)
+        if number is None:
+            return None
+        with top.sub(GENERATIONS) as generations:
+            entries = generation.read(generations, number).entries
+        for entry in entries:
+            if (entry.name, entry.version) == (draft.name, draft.version):
+                with top.sub(RELEASES) as releases:
+                    _require_image(releases, entry, draft)
+                return entry
+    return None
+
+
+def _require_image(releases: Folder, old: Entry, draft: Draft) -> None:
+    try:
+        with releases.sub(old.digest) as release:
+            image = contents.described(release).image
+    except (OSError, PublishError) as error:
+        fault = next(contents.faults(releases, old.digest), None)
+        if fault is None:
+            raise
+        raise contents.damaged(releases, old.digest, old.module, fault) from error
+    if image == draft.sha256:
+        return
+    raise PublishError(
+        f"{old.module} is published already, and is another image",
+        where=str(releases.path / old.digest),
+        why="whoever uses a version relies on it to stay what it is",
+        next_step="give the recipe a new version, or take this one back first: "
+        + layout.typed(releases.path.parent, "unpublish", old.module),
+    )
+
+
+def unpublish(tree: Tree, module: str) -> Generation:
+    """Take NAME/VERSION back, with its aliases; its release stays until it is collected."""
+    return commit(tree, live(tree).without(module), f"unpublish {module}")
+
+
+def set_default(tree: Tree, module: str) -> Generation:
+    """Let `module load NAME` mean this version."""
+    base = live(tree)
+    chosen = base.entry(module)
+    entries = (
+        replace(entry, default=entry == chosen)
+        for entry in base.entries
+        if entry.name == chosen.name
+    )
+    return commit(tree, base.having(*entries), f"default {module}")
+
+
+def set_alias(tree: Tree, module: str, alias: str) -> Generation:
+    """Let NAME/ALIAS mean this version; an alias of another version moves here."""
+    base = live(tree)
+    chosen = base.entry(module)
+    siblings = [entry for entry in base.entries if entry.name == chosen.name]
+    if alias == "default" or alias in {entry.version for entry in siblings}:
+        raise PublishError(
+            f"{chosen.name}/{alias} can't be an alias",
+            why="it is a version" if alias != "default" else "it has a meaning of its own",
+            next_step="choose another name",
+        )
+    entries = [replace(entry, aliases=_aliases(entry, alias, chosen)) for entry in siblings]
+    return commit(tree, base.having(*entries), f"alias {chosen.name}/{alias} = {module}")
+
+
+def _aliases(entry: Entry, alias: str, chosen: Entry) -> tuple[str, ...]:
+    rest = {name for name in entry.aliases if name != alias}
+    return tuple(sorted(rest | ({alias} if entry == chosen else set())))
+
+
+def remove_alias(tree: Tree, name: str, alias: str) -> Generation:
+    """Remove NAME/ALIAS."""
+    base = live(tree)
+    with_it = [entry for entry in base.entries if entry.name == name and alias in entry.aliases]
+    if not with_it:
+        raise PublishError(f"there is no alias {name}/{alias}")
+    entries = [
+        replace(entry, aliases=tuple(other for other in entry.aliases if other != alias))
+        for entry in with_it
+    ]
+    return commit(tree, base.having(*entries), f"remove alias {name}/{alias}")
+
+
+def deprecate(tree: Tree, module: str, warning: Deprecation | None) -> Generation:
+    """Warn users on loading NAME/VERSION; None takes the warning back."""
+    base = live(tree)
+    entry = replace(base.entry(module), deprecated=warning)
+    what = "deprecate" if warning else "no longer deprecate"
+    return commit(tree, base.having(entry), f"{what} {module}")
+
+
+def rollback(tree: Tree, number: int | None = None) -> Generation:
+    """Switch to a generation that was live; without a number to the one before the live one."""
+    now = layout.current(tree.top)
+    if now is None:
+        raise PublishError(
+            f"nothing is published in {tree.root}", next_step="publish an image first"
+        )
+    chosen = number if number is not None else _before(tree, now)
+    if chosen not in layout.numbers(tree.generations):
+        raise PublishError(
+            f"there is no generation {chosen}",
+            why="it was collected, or never made",
+            next_step=f"see those that are there: {layout.typed(tree.root, 'history')}",
+        )
+    return switch(tree, chosen, f"rollback to {chosen}")
+
+
+def _before(tree: Tree, now: int) -> int:
+    """Give the generation that the live one was made from: rolling back twice goes back two."""
+    base = generation.read(tree.generations, now).base
+    if base == 0:
+        raise PublishError(
+            f"generation {now} is the first one",
+            next_step="take a module back instead: "
+            + layout.typed(tree.root, "unpublish", "NAME/VERSION"),
+        )
+    return base
+
+
+def require_published(root: Path, *, plain: bool = False) -> int | None:
+    """Give the live generation's number; raises PublishError for a root that is no tree.
+
+    `plain` takes one of an earlier version, without generations. A mistyped root stays as it is.
+    """
+    with _reading(root, plain=plain) as top:
+        number = layout.current(top)
+        if number is None and not (plain and top.info(layout.MODULES)):
+            raise PublishError(
+                f"nothing is published in {root}", next_step="give the root of a published tree"
+            )
+    return number
+
+
+def history(root: Path) -> Sequence[Line]:
+    """List all switches, the oldest first; takes no lock."""
+    with _reading(root) as top:
+        return [line for line in journal.read(top).lines if line.state in ("done", "noticed")]
+
+
+def listing(root: Path) -> Sequence[Listed]:
+    """List the modules that are live; takes no lock."""
+    with _reading(root) as top:
+        number = layout.current(top)
+        if number is None:
+            return []
+        with top.sub(GENERATIONS) as generations:
+            entries = generation.read(generations, number).entries
+    return [Listed(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
+
+
+@contextlib.contextmanager
+def _reading(root: Path, *, plain: bool = False) -> Iterator[Folder]:
+    try:
+        with Folder.at(root) as top:
+            transaction.require_layout(top, plain=plain)
+            yield top
+    except OSError as error:
+        raise PublishError(
+            f"can't read {root}: {error.strerror}", next_step="give the root of a published tree"
+        ) from None
+
+
+def promote(tree: Tree, source: Path, module: str) -> Generation:
+    """Publish the very release that is live in another tree, every byte of it checked.
+
+    The same digest is the proof that what was tested is what is published.
+    """
+    with contextlib.ExitStack() as held:
+        top = held.enter_context(_reading(source))
+        number = layout.current(top)
+        if number is None:
+            raise PublishError(f"nothing is published in {source}")
+        generations = held.enter_context(top.sub(GENERATIONS))
+        entry = generation.read(generations, number).entry(module)
+        releases = held.enter_context(top.sub(RELEASES))
+        contents.require_sound(releases, entry.digest, entry.module)
+        release = held.enter_context(releases.sub(entry.digest))
+        said = contents.described(release)
+        files = _files(release, said.folder)
+        draft = Draft(
+            name=entry.name,
+            version=entry.version,
+            image=held.enter_context(release.open(contents.IMAGE)),
+            sha256=said.image,
+            files=files,
+            source=release,
+        )
+        _require_digest(entry, draft)
+        return publish(tree, draft)
+
+
+def _require_digest(entry: Entry, draft: Draft) -> None:
+    if store.digest_of_draft(draft) != entry.digest:
+        raise PublishError(
+            f"{entry.module} changed while it was read", next_step="find out who writes there"
+        )
+
+
+def _files(release: Folder, folder: Path) -> dict[str, bytes]:
+    """Read all but the image; modulefiles name PLACEHOLDER again."""
+    own = (contents.IMAGE, contents.FILE, checksums.FILE, module_tree.MARK)
+    found = {}
+    for name, _ in contents.files(release):
+        if name not in own:
+            with contents.opened(release, name) as file:
+                data = foreign_files.content(file, _MOST_BYTES)
+            found[name] = contents.moved(name, data, folder, contents.PLACEHOLDER)
+    return found

@@ -1,0 +1,187 @@
+"""The content of a release: its digest, its description, and whether it is as it was published.
+
+The digest covers (path, mode, SHA-256) of image, wrappers, launch files and modulefiles. These
+name their own folder, which the digest names: they are counted with PLACEHOLDER in its place, so
+the same release has the same digest below every root. Record, bill, log and checks lie beside,
+held by SHA256SUMS.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from dlcontainer.errors import PublishError
+from dlcontainer.publish import checksums, module_tree, modulefiles
+from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.tree import layout
+from dlcontainer.system import digests, foreign_files, guarded_files
+from dlcontainer.system.process import quote
+
+# The folder that modulefiles name until the digest is known; no language quotes a part of it.
+PLACEHOLDER = Path("/@release@")
+FILE = "release.json"
+IMAGE = "image.sif"
+SCHEMA = "dlcontainer/release/1"
+_MOST_BYTES = 256_000_000
+_QUOTED: Mapping[str, Callable[[object], str]] = {
+    "module.lua": modulefiles.lua,
+    "module.tcl": modulefiles.tcl,
+}
+_ALONE = (module_tree.MARK, checksums.FILE, FILE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Described:
+    """What a release says of itself; `folder` is the one that its modulefiles name."""
+
+    name: str
+    version: str
+    image: str
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """Something that is not as it was published."""
+
+    where: str
+    why: str
+
+
+def digest_of(sums: Mapping[str, str]) -> str:
+    """Give a release's digest, of the SHA-256 of each path; others than the covered are ignored."""
+    lines = [f"{mode_of(path):04o} {sums[path]} {path}\n" for path in sorted(sums) if covers(path)]
+    return hashlib.sha256(("dlcontainer/release/1\n" + "".join(lines)).encode()).hexdigest()
+
+
+def covers(path: str) -> bool:
+    """Tell whether a file's content is part of the digest."""
+    return path in (IMAGE, *_QUOTED) or path.startswith(("bin/", "launch/"))
+
+
+def mode_of(path: str) -> int:
+    """Give the mode of a published file."""
+    return 0o755 if path.startswith("bin/") else 0o644
+
+
+def moved(path: str, data: bytes, old: Path, new: Path) -> bytes:
+    """Let a modulefile name another folder; each is quoted as the file's language does."""
+    quote = _QUOTED.get(path)
+    if quote is None:
+        return data
+    return data.replace(quote(old)[1:-1].encode(), quote(new)[1:-1].encode())
+
+
+def described(release: Folder) -> Described:
+    """Read what a release says of itself; raises PublishError for what is no release."""
+    try:
+        with release.open(FILE) as file:
+            body = foreign_files.loads(foreign_files.content(file, 1_000_000))
+        if body["schema"] != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        texts = {key: str(body[key]) for key in ("name", "version", "image")}
+        return Described(folder=Path(str(body["folder"])), **texts)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise PublishError(
+            f"{release.path / FILE} is damaged: {error}", where=str(release.path / FILE)
+        ) from None
+
+
+def require_sound(releases: Folder, digest: str, module: str) -> None:
+    """Read all of a release; raises PublishError with the first fault."""
+    for fault in faults(releases, digest):
+        raise damaged(releases, digest, module, fault)
+
+
+def damaged(releases: Folder, digest: str, module: str, fault: Fault) -> PublishError:
+    """Say that a module's release is damaged, and how to repair it."""
+    hide = layout.typed(releases.path.parent, "unpublish", module)
+    remove = quote(["rm", "-r", str(releases.path / digest)])
+    return PublishError(
+        f"{module} is published, and damaged",
+        where=fault.where,
+        why=f"{fault.why}; nothing was changed, since jobs may be using it",
+        next_step=f"hide it: {hide}\n        when no job uses it any more: {remove}\n"
+        "        then publish again",
+    )
+
+
+def faults(releases: Folder, digest: str) -> Iterator[Fault]:
+    """Compare a release with its checksums, modes and digest; all bytes of it are read."""
+    path = releases.path / digest
+    try:
+        with releases.sub(digest) as release:
+            yield from _faults(release, digest)
+    except (OSError, PublishError) as error:
+        yield _fault(path, error)
+
+
+def _fault(path: Path, error: Exception) -> Fault:
+    """Say what can't be read, and why."""
+    why = getattr(error, "strerror", None) or getattr(error, "what", None) or error
+    return Fault(where=str(getattr(error, "filename", None) or path), why=str(why))
+
+
+def _faults(release: Folder, digest: str) -> Iterator[Fault]:
+    said = described(release)
+    try:
+        with release.open(checksums.FILE) as file:
+            wanted = checksums.read(foreign_files.content(file, 1_000_000))
+    except (OSError, ValueError) as error:
+        yield _fault(release.path / checksums.FILE, error)
+        return
+    there = dict(files(release))
+    counted = {}
+    for name, sha256 in wanted.items():
+        path = str(release.path / name)
+        if name not in there:
+            yield Fault(where=path, why="it is missing")
+            continue
+        if stat.S_IMODE(there[name].st_mode) != mode_of(name):
+            yield Fault(where=path, why=f"its mode is {stat.S_IMODE(there[name].st_mode):04o}")
+        is_text = name in _QUOTED
+        try:
+            with opened(release, name) as file:
+                data = foreign_files.content(file, _MOST_BYTES) if is_text else b""
+                actual = hashlib.sha256(data).hexdigest() if is_text else digests.of_open(file)
+        except OSError as error:
+            yield _fault(release.path / name, error)
+            continue
+        if actual != sha256:
+            yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
+        counted[name] = actual
+        if is_text:
+            original = moved(name, data, said.folder, PLACEHOLDER)
+            counted[name] = hashlib.sha256(original).hexdigest()
+    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - {"report.html"}):
+        yield Fault(where=str(release.path / name), why="it was not published")
+    if digest_of(counted) != digest or wanted.get(IMAGE) != said.image:
+        yield Fault(where=str(release.path), why="its content does not give its digest")
+
+
+def files(release: Folder) -> Iterator[tuple[str, os.stat_result]]:
+    """List all that lies in a release, one folder deep."""
+    for name in guarded_files.names(release.number):
+        info = release.info(name)
+        if info is not None and stat.S_ISDIR(info.st_mode):
+            with release.sub(name) as folder:
+                for inner in guarded_files.names(folder.number):
+                    within = folder.info(inner)
+                    if within is not None:
+                        yield f"{name}/{inner}", within
+        elif info is not None:
+            yield name, info
+
+
+@contextlib.contextmanager
+def opened(release: Folder, path: str) -> Iterator[BinaryIO]:
+    """Open a file of a release, in its folder or one below."""
+    within, _, name = path.rpartition("/")
+    with contextlib.ExitStack() as held:
+        folder = held.enter_context(release.sub(within)) if within else release
+        yield held.enter_context(folder.open(name))

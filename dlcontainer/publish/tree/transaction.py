@@ -1,0 +1,268 @@
+"""One change of a published tree: the tree held, what a killed run left put right, one switch."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.errors import BuildError, PublishError
+from dlcontainer.publish import module_tree, ownership
+from dlcontainer.publish.open_folder import Folder
+from dlcontainer.publish.tree import generation, journal, layout
+from dlcontainer.publish.tree.generation import Generation
+from dlcontainer.publish.tree.journal import Line, State
+from dlcontainer.publish.tree.layout import CURRENT, GENERATIONS, MODULES, RELEASES, Tree
+from dlcontainer.system.guarded_files import name_of
+from dlcontainer.system.process import Runner
+from dlcontainer.system.workspace import workspace
+
+_WAIT_S = 600.0
+
+
+def _silent(text: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hand:
+    """The publisher, and what a change needs; `group` is the one that the site names."""
+
+    runner: Runner
+    note: Callable[[str], None]
+    group: str | None = None
+    # Of long reading and copying.
+    line: Callable[[str], None] = _silent
+    clock: Callable[[], float] = time.time
+
+    @property
+    def who(self) -> str:
+        """User and host, for the journal: read from the system, not from the environment."""
+        return f"{name_of(os.geteuid())}@{socket.gethostname()}"
+
+
+@contextlib.contextmanager
+def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
+    """Hold a tree to change it; `plain` takes one whose modules are still a real folder.
+
+    Raises PublishError for a tree of an earlier version, for one that another publisher holds for
+    ten minutes, and where something else stands in the tree's places.
+    """
+    # Modulefiles name it, and users are anywhere. Links in it stay: sites move what is behind them.
+    root = root.absolute()
+    with _explained(root), contextlib.ExitStack() as held:
+        own = ownership.of_root(root, hand.group)
+        top = held.enter_context(Folder.at(root))
+        alone = held.enter_context(_locked(top, own, hand))
+        require_layout(top, plain=plain)
+        aside = held.enter_context(_aside(top, root, hand))
+        named = (
+            held.enter_context(layout.shared_folder(top, name, own, aside))
+            for name in (RELEASES, GENERATIONS)
+        )
+        releases, generations = named
+        tree = Tree(
+            root=root,
+            top=top,
+            releases=releases,
+            generations=generations,
+            aside=aside,
+            own=own,
+            alone=alone,
+            who=hand.who,
+            note=hand.note,
+            line=hand.line,
+            clock=hand.clock,
+        )
+        _heal(tree)
+        yield tree
+
+
+def live(tree: Tree) -> Generation:
+    """Give the live generation; the empty one before the first."""
+    number = layout.current(tree.top)
+    return Generation() if number is None else generation.read(tree.generations, number)
+
+
+def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -> Generation:
+    """Make a generation of changed entries and switch to it; where nothing changed, do nothing.
+
+    `changed` comes from `live`; `again` makes one all the same. Raises PublishError where another
+    publisher was quicker.
+    """
+    base = live(tree)
+    if changed.entries == base.entries and base.number and not again:
+        return base
+    number = max([journal.read(tree.top).highest, *layout.numbers(tree.generations)]) + 1
+    now = journal.stamp(tree.clock())
+    made = replace(changed, number=number, base=base.number, what=what, who=tree.who, time=now)
+    # Before the folder is there: a generation without a line is one of which nothing is known.
+    _write(tree, "begin", what, base.number, number)
+    _require_turn(tree, what, base.number, number)
+    name = f"generation-{number}"
+    with tree.aside.make(name) as staged:
+        staged.write(module_tree.MARK, b"dlcontainer/generation/1\n")
+        generation.stage(made, tree, staged)
+        layout.settle_modes(staged, tree.own)
+    if not layout.settle(tree, name, tree.generations, str(number)):
+        raise _at_work(tree.root)
+    _point(tree, number)
+    _finish(tree, what, base.number, number)
+    return made
+
+
+def switch(tree: Tree, number: int, what: str) -> Generation:
+    """Switch to a generation that is there; raises PublishError where it is not complete."""
+    base, wanted = layout.current(tree.top) or 0, generation.read(tree.generations, number)
+    for entry in wanted.entries:
+        if tree.releases.info(entry.digest) is None:
+            raise PublishError(
+                f"generation {number} is not complete: the release of {entry.module} is missing",
+                where=str(tree.root / RELEASES / entry.digest),
+                next_step=f"choose another one: {layout.typed(tree.root, 'history')}",
+            )
+    if number != base:
+        _write(tree, "begin", what, base, number)
+        _require_turn(tree, what, base, number)
+        _point(tree, number)
+        _finish(tree, what, base, number)
+    return wanted
+
+
+def _require_turn(tree: Tree, what: str, base: int, number: int) -> None:
+    """Without locks, the order of the journal decides: whoever began first goes on."""
+    if tree.alone:
+        return
+    begun = journal.unfinished(journal.read(tree.top))
+    ours = (base, number, tree.who)
+    if begun and (begun[0].left, begun[0].entered, begun[0].who) == ours:
+        return
+    _write(tree, "undone", what, base, number)
+    raise _at_work(tree.root)
+
+
+def _point(tree: Tree, number: int) -> None:
+    # First, so that both paths that users may have show the first generation at one moment.
+    if tree.top.info(MODULES) is None:
+        layout.set_link(tree, MODULES, layout.MODULES_TARGET)
+    layout.set_link(tree, CURRENT, f"{GENERATIONS}/{number}")
+
+
+def _finish(tree: Tree, what: str, left: int, entered: int) -> None:
+    try:
+        _write(tree, "done", what, left, entered)
+    except (OSError, PublishError) as error:
+        # It is live: to fail now would say the opposite. The next run writes the line.
+        tree.note(f"generation {entered} is live, but the journal could not be written: {error}")
+
+
+def _write(tree: Tree, state: State, what: str, left: int, entered: int) -> None:
+    now = journal.stamp(tree.clock())
+    line = Line(time=now, who=tree.who, what=what, state=state, left=left, entered=entered)
+    journal.append(tree.top, tree.own, line)
+
+
+def _heal(tree: Tree) -> None:
+    """Put right what a killed run left: lines of the journal, and the link to the modules."""
+    known, number = journal.read(tree.top), layout.current(tree.top)
+    begun = [] if tree.alone else journal.unfinished(known)
+    if any(tree.clock() - line.at < module_tree.GRACE_S for line in begun):
+        raise _at_work(tree.root)
+    for line in journal.settled(known, number, journal.stamp(tree.clock()), tree.who):
+        journal.append(tree.top, tree.own, line)
+    if number is not None and tree.top.info(MODULES) is None:
+        layout.set_link(tree, MODULES, layout.MODULES_TARGET)
+
+
+def _at_work(root: Path) -> PublishError:
+    return PublishError(
+        f"another publisher is at work in {root}", next_step="try again in a minute"
+    )
+
+
+def require_layout(top: Folder, *, plain: bool = False) -> None:
+    """Refuse a tree whose modules are no link to what is live; raises PublishError."""
+    info = top.info(MODULES)
+    if info is None or (plain and stat.S_ISDIR(info.st_mode)):
+        return
+    if stat.S_ISDIR(info.st_mode):
+        raise PublishError(
+            f"{top.path} is a tree of an earlier dlcontainer",
+            why=f"{MODULES} is a real folder there, not a link to what is live",
+            next_step="take it over once; what jobs have loaded goes on: "
+            + layout.typed(top.path, "takeover"),
+        )
+    text = layout.link_text(top, MODULES)
+    if text != layout.MODULES_TARGET:
+        raise PublishError(
+            f"{top.path / MODULES} leads to {text!r}, not to {layout.MODULES_TARGET}",
+            next_step="find out who changed it, and remove it: the next run makes it again",
+        )
+
+
+@contextlib.contextmanager
+def _locked(top: Folder, own: ownership.Ownership, hand: Hand) -> Iterator[bool]:
+    """Hold the lock of a tree; false where the file system has no locks."""
+    number = module_tree.lock_file(top, own)
+    try:
+        yield _take(number, top, hand)
+    finally:
+        os.close(number)
+
+
+def _take(number: int, top: Folder, hand: Hand) -> bool:
+    began, told = time.monotonic(), False
+    while True:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not told:
+                hand.note(f"another publisher is at work in {top.path}: waiting")
+                told = True
+            if time.monotonic() - began > _WAIT_S:
+                raise PublishError(
+                    f"another publisher does not end in {top.path}",
+                    next_step="find the holder of its .lock, and try again",
+                ) from None
+            time.sleep(0.1)
+        except OSError:
+            return False
+        else:
+            return True
+
+
+@contextlib.contextmanager
+def _aside(top: Folder, root: Path, hand: Hand) -> Iterator[Folder]:
+    """Give a private folder below the root, held open."""
+    try:
+        with workspace(root, hand.runner, hand.note) as path, top.sub(path.name) as aside:
+            info = os.fstat(aside.number)
+            if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+                raise PublishError(
+                    f"{path} was replaced while it was made",
+                    next_step="find out who writes there, and try again",
+                )
+            yield aside
+    except BuildError as error:
+        raise PublishError(error.what, why=error.why) from None
+
+
+@contextlib.contextmanager
+def _explained(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        stale = error.errno == errno.ESTALE
+        raise PublishError(
+            f"can't change {root}: {error.strerror}",
+            where=str(error.filename) if error.filename else None,
+            why="what is live is complete: the old generation, or the new one",
+            next_step="try again"
+            if stale
+            else "run it where you may write and there is space, then try again",
+        ) from None
