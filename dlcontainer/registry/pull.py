@@ -12,7 +12,7 @@ from dlcontainer.config.image_names import Reference, is_digest
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image
 from dlcontainer.registry.client import Client, Way
-from dlcontainer.system import digests, foreign_files
+from dlcontainer.system import atomic_files, digests, foreign_files
 
 MOST_LAYERS = 1000
 
@@ -61,7 +61,7 @@ def _save(client: Client, digest: str, size: int, blobs: Path) -> None:
             return
     part.unlink(missing_ok=True)
     client.save_blob(digest, size, part)
-    part.replace(target)
+    atomic_files.move(part, target)
 
 
 def layers(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
