@@ -9,7 +9,6 @@ from tests.integration.publish.test_wrapper_modes import Fake, fake
 from tests.integration.publish.tools import program
 
 LINE = "module=demo/1.0 release=demo-1.0 job="
-JOB = "SLURM_JOB_ID"
 
 
 def logged(tmp_path: Path, script: str, **changes: Any) -> Fake:
@@ -36,23 +35,24 @@ def test_one_line_of_rank_0(tmp_path: Path) -> None:
     note = """printf '<%s>' "$@" >> "${0%/*}/log"; echo >> "${0%/*}/log\""""
     there = logged(tmp_path, note)
     run = there.shelf.run
-    run(there.shelf.python, "secret.py", "--token", "s3cret", **{JOB: "42_7"})
+    run(there.shelf.python, "secret.py", "--token", "s3cret", SLURM_JOB_ID="42_7")
     first = f"<-t><it's $HOME><{LINE}42_7>"
     assert lines(there, 1) == [first]
     # One line for all ranks, whatever launcher started them; those of mpirun have the batch
     # script's number in Slurm.
-    for variables in (
+    others: tuple[dict[str, Any], ...] = (
         {"SLURM_PROCID": "1"},
         {"OMPI_COMM_WORLD_RANK": "1", "SLURM_PROCID": "0"},
         {"PMI_RANK": "3"},
         {"PMIX_RANK": "2", "SLURM_PROCID": "0"},
-    ):
+    )
+    for variables in others:
         run(there.shelf.python, "x", **variables)
     run(there.shelf.python, "x", OMPI_COMM_WORLD_RANK="0", SLURM_PROCID="2")
     assert lines(there, 2) == [first, f"<-t><it's $HOME><{LINE}none>"]
     # A job's id is the environment's: nothing but an id gets into the log.
     for number, bad in enumerate(("1\nmodule=other", "1 2", "$(id)", "x" * 65), start=3):
-        run(there.shelf.python, "x", **{JOB: bad})
+        run(there.shelf.python, "x", SLURM_JOB_ID=bad)
         assert lines(there, number)[-1] == f"<-t><it's $HOME><{LINE}none>"
     assert "s3cret" not in there.program.with_name("log").read_text()
 

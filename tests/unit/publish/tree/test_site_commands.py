@@ -2,7 +2,7 @@
 
 import errno
 import fcntl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
@@ -105,7 +105,7 @@ def test_it_runs_while_the_tree_is_held(site: Site, tmp_path: Path) -> None:
     """Of two publishers, the last switch is followed last."""
     held: list[bool] = []
 
-    def run(argv: object, **options: Unpack[RunOptions]) -> Completed:
+    def run(argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         with (site.root / ".lock").open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,8 +169,8 @@ def test_the_image_s_folder_is_striped_before_the_copy(site: Site, tmp_path: Pat
     site.commands = SiteCommands(stripe=STRIPE)
     folders: list[tuple[str, int, list[Path]]] = []
 
-    def run(argv: object, **options: Unpack[RunOptions]) -> Completed:
-        *words, folder = argv  # type: ignore[misc]
+    def run(argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+        *words, folder = argv
         assert tuple(words) == STRIPE
         # What lies in it later gets the layout that the folder has now.
         folders.append((folder, Path(folder).stat().st_mode & 0o777, list(Path(folder).iterdir())))
