@@ -385,7 +385,7 @@ def test_a_stale_handle_is_opened_again(
         if left[0]:
             left[0] -= 1
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-        return real(*args, **kwargs)
+        return str(real(*args, **kwargs))
 
     monkeypatch.setattr(os, "readlink", stale)
     if times < 3:
