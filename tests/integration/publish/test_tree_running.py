@@ -55,7 +55,7 @@ def test_a_running_command_goes_on(
     first = Path(tree.run("publish", tiny_image.image)["folder"])
     environ = clean_home(tmp_path)
     environ["PATH"] = f"{engine.program.parent}:{environ['PATH']}"
-    argv = [first / "bin/python", "-c", WAITING]
+    argv = [str(first / "bin/python"), "-c", WAITING]
     streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(argv, env=environ, cwd=tmp_path, text=True, **streams) as command:
         try:
