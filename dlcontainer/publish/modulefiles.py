@@ -14,6 +14,7 @@ from dlcontainer.planning.launch import refused_variables
 from dlcontainer.planning.launch.refused_variables import Row
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
+from dlcontainer.system.process import quote
 
 # The engine's and the image's own folders, and those that the engine shows by itself: no site has
 # them bound a second time.
@@ -60,13 +61,15 @@ class Release:
 class Around:
     """Which launch file a wrapper reads: the image's own, and lines that choose another one.
 
-    `mpi` says which MPI runs the ranks, `reached` how far the site got, for people.
+    `mpi` says which MPI runs the ranks, `reached` how far the site got, for people; `logged` that
+    the site has a log of usage.
     """
 
     own: str = "site"
     choose: tuple[Text, ...] = ()
     mpi: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
+    logged: bool = False
 
 
 _BARE = Around()
@@ -74,6 +77,7 @@ _ON_TOP = (
     f"Packages of your own: {VENV} ~/my-env makes an environment on top of the image,",
     "  . ~/my-env/bin/activate enters it (it sets DLCONTAINER_VENV), pip install adds to it.",
 )
+_LOGGED = "This site logs each start, with module, release and job, but not the command line."
 _NO_COMPILER = "torch.compile needs a C++ compiler, and this image has none."
 
 
@@ -157,6 +161,7 @@ def _help(release: Release, folder: Path, around: Around) -> list[str]:
         "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
         *(_ON_TOP if "python" in release.commands else ()),
         *((_NO_COMPILER,) if release.without_compiler else ()),
+        *((_LOGGED,) if around.logged else ()),
         *around.mpi,
         *_reached(around),
         "",
@@ -212,6 +217,7 @@ def wrappers(
         "squashfuse": str(resort.squashfuse or ""),
         "hint": _engine_hint(site),
         "keep": site.modules.keep_mounted or "",
+        "usage": Text(quote(site.modules.usage)),
         # Of one image: a mount is shared by all wrappers of its module, and no other's.
         "key": f"{release.name}-{release.version}-{release.sha256[:12]}",
         "offset": release.offset,

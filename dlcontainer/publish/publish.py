@@ -28,6 +28,7 @@ from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.publish.tree import changes, layout, store, transaction
+from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.publish.tree.transaction import Hand
 from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
@@ -189,6 +190,7 @@ def _hand(work: _Work) -> Hand:
         note=progress.note,
         line=progress.line,
         group=work.site.modules.group,
+        commands=SiteCommands.of(work.site),
     )
 
 

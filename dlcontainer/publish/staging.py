@@ -84,4 +84,5 @@ def _wrappers(version: Version) -> Mapping[str, str]:
 
 def _around(version: Version) -> Around:
     around = launch_files.around(version.epochs, version.release, epoch_of(version.site))
-    return replace(around, reached=version.reached)
+    logged = bool(version.site.modules.usage)
+    return replace(around, reached=version.reached, logged=logged)

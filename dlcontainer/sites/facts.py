@@ -278,6 +278,21 @@ class Modules(Facts):
         description="argv that prints the time of submission of each job, one a line; default: "
         "the scheduler's own",
     )
+    after_publish: tuple[Line, ...] = Field(
+        default=(),
+        description="argv, run after each switch of the published tree: the update of Lmod's "
+        "spider cache",
+    )
+    usage: tuple[Line, ...] = Field(
+        default=(),
+        description="argv that logs a line, which is added: logger -t TAG; wrappers run it on "
+        "rank 0. Default: nothing is logged",
+    )
+    stripe: tuple[Line, ...] = Field(
+        default=(),
+        description="argv that sets the layout of new files in a folder, which is added: "
+        "lfs setstripe -c 8; for an image's folder, before the copy",
+    )
 
 
 class FileSystemSpeed(Strict):

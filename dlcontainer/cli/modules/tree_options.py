@@ -35,6 +35,7 @@ class Chosen:
     def hand(self) -> "Hand":
         """Give the publisher's hand, with the group that the site names."""
         from dlcontainer.cli.context import here
+        from dlcontainer.publish.tree.site_commands import SiteCommands
         from dlcontainer.publish.tree.transaction import Hand
 
         return Hand(
@@ -42,6 +43,7 @@ class Chosen:
             note=self.console.note,
             line=self.console.line,
             group=self.site.modules.group if self.site else None,
+            commands=SiteCommands.of(self.site) if self.site else SiteCommands(),
         )
 
 
@@ -80,6 +82,8 @@ def change(
 def tell(where: Chosen, left: int | None, made: "Generation", *, as_json: bool) -> None:
     """Say which generation is live, and whether that is new."""
     changed = made.number != left
+    if changed and where.site is None:
+        where.console.note("without --site no modules.after_publish is run after the switch")
     if as_json:
         body = {"root": str(where.root), "generation": made.number, "left": left, "new": changed}
         modules = [entry.module for entry in made.entries]

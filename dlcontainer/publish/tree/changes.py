@@ -1,9 +1,12 @@
 """What staff do with a published tree; each change is one new generation, or one switch."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import errno
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree
@@ -25,6 +28,26 @@ from dlcontainer.publish.tree.transaction import commit, live, switch
 from dlcontainer.system import foreign_files
 
 _MOST_BYTES = 256_000_000
+_TRIES = 3
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _StaleError(PublishError):
+    """A folder of a network file system was replaced while it was read."""
+
+
+def _retried(look: Callable[P, T]) -> Callable[P, T]:
+    """Look again where a handle went stale: what a cached name leads to was collected."""
+
+    @functools.wraps(look)
+    def retried(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(_StaleError):
+                return look(*args, **kwargs)
+        return look(*args, **kwargs)
+
+    return retried
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +89,7 @@ def _is_whole(tree: Tree, base: Generation) -> bool:
         return False
 
 
+@_retried
 def standing(root: Path, draft: Draft) -> Entry | None:
     """Give the entry that is live under a draft's name and version; takes no lock.
 
@@ -192,6 +216,7 @@ def _before(tree: Tree, now: int) -> int:
     return base
 
 
+@_retried
 def require_published(root: Path, *, plain: bool = False) -> int | None:
     """Give the live generation's number; raises PublishError for a root that is no tree.
 
@@ -206,12 +231,14 @@ def require_published(root: Path, *, plain: bool = False) -> int | None:
     return number
 
 
+@_retried
 def history(root: Path) -> Sequence[Line]:
     """List all switches, the oldest first; takes no lock."""
     with _reading(root) as top:
         return [line for line in journal.read(top).lines if line.state in ("done", "noticed")]
 
 
+@_retried
 def listing(root: Path) -> Sequence[Listed]:
     """List the modules that are live; takes no lock."""
     with _reading(root) as top:
@@ -230,7 +257,8 @@ def _reading(root: Path, *, plain: bool = False) -> Iterator[Folder]:
             transaction.require_layout(top, plain=plain)
             yield top
     except OSError as error:
-        raise PublishError(
+        kind = _StaleError if error.errno == errno.ESTALE else PublishError
+        raise kind(
             f"can't read {root}: {error.strerror}", next_step="give the root of a published tree"
         ) from None
 

@@ -51,6 +51,8 @@ class Tree:
     note: Callable[[str], None]
     line: Callable[[str], None]
     clock: Callable[[], float]
+    # Sets the layout of the files that will be made in a folder.
+    stripe: Callable[[Path], None]
 
 
 def typed(root: Path, *words: str) -> str:

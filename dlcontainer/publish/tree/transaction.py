@@ -8,16 +8,17 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlcontainer.errors import BuildError, PublishError
 from dlcontainer.publish import module_tree, ownership
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import generation, journal, layout
+from dlcontainer.publish.tree import generation, journal, layout, site_commands
 from dlcontainer.publish.tree.generation import Generation
 from dlcontainer.publish.tree.journal import Line, State
 from dlcontainer.publish.tree.layout import CURRENT, GENERATIONS, MODULES, RELEASES, Tree
+from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.system.guarded_files import name_of
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import workspace
@@ -36,6 +37,7 @@ class Hand:
     runner: Runner
     note: Callable[[str], None]
     group: str | None = None
+    commands: SiteCommands = field(default_factory=SiteCommands)
     # Of long reading and copying.
     line: Callable[[str], None] = _silent
     clock: Callable[[], float] = time.time
@@ -78,9 +80,25 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
             note=hand.note,
             line=hand.line,
             clock=hand.clock,
+            stripe=lambda folder: site_commands.stripe(
+                hand.commands, folder, hand.runner, hand.note
+            ),
         )
-        _heal(tree)
-        yield tree
+        before = layout.current(top)
+        # A killed run may have switched without what follows.
+        followed = not _heal(tree)
+        try:
+            yield tree
+        except Exception:
+            _follow(tree, hand, before, followed=True)
+            raise
+        _follow(tree, hand, before, followed=followed)
+
+
+def _follow(tree: Tree, hand: Hand, before: int | None, *, followed: bool) -> None:
+    """Run what the site has after a switch, under the lock: the last one sees the last switch."""
+    if layout.current(tree.top) != before or not followed:
+        site_commands.follow(hand.commands, hand.runner, hand.note)
 
 
 def live(tree: Tree) -> Generation:
@@ -167,16 +185,21 @@ def _write(tree: Tree, state: State, what: str, left: int, entered: int) -> None
     journal.append(tree.top, tree.own, line)
 
 
-def _heal(tree: Tree) -> None:
-    """Put right what a killed run left: lines of the journal, and the link to the modules."""
+def _heal(tree: Tree) -> bool:
+    """Put right what a killed run left: lines of the journal, and the link to the modules.
+
+    True where a switch happened of which the journal did not know.
+    """
     known, number = journal.read(tree.top), layout.current(tree.top)
     begun = [] if tree.alone else journal.unfinished(known)
     if any(tree.clock() - line.at < module_tree.GRACE_S for line in begun):
         raise _at_work(tree.root)
-    for line in journal.settled(known, number, journal.stamp(tree.clock()), tree.who):
+    settled = journal.settled(known, number, journal.stamp(tree.clock()), tree.who)
+    for line in settled:
         journal.append(tree.top, tree.own, line)
     if number is not None and tree.top.info(MODULES) is None:
         layout.set_link(tree, MODULES, layout.MODULES_TARGET)
+    return any(line.state != "undone" for line in settled)
 
 
 def _at_work(root: Path) -> PublishError:

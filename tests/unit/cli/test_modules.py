@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.cli import main
-from dlcontainer.publish.tree import in_use
+from dlcontainer.publish.tree import in_use, site_commands
 from dlcontainer.publish.tree.in_use import Queue
+from dlcontainer.publish.tree.site_commands import SiteCommands
 from tests.old_trees import put_old
 from tests.publishing import image_of
 from tests.trees import both, hand, image_file, put, seen
@@ -247,3 +248,21 @@ def test_gc_without_a_time(run: Run, root: Path) -> None:
     code, _, err = run("gc")
     assert (code, "modules.keep_days" in err) == (2, True)
     assert os.path.lexists(root / "generations/1")
+
+
+def test_a_switch_is_followed_by_the_site_s_command(
+    run: Run, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[SiteCommands] = []
+    monkeypatch.setattr(
+        site_commands, "follow", lambda commands, runner, note: followed.append(commands)
+    )
+    site = of_site(tmp_path, after_publish=["update", "-d", "/c"], stripe=["lfs", "setstripe"])
+    assert run("rollback", "--site", site)[0] == 0
+    assert followed == [
+        SiteCommands(after_publish=("update", "-d", "/c"), stripe=("lfs", "setstripe"))
+    ]
+    assert "after_publish" not in run("rollback", 2, "--site", site)[2]
+    assert "without --site no modules.after_publish is run" in run("rollback")[2]
+    assert "after_publish" not in run("rollback", 1)[2]  # nothing to change
+    assert "after_publish" not in run("default", "demo/1.0", "--json")[2]

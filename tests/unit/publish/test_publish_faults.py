@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,17 +46,30 @@ class Faults:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> None:
         self.left, self.act = at, act
+        self.removing = False
         for name in self.names:
             monkeypatch.setattr(os, name, self._wrapped(getattr(os, name)))
+        # What it leaves is removed by a command, and a unit test starts none.
+        monkeypatch.setattr(shutil, "rmtree", self._removing(shutil.rmtree))
 
     def _wrapped(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def changed(*args: Any, **kwargs: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
+            self.left -= not self.removing
+            if self.left == 0 and not self.removing:
                 self.act()
             return real(*args, **kwargs)
 
         return changed
+
+    def _removing(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def removed(*args: Any, **kwargs: Any) -> Any:
+            self.removing = True
+            try:
+                return real(*args, **kwargs)
+            finally:
+                self.removing = False
+
+        return removed
 
 
 def disk_full() -> None:

@@ -1,19 +1,23 @@
 """Changes of a tree: each makes a generation beside the live one, and one switch."""
 
+import errno
 import json
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import modulefiles
+from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.system import guarded_files
 from tests.trees import Clock, act, both, draft, hand, hidden, image_file, put, seen
 
 
@@ -362,3 +366,45 @@ def test_a_generation_that_was_edited(root: Path, image: Path, key: str, value: 
     with pytest.raises(PublishError, match="damaged"):
         put(root, image, "2.0")
     assert live(root) == "generations/1"
+
+
+@pytest.mark.parametrize("look", [changes.listing, changes.history, changes.require_published])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_stale_handle_is_opened_again(
+    root: Path,
+    image: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    look: Callable[[Path], object],
+    times: int,
+) -> None:
+    """NFS: what a cached name leads to is no longer on the server; twice is bad luck."""
+    put(root, image)
+    usual, real, left = look(root), os.readlink, [times]
+
+    def stale(*args: Any, **kwargs: Any) -> str:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return str(real(*args, **kwargs))
+
+    monkeypatch.setattr(os, "readlink", stale)
+    if times < 3:
+        assert look(root) == usual
+    else:
+        with pytest.raises(PublishError, match="Stale file handle"):
+            look(root)
+    assert left == [0]
+
+
+def test_a_reader_of_the_old_generation_goes_on(root: Path, image: Path) -> None:
+    """A client that resolved the names before the switch, and one whose names are old."""
+    put(root, image)
+    with Folder.at(root / "current") as held, (root / "modules/lmod/demo/1.0.lua").open() as file:
+        act(root, lambda tree: changes.unpublish(tree, "demo/1.0"))
+        assert seen(root) == []
+        text = file.read()
+        assert "/releases/" in text
+        # All that was live is there, through what it holds open and by the old number.
+        with held.sub("modules") as modules:
+            assert sorted(guarded_files.names(modules.number)) == ["lmod", "tcl"]
+        assert seen(root, "generations/1/modules") == both("1.0")
