@@ -61,7 +61,10 @@ def draft(
         sha256=sha256,
         offset=0,
     )
-    lua, tcl = modulefiles.modulefiles(about, contents.PLACEHOLDER, [TEMPLATES])
+    folder = contents.PLACEHOLDER
+    lua, tcl = modulefiles.modulefiles(
+        about, folder, [TEMPLATES], catalogue=contents.catalogue_of(folder)
+    )
     files = {
         "bin/python": b"#!/bin/sh\n# " + facts.encode(),
         "bin/tool": b"#!/bin/sh\n",

@@ -189,6 +189,7 @@ def _hand(work: _Work) -> Hand:
         note=progress.note,
         line=progress.line,
         group=work.site.modules.group,
+        templates=work.context.templates,
     )
 
 

@@ -8,7 +8,7 @@ import typer
 
 from dlcontainer.cli import options, output
 from dlcontainer.cli.app import App
-from dlcontainer.cli.modules import changing, collecting, tree_options
+from dlcontainer.cli.modules import catalogue, changing, collecting, tree_options
 from dlcontainer.cli.modules.tree_options import Root
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def list_(
     if as_json:
         output.emit("modules", {"root": str(where.root), "modules": [_body(one) for one in listed]})
         return
-    rows = [(one.entry.module, _marks(one) or "-", one.folder) for one in listed]
+    rows = [(one.entry.module, one.entry.marks or "-", one.folder) for one in listed]
     output.say(
         output.table(rows, head=("module", "marks", "release"))
         if rows
@@ -48,15 +48,6 @@ def _body(listed: "Listed") -> dict[str, object]:
         "digest": entry.digest,
         "folder": str(listed.folder),
     }
-
-
-def _marks(listed: "Listed") -> str:
-    entry = listed.entry
-    marks = [*(["default"] if entry.default else []), *entry.aliases]
-    if entry.deprecated:
-        removal = entry.deprecated.removal
-        marks.append(f"deprecated, to go on {removal}" if removal else "deprecated")
-    return ", ".join(marks)
 
 
 @app.command("history", rich_help_panel=_LOOK)
@@ -117,6 +108,7 @@ def audit(
     output.say(f"as it was published: {where.root}")
 
 
+app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)
 for name, command in changing.COMMANDS.items():
     app.command(name, rich_help_panel=_CHANGE)(command)
 for name, command in collecting.COMMANDS.items():

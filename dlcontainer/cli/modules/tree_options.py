@@ -42,6 +42,7 @@ class Chosen:
             note=self.console.note,
             line=self.console.line,
             group=self.site.modules.group if self.site else None,
+            templates=tuple(here().resources.template_folders()),
         )
 
 

@@ -51,6 +51,8 @@ class Tree:
     note: Callable[[str], None]
     line: Callable[[str], None]
     clock: Callable[[], float]
+    # Of the catalogue.
+    templates: tuple[Path, ...]
 
 
 def typed(root: Path, *words: str) -> str:
