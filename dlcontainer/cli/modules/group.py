@@ -13,6 +13,7 @@ from dlcontainer.cli.modules.tree_options import Root
 
 if TYPE_CHECKING:
     from dlcontainer.publish.tree.changes import Listed
+    from dlcontainer.publish.tree.look.users import Loader
 
 _LOOK, _CHANGE, _KEEP = "Look", "Change", "Keep in order"
 app = App(help="The published tree: what is live, what was, going back, making room.")
@@ -84,6 +85,10 @@ def audit(
         Path | None,
         typer.Option("--engine", metavar="FILE", help="Look too whether users can run this one."),
     ] = None,
+    load: Annotated[
+        bool,
+        typer.Option("--load", help="Load each module too, by this shell's module system."),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Read every byte of what is live and compare it with what was published."""
@@ -92,7 +97,7 @@ def audit(
     from dlcontainer.publish.tree import layout
 
     where = tree_options.chosen(root, site)
-    faults = auditing.audit(where.root, engine)
+    faults = auditing.audit(where.root, engine, _loader(where) if load else None)
     if as_json:
         body = [asdict(fault) for fault in faults]
         output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})
@@ -109,6 +114,26 @@ def audit(
 
 
 app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)
+
+
+def _loader(where: tree_options.Chosen) -> "Loader":
+    from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.publish.tree.look import users
+
+    environ = here().environ
+    by = users.loader(environ, where.console.runner(environ))
+    if by is None:
+        raise UsageError(
+            "--load: this shell has no module system",
+            why="neither LMOD_CMD nor MODULES_CMD is set",
+            next_step="run it in a login shell of a user, or leave --load out",
+        )
+    if not users.is_seen(where.root, by.kind, environ):
+        where.console.note(f"MODULEPATH names no modules of {where.root}: tried without others")
+    return by
+
+
 for name, command in changing.COMMANDS.items():
     app.command(name, rich_help_panel=_CHANGE)(command)
 for name, command in collecting.COMMANDS.items():

@@ -27,6 +27,8 @@ PLACEHOLDER = Path("/@release@")
 _ROOT = Path("/@root@")
 FILE = "release.json"
 IMAGE = "image.sif"
+# An unpacked image, in its place.
+TREE = "tree"
 SCHEMA = "dlcontainer/release/1"
 _MOST_BYTES = 256_000_000
 _QUOTED: Mapping[str, Callable[[object], str]] = {
