@@ -16,7 +16,7 @@ from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, layout
 from dlcontainer.publish.tree.generation import Generation
 from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
-from dlcontainer.system import atomic_files, foreign_files
+from dlcontainer.system import foreign_files, report_files
 
 _MOST_BYTES = 256_000_000
 
@@ -57,20 +57,14 @@ def is_current(catalogue: Catalogue) -> bool:
 
 
 def write(catalogue: Catalogue, folder: Path, templates: Iterable[Path]) -> tuple[Path, ...]:
-    """Write both files into a folder; their links name the tree by its absolute path."""
+    """Write both files into a folder; their links name the tree by its absolute path.
+
+    Raises BenchDataError where it can't be written.
+    """
     base = (catalogue.root / RELEASES).as_uri() + "/"
     written = _texts(replace(catalogue, base=base), templates)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in written.items():
-            atomic_files.write(folder / name, data)
-    except OSError as error:
-        raise PublishError(
-            f"can't write the catalogue: {error.strerror}",
-            where=str(error.filename or folder),
-            next_step="give another folder: -o FOLDER",
-        ) from None
-    return tuple(folder / name for name in written)
+    texts = {name: data.decode() for name, data in written.items()}
+    return report_files.write_folder(texts, folder)
 
 
 def _texts(catalogue: Catalogue, templates: Iterable[Path]) -> Mapping[str, bytes]:

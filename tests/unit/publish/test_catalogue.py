@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.errors import PublishError
+from dlcontainer.errors import BenchDataError, PublishError
 from dlcontainer.publish.catalogue import facts, files, page
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes
@@ -110,7 +110,7 @@ def test_written_elsewhere(root: Path, tmp_path: Path) -> None:
     paths = files.write(files.live(root), folder, [TEMPLATES])
     assert [path.name for path in paths] == [page.HTML, page.JSON]
     assert f'href="{(root / "releases").as_uri()}/' in paths[0].read_text()
-    with pytest.raises(PublishError, match="can't write the catalogue"):
+    with pytest.raises(BenchDataError, match="cannot be written"):
         files.write(files.live(root), paths[0], [TEMPLATES])
     with pytest.raises(PublishError, match="nothing is published"):
         files.live(tmp_path)
