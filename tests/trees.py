@@ -45,7 +45,7 @@ def image_file(folder: Path, data: bytes = b"an image") -> Path:
 
 @contextlib.contextmanager
 def draft(
-    image: Path, version: str = "1.0", facts: str = "", name: str = "demo"
+    image: Path, version: str = "1.0", facts: str = "", name: str = "demo", fallback: str = ""
 ) -> Iterator[Draft]:
     """Make a release's draft of real modulefiles; `facts` are those of the site."""
     sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
@@ -61,9 +61,12 @@ def draft(
         sha256=sha256,
         offset=0,
     )
-    lua, tcl = modulefiles.modulefiles(about, contents.PLACEHOLDER, [TEMPLATES])
+    folder = contents.PLACEHOLDER
+    lua, tcl = modulefiles.modulefiles(
+        about, folder, [TEMPLATES], catalogue=contents.catalogue_of(folder)
+    )
     files = {
-        "bin/python": b"#!/bin/sh\n# " + facts.encode(),
+        "bin/python": b"#!/bin/sh\n# " + f"{facts}\n{fallback}".encode(),
         "bin/tool": b"#!/bin/sh\n",
         "launch/site.sh": b"# " + facts.encode() + b"\n",
         "module.lua": lua.encode(),

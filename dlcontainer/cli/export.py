@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.cli import export_jupyter, options, output
+from dlcontainer.cli import export_ecl, export_jupyter, options, output
 from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
@@ -189,13 +189,14 @@ def _reference(text: str, numbers: str) -> "Reference":
     return Reference(value=values[0], lowest=lowest, highest=highest)
 
 
-app = App(help="Write files for other programs: a ReFrame test, a Jupyter kernel.")
+app = App(help="Write files for other programs: a ReFrame test, a Jupyter kernel, engine limits.")
 
 
 @app.callback()
 def root() -> None:
-    """Write files for other programs: a ReFrame test, a Jupyter kernel."""
+    """Write files for other programs: a ReFrame test, a Jupyter kernel, engine limits."""
 
 
 app.command("reframe")(reframe)
 app.command("jupyter")(export_jupyter.jupyter)
+app.command("ecl")(export_ecl.ecl)

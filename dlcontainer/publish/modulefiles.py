@@ -122,13 +122,18 @@ def tcl(value: object) -> str:
 
 
 def modulefiles(
-    release: Release, folder: Path, templates: list[Path], around: Around = _BARE
+    release: Release,
+    folder: Path,
+    templates: list[Path],
+    around: Around = _BARE,
+    catalogue: Path | None = None,
 ) -> list[str]:
     """Render the Lua and the Tcl modulefile of a version whose files lie in `folder`."""
     values = {
         "name": release.name,
         "bin": f"{folder}/bin",
         "report": f"{folder}/report.html",
+        "catalogue": str(catalogue) if catalogue else "",
         "facts": _whatis(release),
         "help": _help(release, folder, around),
     }

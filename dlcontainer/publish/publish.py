@@ -191,6 +191,7 @@ def _hand(work: _Work) -> Hand:
         line=progress.line,
         group=work.site.modules.group,
         commands=SiteCommands.of(work.site),
+        templates=work.context.templates,
     )
 
 

@@ -55,9 +55,14 @@ def _files(version: Version) -> dict[str, bytes]:
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "image_sha256": version.release.sha256,
         "checks": list(version.checks),
+        "reached": list(version.reached),
     }
     lua, tcl = modulefiles.modulefiles(
-        version.release, contents.PLACEHOLDER, list(version.templates), _around(version)
+        version.release,
+        contents.PLACEHOLDER,
+        list(version.templates),
+        _around(version),
+        contents.catalogue_of(contents.PLACEHOLDER),
     )
     offered = version.offered
     files: dict[str, bytes | None] = {

@@ -3,7 +3,7 @@
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from errno import EISDIR
 from pathlib import Path
@@ -34,6 +34,17 @@ def write(text: str, target: Path, option: str = "-o") -> None:
     """Write a text whole; raises BenchDataError, which names the option, where it can't."""
     with replacing(target, option) as file:
         file.write(text)
+
+
+def write_folder(texts: Mapping[str, str], folder: Path, option: str = "-o") -> tuple[Path, ...]:
+    """Write texts under their names in a folder, which may be new; raises BenchDataError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error, option) from error
+    for name, text in texts.items():
+        write(text, folder / name, option)
+    return tuple(folder / name for name in texts)
 
 
 def require(target: Path | None, option: str = "-o") -> None:

@@ -8,11 +8,12 @@ import typer
 
 from dlcontainer.cli import options, output
 from dlcontainer.cli.app import App
-from dlcontainer.cli.modules import changing, collecting, tree_options
+from dlcontainer.cli.modules import catalogue, changing, collecting, tree_options
 from dlcontainer.cli.modules.tree_options import Root
 
 if TYPE_CHECKING:
     from dlcontainer.publish.tree.changes import Listed
+    from dlcontainer.publish.tree.look.users import Loader
 
 _LOOK, _CHANGE, _KEEP = "Look", "Change", "Keep in order"
 app = App(help="The published tree: what is live, what was, going back, making room.")
@@ -30,7 +31,7 @@ def list_(
     if as_json:
         output.emit("modules", {"root": str(where.root), "modules": [_body(one) for one in listed]})
         return
-    rows = [(one.entry.module, _marks(one) or "-", one.folder) for one in listed]
+    rows = [(one.entry.module, one.entry.marks or "-", one.folder) for one in listed]
     output.say(
         output.table(rows, head=("module", "marks", "release"))
         if rows
@@ -48,15 +49,6 @@ def _body(listed: "Listed") -> dict[str, object]:
         "digest": entry.digest,
         "folder": str(listed.folder),
     }
-
-
-def _marks(listed: "Listed") -> str:
-    entry = listed.entry
-    marks = [*(["default"] if entry.default else []), *entry.aliases]
-    if entry.deprecated:
-        removal = entry.deprecated.removal
-        marks.append(f"deprecated, to go on {removal}" if removal else "deprecated")
-    return ", ".join(marks)
 
 
 @app.command("history", rich_help_panel=_LOOK)
@@ -93,6 +85,10 @@ def audit(
         Path | None,
         typer.Option("--engine", metavar="FILE", help="Look too whether users can run this one."),
     ] = None,
+    load: Annotated[
+        bool,
+        typer.Option("--load", help="Load each module too, by this shell's module system."),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Read every byte of what is live and compare it with what was published."""
@@ -101,7 +97,7 @@ def audit(
     from dlcontainer.publish.tree import layout
 
     where = tree_options.chosen(root, site)
-    faults = auditing.audit(where.root, engine)
+    faults = auditing.audit(where.root, engine, _loader(where) if load else None)
     if as_json:
         body = [asdict(fault) for fault in faults]
         output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})
@@ -115,6 +111,27 @@ def audit(
             + layout.typed(where.root, "unpublish", "NAME/VERSION"),
         )
     output.say(f"as it was published: {where.root}")
+
+
+app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)
+
+
+def _loader(where: tree_options.Chosen) -> "Loader":
+    from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.publish.tree.look import users
+
+    environ = here().environ
+    by = users.loader(environ, where.console.runner(environ))
+    if by is None:
+        raise UsageError(
+            "--load: this shell has no module system",
+            why="neither LMOD_CMD nor MODULES_CMD is set",
+            next_step="run it in a login shell of a user, or leave --load out",
+        )
+    if not users.is_seen(where.root, by.kind, environ):
+        where.console.note(f"MODULEPATH names no modules of {where.root}: tried without others")
+    return by
 
 
 for name, command in changing.COMMANDS.items():

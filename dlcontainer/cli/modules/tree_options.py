@@ -44,6 +44,7 @@ class Chosen:
             line=self.console.line,
             group=self.site.modules.group if self.site else None,
             commands=SiteCommands.of(self.site) if self.site else SiteCommands(),
+            templates=tuple(here().resources.template_folders()),
         )
 
 

@@ -6,30 +6,35 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
+from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, generation, journal, layout
 from dlcontainer.publish.tree.contents import Fault
 from dlcontainer.publish.tree.generation import Entry, Generation
 from dlcontainer.publish.tree.layout import KINDS, MODULES
-from dlcontainer.system import foreign_files, guarded_files
+from dlcontainer.publish.tree.look import links, owners, users
+from dlcontainer.publish.tree.look.users import Loader
+from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.workspace import PREFIX
 
 _MOST_BYTES = 64_000_000
+_OF_GENERATION = (module_tree.MARK, generation.FILE, checksums.FILE, MODULES)
 
 
-def audit(root: Path, engine: Path | None = None) -> list[Fault]:
+def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> list[Fault]:
     """Look at all that is live in a tree; all bytes of each release are read.
 
-    `engine` is the one that wrappers fall back to. Raises PublishError for a root that is none.
+    `engine` is one more that users must be able to run; `by` loads each module as they do. Raises
+    PublishError for a root that is none.
     """
     try:
         with Folder.at(root) as top:
-            return list(_faults(root, top, engine))
+            return list(dict.fromkeys(_faults(root, top, engine, by)))
     except OSError as error:
         raise PublishError(f"can't read {root}: {error.strerror}") from None
 
 
-def _faults(root: Path, top: Folder, engine: Path | None) -> Iterator[Fault]:
+def _faults(root: Path, top: Folder, engine: Path | None, by: Loader | None) -> Iterator[Fault]:
     yield from _unreachable(root)
     if engine is not None:
         yield from _unreachable(engine)
@@ -49,9 +54,15 @@ def _faults(root: Path, top: Folder, engine: Path | None) -> Iterator[Fault]:
     with top.sub(layout.GENERATIONS) as generations, top.sub(layout.RELEASES) as releases:
         now = generation.read(generations, number)
         yield from farm(now, generations, releases)
+        yield from _catalogue(number, generations)
         for entry in now.entries:
             yield from _release(entry, releases)
         yield from _rollbacks(number, generations, releases)
+        yield from _engines(now, releases)
+    yield from links.faults(root)
+    yield from owners.faults(root, number, frozenset(entry.digest for entry in now.entries))
+    if by is not None:
+        yield from users.meets(root, now.entries, by)
 
 
 def _unreachable(path: Path) -> Iterator[Fault]:
@@ -68,6 +79,35 @@ def _unreachable(path: Path) -> Iterator[Fault]:
             yield Fault(
                 where=str(place), why=f"other users can't {kind}: its mode is {mode & 0o7777:04o}"
             )
+
+
+def _engines(now: Generation, releases: Folder) -> Iterator[Fault]:
+    """Find engines that wrappers fall back on, and that users can't run."""
+    for engine, modules in users.engines(now.entries, releases).items():
+        for fault in _unreachable(engine):
+            why = f"{', '.join(modules)} can't fall back on this engine: {fault.where}: {fault.why}"
+            yield Fault(where=str(engine), why=why)
+
+
+def _catalogue(number: int, generations: Folder) -> Iterator[Fault]:
+    """Compare the catalogue with its checksums; a generation of an earlier version has none."""
+    with generations.sub(str(number)) as folder:
+        yield from _open_to_all(folder)
+        wanted = {}
+        if folder.info(checksums.FILE) is not None:
+            with folder.open(checksums.FILE) as file:
+                wanted = checksums.read(foreign_files.content(file, _MOST_BYTES))
+        for name, sha256 in wanted.items():
+            path = str(folder.path / name)
+            if folder.info(name) is None:
+                yield Fault(where=path, why="it is missing")
+                continue
+            with folder.open(name) as file:
+                if digests.of_open(file) != sha256:
+                    yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
+        known = {*wanted, *_OF_GENERATION}
+        for name in sorted(set(guarded_files.names(folder.number)) - known):
+            yield Fault(where=str(folder.path / name), why="it was not published")
 
 
 def _journal(root: Path, top: Folder, number: int) -> Iterator[Fault]:
@@ -124,9 +164,14 @@ def _module(kind: str, entries: list[Entry], module: Folder, releases: Folder) -
     wanted.update(dict.fromkeys(rc, generation.rc_text(kind, entries)))
     for name, text in wanted.items():
         if module.info(name) is not None:
-            with module.open(name) as file:
-                if foreign_files.content(file, _MOST_BYTES) != text:
-                    yield Fault(where=str(module.path / name), why="its text was changed")
+            try:
+                with module.open(name) as file:
+                    actual = foreign_files.content(file, _MOST_BYTES)
+            except OSError as error:
+                yield Fault(where=str(module.path / name), why=str(error.strerror))
+                continue
+            if actual != text:
+                yield Fault(where=str(module.path / name), why="its text was changed")
     for entry in entries:
         name = generation.seen_as(kind, entry)
         if entry.deprecated is None and module.info(name) is not None:

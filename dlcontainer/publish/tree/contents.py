@@ -24,14 +24,19 @@ from dlcontainer.system.process import quote
 
 # The folder that modulefiles name until the digest is known; no language quotes a part of it.
 PLACEHOLDER = Path("/@release@")
+_ROOT = Path("/@root@")
 FILE = "release.json"
 IMAGE = "image.sif"
+# An unpacked image, in its place.
+TREE = "tree"
 SCHEMA = "dlcontainer/release/1"
 _MOST_BYTES = 256_000_000
 _QUOTED: Mapping[str, Callable[[object], str]] = {
     "module.lua": modulefiles.lua,
     "module.tcl": modulefiles.tcl,
 }
+# Of a benchmark, put there after publishing.
+_LATER = {"report.html", "report.json"}
 _ALONE = (module_tree.MARK, checksums.FILE, FILE)
 
 
@@ -74,7 +79,15 @@ def moved(path: str, data: bytes, old: Path, new: Path) -> bytes:
     quote = _QUOTED.get(path)
     if quote is None:
         return data
-    return data.replace(quote(old)[1:-1].encode(), quote(new)[1:-1].encode())
+    for before, after in ((old, new), (catalogue_of(old), catalogue_of(new))):
+        data = data.replace(quote(before)[1:-1].encode(), quote(after)[1:-1].encode())
+    return data
+
+
+def catalogue_of(release: Path) -> Path:
+    """Name the catalogue of the tree that a release's folder lies in, through what is live."""
+    root = _ROOT if release == PLACEHOLDER else release.parent.parent
+    return root / layout.CURRENT / "catalogue.html"
 
 
 def described(release: Folder) -> Described:
@@ -158,7 +171,7 @@ def _faults(release: Folder, digest: str) -> Iterator[Fault]:
         if is_text:
             original = moved(name, data, said.folder, PLACEHOLDER)
             counted[name] = hashlib.sha256(original).hexdigest()
-    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - {"report.html"}):
+    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - _LATER):
         yield Fault(where=str(release.path / name), why="it was not published")
     if digest_of(counted) != digest or wanted.get(IMAGE) != said.image:
         yield Fault(where=str(release.path), why="its content does not give its digest")

@@ -77,6 +77,15 @@ class Entry:
         """NAME/VERSION, as users load it."""
         return f"{self.name}/{self.version}"
 
+    @property
+    def marks(self) -> str:
+        """Default, aliases and deprecation in a few words."""
+        marks = [*(["default"] if self.default else []), *self.aliases]
+        if self.deprecated:
+            removal = self.deprecated.removal
+            marks.append(f"deprecated, to go on {removal}" if removal else "deprecated")
+        return ", ".join(marks)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Generation:

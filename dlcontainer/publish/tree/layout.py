@@ -53,6 +53,8 @@ class Tree:
     clock: Callable[[], float]
     # Sets the layout of the files that will be made in a folder.
     stripe: Callable[[Path], None]
+    # Of the catalogue.
+    templates: tuple[Path, ...]
 
 
 def typed(root: Path, *words: str) -> str:

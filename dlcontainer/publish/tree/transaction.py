@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dlcontainer.config import resources
 from dlcontainer.errors import BuildError, PublishError
 from dlcontainer.publish import module_tree, ownership
+from dlcontainer.publish.catalogue import files as catalogue
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, journal, layout, site_commands
 from dlcontainer.publish.tree.generation import Generation
@@ -41,6 +43,8 @@ class Hand:
     # Of long reading and copying.
     line: Callable[[str], None] = _silent
     clock: Callable[[], float] = time.time
+    # Of the catalogue: those that are shipped, unless the command knows of others.
+    templates: tuple[Path, ...] = ()
 
     @property
     def who(self) -> str:
@@ -83,6 +87,7 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
             stripe=lambda folder: site_commands.stripe(
                 hand.commands, folder, hand.runner, hand.note
             ),
+            templates=hand.templates or tuple(resources.locate(None).template_folders()),
         )
         before = layout.current(top)
         # A killed run may have switched without what follows.
@@ -126,6 +131,7 @@ def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -
     with tree.aside.make(name) as staged:
         staged.write(module_tree.MARK, b"dlcontainer/generation/1\n")
         generation.stage(made, tree, staged)
+        catalogue.stage(made, tree, staged)
         layout.settle_modes(staged, tree.own)
     if not layout.settle(tree, name, tree.generations, str(number)):
         raise _at_work(tree.root)

@@ -143,6 +143,26 @@ def test_takeover(run: Run, tmp_path: Path) -> None:
     assert "nothing to change" in run("takeover", root=old)[1]
 
 
+def test_catalogue(run: Run, root: Path, tmp_path: Path) -> None:
+    said = body(run("catalogue", "--json"))
+    assert (said["schema"], said["generation"]) == ("dlcontainer/catalogue/1", 2)
+    assert [one["module"] for one in said["modules"]] == ["demo/1.0", "demo/2.0"]
+    assert (said["current"], said["written"]) == (True, [])
+    code, out, _ = run("catalogue")
+    assert (code, f"page: {root}/current/catalogue.html" in out) == (0, True)
+    web = tmp_path / "web"
+    assert body(run("catalogue", "-o", web, "--json"))["written"] == [
+        str(web / "catalogue.html"),
+        str(web / "catalogue.json"),
+    ]
+    release = Path(said["modules"][0]["folder"])
+    (release / "report.html").write_text("<!doctype html>")
+    assert "next: dlcontainer modules catalogue --renew" in run("catalogue")[1]
+    assert body(run("catalogue", "--renew", "--json"))["what"] == "renew the catalogue"
+    assert body(run("catalogue", "--json"))["current"]
+    assert run("catalogue", "--renew", "-o", web)[0] == 2
+
+
 def test_audit(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Folders of the tests are private: what is above the root is another matter.
     from dlcontainer.publish.tree import audit

@@ -1,0 +1,181 @@
+"""A release -> the facts that the catalogue shows of it.
+
+All is read from the release's own folder, and nothing of it is trusted: a file that can't be read
+is a fact by itself, never an error, since one damaged release must not hold up the next one. Texts
+are cut, and hold nothing that a terminal or a browser would obey.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.errors import DlcontainerError
+from dlcontainer.image import record, sbom
+from dlcontainer.publish.open_folder import Folder
+from dlcontainer.system import foreign_files
+
+CHECKS, RECORD, BILL = "checks.json", "record.json", f"sbom{sbom.SUFFIX}"
+REPORT, VERDICTS = "report.html", "report.json"
+_FILES = (RECORD, CHECKS, BILL, "build.log", REPORT)
+_MOST_BYTES = 64_000_000
+_LONGEST, _MOST = 200, 40
+_WRONG = (OSError, ValueError, TypeError, KeyError, AttributeError)
+# Packages that users choose an image by; those that its recipe proves come first.
+_KEY = (
+    *("torch", "tensorflow", "tensorflow-cpu", "jax", "jaxlib", "mxnet", "horovod", "numpy"),
+    *("transformers", "mpi4py", "nvidia-nccl-cu12", "rccl", "openmpi", "mpich", "libopenmpi3"),
+    *("libmpich12", "cuda-toolkit", "rocm", "python", "python3", "gcc", "g++", "libc6", "glibc"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Package:
+    """A package of the bill."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """A check that was made before publishing; `state` is ok, not tried or failed."""
+
+    name: str
+    state: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """All that a release's files say; `unknown` names those that can't be read, and why."""
+
+    summary: str = ""
+    homepage: str = ""
+    license: str = ""
+    plan: str = ""
+    image: str = ""
+    size: int | None = None
+    site: str = ""
+    commands: tuple[str, ...] = ()
+    checked: str = ""
+    checks: tuple[Check, ...] = ()
+    packages: tuple[Package, ...] = ()
+    count: int | None = None
+    reached: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def plain(value: object, most: int = _LONGEST) -> str:
+    """Give a text of somebody else's on one line, cut, and without characters that control."""
+    text = " ".join(str(value)[: most * 4].split())
+    shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def of(releases: Folder, digest: str) -> Facts:
+    """Read the facts of a release; what can't be read is named in them."""
+    unknown: list[str] = []
+    found: dict[str, Any] = {}
+    try:
+        release = releases.sub(digest)
+    except (OSError, DlcontainerError) as error:
+        return Facts(unknown=(_why(f"releases/{digest}", error),))
+    with release:
+        for name, read in _READERS.items():
+            # The last two are put there later, if at all.
+            if name in (RECORD, CHECKS) or release.has_file(name):
+                try:
+                    found |= read(release, name, found)
+                except (*_WRONG, DlcontainerError) as error:
+                    unknown.append(_why(name, error))
+        size = release.info("image.sif")
+        files = tuple(name for name in _FILES if release.has_file(name))
+    if size is not None:
+        found["size"] = size.st_size
+    wanted = found.pop("wanted", ())
+    listed = found.pop("listed", ())
+    packages = _key(listed, wanted)
+    return Facts(**found, packages=packages, files=files, unknown=tuple(unknown))
+
+
+def _why(name: str, error: Exception) -> str:
+    why = getattr(error, "strerror", None) or getattr(error, "what", None) or error
+    return plain(f"{name} can't be read: {why}")
+
+
+def _body(release: Folder, name: str) -> Any:
+    with release.open(name) as file:
+        return foreign_files.loads(foreign_files.content(file, _MOST_BYTES))
+
+
+def _record(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
+    with release.open(name) as file:
+        written = record.of_file(file, Path(name)).record
+    offer = written.content.offer
+    return {
+        "summary": plain(offer.summary),
+        "homepage": plain(offer.homepage or ""),
+        "license": plain(offer.license or ""),
+        "plan": written.digest,
+        "image": written.image.sha256,
+        "size": written.image.size,
+        "site": written.content.site,
+        "commands": tuple(map(str, offer.exposes[:_MOST])),
+        "wanted": tuple(offer.verify.imports),
+    }
+
+
+def _checks(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
+    body = _body(release, name)
+    checks = tuple(_check(one) for one in body.get("checks", [])[:_MOST])
+    reached = tuple(plain(line) for line in body.get("reached", [])[:_MOST])
+    return {"checked": plain(body.get("finished", "")), "checks": checks, "reached": reached}
+
+
+def _check(one: Mapping[str, Any]) -> Check:
+    state = one.get("state")
+    if state not in ("ok", "not tried"):
+        state = "ok" if one.get("ok") is True and state is None else "failed"
+    return Check(name=plain(one["name"]), state=state, detail=plain(one.get("detail") or ""))
+
+
+def _bill(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
+    with release.open(name) as file:
+        data = foreign_files.content(file, _MOST_BYTES)
+    components = foreign_files.loads(data).get("components", [])
+    listed = tuple(
+        Package(name=plain(one["name"], 80), version=plain(one.get("version", ""), 80))
+        for one in components
+        if isinstance(one, dict) and "name" in one
+    )
+    return {"listed": listed, "count": sbom.count(data)}
+
+
+def _key(listed: Iterable[Package], wanted: Sequence[str]) -> tuple[Package, ...]:
+    """Choose the packages that say what an image is for."""
+    order = {name.lower(): i for i, name in reversed(list(enumerate((*wanted, *_KEY))))}
+    known: dict[str, Package] = {}
+    for package in listed:
+        if package.name.lower() in order:
+            known.setdefault(package.name.lower(), package)
+    return tuple(known[name] for name in sorted(known, key=lambda name: order[name]))[:_MOST]
+
+
+def _verdicts(release: Folder, name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the verdicts of `report --json`, of sessions of just this image."""
+    sessions = [one for one in _body(release, name)["sessions"] if isinstance(one, dict)]
+    own = [one for one in sessions if one["declared"].get("image_sha256") == found.get("image")]
+    if len(own) < len(sessions):
+        raise ValueError("a session of it is of another image")
+    return {
+        "verdicts": tuple(
+            plain(f"{one['declared']['probe']}: {one['verdict']}. {one['headline']}")
+            for one in own[:_MOST]
+        )
+    }
+
+
+_READERS = {RECORD: _record, CHECKS: _checks, BILL: _bill, VERDICTS: _verdicts}
