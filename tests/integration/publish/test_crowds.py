@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,10 +163,10 @@ def test_readers_through_switches(
     assert {text.partition(" ")[0] for text in said} == {"done"}, said
     counts = [int(text.split()[1]) for text in said]
     runs, loads = sum(counts[1::2]), sum(counts)
-    print(
+    sys.stdout.write(
         f"{crowd.readers} readers, {crowd.switches} switches: 0 of {loads} loads failed (95 %: "
         f"below {bound(loads):.2%}), 0 of {runs} runs (below {bound(runs):.2%}); "
-        f"load average {os.getloadavg()[0]:.0f}"
+        f"load average {os.getloadavg()[0]:.0f}\n"
     )
     history = json.loads(world.run("modules", "history", "--root", root, "--json").stdout)
     assert len(history["switches"]) == 2 + crowd.switches
