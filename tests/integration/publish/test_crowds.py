@@ -15,6 +15,7 @@ from tests.integration.publish.tools import clean_home, program
 from tests.integration.world import Built, World
 from tests.trees import hidden
 
+PUBLISHERS = 8
 SITE = """\
 schema: 1
 name: local
@@ -76,14 +77,13 @@ def publishing(world: World, image: Path, site: Path, root: Path) -> "subprocess
     )
 
 
-@pytest.mark.parametrize("publishers", [2, pytest.param(8, marks=pytest.mark.long)])
-def test_publishers_of_one_version_at_once(
-    world: World, tiny_image: Built, tmp_path: Path, publishers: int
-) -> None:
+# The same road without a real image is in the short set: test_tree_kills.test_eight_at_once.
+@pytest.mark.long
+def test_publishers_of_one_version_at_once(world: World, tiny_image: Built, tmp_path: Path) -> None:
     root, site = tmp_path / "root", sites(tmp_path)[0]
-    started = [publishing(world, tiny_image.image, site, root) for _ in range(publishers)]
+    started = [publishing(world, tiny_image.image, site, root) for _ in range(PUBLISHERS)]
     said = [process.communicate(timeout=world.patience_s) for process in started]
-    assert [process.returncode for process in started] == [0] * publishers, said
+    assert [process.returncode for process in started] == [0] * PUBLISHERS, said
     bodies = [json.loads(stdout) for stdout, _ in said]
     assert sum(body["new"] for body in bodies) == 1
     assert len(list((root / "releases").iterdir())) == 1
