@@ -125,11 +125,12 @@ def ended(crowd: Sequence["subprocess.Popen[str]"], timeout: float) -> list[str]
     return [reader.communicate(timeout=timeout)[0] for reader in crowd]
 
 
+@pytest.mark.timeout(3600)  # 25 publications, each with its checks, among a hundred readers
 @pytest.mark.parametrize(
     "crowd",
     [
         Crowd(readers=6, switches=4, pause_s=0.1),
-        pytest.param(Crowd(readers=100, switches=50, pause_s=5), marks=pytest.mark.long),
+        pytest.param(Crowd(readers=100, switches=50, pause_s=15), marks=pytest.mark.long),
     ],
     ids=lambda crowd: f"{crowd.readers} readers",
 )
