@@ -27,7 +27,7 @@ from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
-from dlcontainer.publish.tree import changes, layout, store, transaction
+from dlcontainer.publish.tree import changes, layout, store, strangers, transaction
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.publish.tree.transaction import Hand
 from dlcontainer.sites.site import Site, Target
@@ -106,7 +106,7 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
         release = releases.described(given, site)
         site = _site_of(given.record.record, site, context)
         epochs = launch_files.sites_of(site, context.at, release)
-        own = _prepared_root(chosen, site)
+        own = _prepared_root(chosen, site, context.progress.note)
         work = _Work(
             given=given,
             release=release,
@@ -213,7 +213,7 @@ def _root(given: Path | None, site: Site) -> Path:
     return root
 
 
-def _prepared_root(root: Path, site: Site) -> Ownership:
+def _prepared_root(root: Path, site: Site, note: Callable[[str], None]) -> Ownership:
     missing = [path for path in (root, *root.parents) if not path.exists()]
     for path in reversed(missing):
         with Folder.at(path.parent) as parent:
@@ -223,7 +223,9 @@ def _prepared_root(root: Path, site: Site) -> Ownership:
                 continue  # another publisher's
             with made:
                 os.fchmod(made.number, 0o755)
-    return ownership.of_root(root, site.modules.group)
+    own = ownership.of_root(root, site.modules.group)
+    strangers.require_none(root, own, note)
+    return own
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from dlcontainer.publish.tree import (
     journal,
     layout,
     store,
+    strangers,
     transaction,
 )
 from dlcontainer.publish.tree.generation import Deprecation, Entry, Generation
@@ -268,6 +269,7 @@ def promote(tree: Tree, source: Path, module: str) -> Generation:
 
     The same digest is the proof that what was tested is what is published.
     """
+    strangers.require_none(tree.root, tree.own, tree.note)
     with contextlib.ExitStack() as held:
         top = held.enter_context(_reading(source))
         number = layout.current(top)

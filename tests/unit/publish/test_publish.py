@@ -290,6 +290,24 @@ def test_an_image_that_fails_a_check(image: Path, root: Path) -> None:
     assert (seen(root), hidden(root), (root / "releases").exists()) == ([], [], False)
 
 
+def test_an_image_that_nobody_checked(image: Path, root: Path) -> None:
+    with pytest.raises(PublishError, match="0 of 0 checks failed"):
+        put(image, root, check=lambda image, written: [])
+    untried = [{"name": "runs", "ok": False, "state": "not tried", "detail": "x"}]
+    assert put(image, root, check=lambda image, written: untried).new
+
+
+def test_another_image_with_the_record_of_a_published_one(image: Path, root: Path) -> None:
+    """The same version again is compared by its bytes, not by its record's word."""
+    put(image, root)
+    with image.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"?")
+    with pytest.raises(PublishError, match="is not the image of its record"):
+        put(image, root)
+    assert seen(root) == BOTH
+
+
 def test_a_root_that_cannot_be_written(image: Path) -> None:
     with pytest.raises(PublishError, match="can't publish in /proc/x") as caught:
         put(image, Path("/proc/x"))

@@ -126,13 +126,16 @@ def test_losses_that_agree() -> None:
     assert found.steps == 2
     assert found.largest == pytest.approx(0.005, abs=1e-4)
     assert not losses_of([sample([0.0]), sample([0.0])], 0.01).problem
+    assert not losses_of([sample([1.0]), sample([1.01])], 0.01).problem  # just within
 
 
 @pytest.mark.parametrize(
     ("loss", "says"),
     [
         ([2.0, 1.2], "differ at step 1: 1 .line 4. and 1.2 .line 9, container."),
+        ([2.0, 1.0102], "differ at step 1"),  # just beyond the tolerance
         ([2.0], "2 steps .line 4. and 1 steps"),
+        ([2.0, 1.0, 0.5], "2 steps .line 4. and 3 steps"),
         ([2.0, "NaN"], "line 9 .container. has no finite loss"),
         ([2.0, True], "no finite loss"),
         ([], "no finite loss"),

@@ -169,6 +169,11 @@ def test_an_interval_and_a_margin() -> None:
     assert edge.within(0.02)
     assert not edge.within(0.0199)
     assert not edge.excludes_one()
+    # As much slower as faster: 1/(1+m) is nearer to 1 than 1-m.
+    low = paired.Interval(ratio=0.99, low=0.9802, high=1.0, level=0.9)
+    assert 1 - 0.02 < low.low < 1 / 1.02
+    assert not low.within(0.02)
+    assert paired.Interval(ratio=0.97, low=0.96, high=0.9802, level=0.95).beyond(0.02)
     above = paired.Interval(ratio=1.03, low=1.0201, high=1.04, level=0.95)
     assert above.beyond(0.02)
     assert not paired.Interval(ratio=1.03, low=1.01, high=1.04, level=0.95).beyond(0.02)
