@@ -123,9 +123,14 @@ def _has_range(name: str, host: Host) -> bool:
     return any(line.split(":")[0] in {host.user, str(host.uid)} for line in lines)
 
 
+def absolute_folders(path: str) -> list[str]:
+    """Give the folders of a PATH; a relative or empty one is the current folder's, so anybody's."""
+    return [part for part in path.split(os.pathsep) if part.startswith("/")]
+
+
 def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
     """Find a program on PATH, else beside this Python: `make setup` puts private tools there."""
-    folders = [part for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
+    folders = absolute_folders(environ.get("PATH", ""))
     for folder in [*folders, str(Path(sys.executable).parent)]:
         path = Path(folder) / name
         # First: is_file raises where a folder on PATH may not be entered (another user's home).
