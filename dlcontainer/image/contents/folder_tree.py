@@ -62,7 +62,8 @@ class Unpacked:
                     elif one.is_file(follow_symlinks=False):
                         info = one.stat(follow_symlinks=False)
                         if 0 < info.st_size <= most and info.st_ctime_ns >= since_ns:
-                            with suppress(PermissionError), open(one.path, "rb", 0) as file:
+                            # A Path of each of tens of thousands would take longer than it.
+                            with suppress(PermissionError), open(one.path, "rb", 0) as file:  # noqa: PTH123
                                 look(path, file)
 
 

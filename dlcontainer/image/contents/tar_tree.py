@@ -47,7 +47,7 @@ class Archived:
                 source = tar.extractfile(member) if member.isreg() else None
                 if source is not None and member.size <= most:
                     with source:
-                        look(_path(member), cast(BinaryIO, source))
+                        look(_path(member), cast("BinaryIO", source))
 
 
 def _path(member: tarfile.TarInfo) -> str:
