@@ -109,6 +109,7 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
         folders = Folders(output=output, staging=staging, work=work)
         run = BuildRun(folders=folders, steps=Steps(execution.progress), background=background)
         with step_errors.log_kept(folders.log, failed):
+            context = preparation.secured(context, work)
             image = Build(plan=plan, context=context, options=options, run=run, start=start).make()
     if image is not None:
         failed.unlink(missing_ok=True)
