@@ -128,9 +128,11 @@ def absolute_folders(path: str) -> list[str]:
     return [part for part in path.split(os.pathsep) if part.startswith("/")]
 
 
-# Names of variables that hold a secret, by the words that their makers use.
+# Names of variables that hold a secret, by the words that their makers use; and those that an
+# engine would put into an image.
 _SECRET_NAME = re.compile(
-    r"token|secret|passw|passphrase|credential|api_?key|access_key|private_key|ssh_auth_sock",
+    r"token|secret|passw|passphrase|credential|api_?key|access_key|private_key|ssh_auth_sock"
+    r"|^apptainer|^singularity",
     re.IGNORECASE,
 )
 _USERINFO = re.compile(r"://[^/\s@]+@")

@@ -212,6 +212,19 @@ def test_a_password_from_before_the_steps_is_found_at_the_end(
     assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
 
 
+def test_a_password_in_the_record_fails_the_build(
+    behind_a_proxy: Builder, tmp_path: Path
+) -> None:
+    builder = behind_a_proxy
+    routing = {"apt": "default", "pip": "default", "proxy": PROXY, "ca": "default"}
+    folder = folder_of(tmp_path, steps=STEPS, space_mb=1, environment={"HELD": "planted-word"})
+    builder.plan = plan_of(folder, site=site_of(routing=routing))
+    with pytest.raises(BuildError, match=r"a credential of http_proxy") as caught:
+        builder.build()
+    assert "record.json" in str(caught.value)
+    assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
+
+
 def test_an_error_shows_no_password(behind_a_proxy: Builder) -> None:
     behind_a_proxy.fails = "second"
     with pytest.raises(BuildError, match=r"oh http://\*\*\*@p.example:1"):

@@ -175,6 +175,7 @@ def test_our_own_children_get_no_secret_and_no_relative_path() -> None:
         "AWS_SECRET_ACCESS_KEY": "s",
         "APPTAINER_DOCKER_PASSWORD": "s",
         "SSH_AUTH_SOCK": "/tmp/agent",
+        "APPTAINERENV_MINE": "s",
         "http_proxy": "http://someone:s@p.example:1",
         "https_proxy": "http://p.example:1",
         "PIP_INDEX_URL": "https://s@m.example/simple",
