@@ -63,8 +63,7 @@ class Leaks:
 
     def _refuse(self, backend: BuildBackend, what: str, since_ns: int) -> None:
         tree = backend.files()
-        needles = [form for credential in self.credentials for form in credential.forms]
-        held = search.search(tree, needles, since_ns)
+        held = search.search(tree, credentials.shortest(self.credentials), since_ns)
         if held:
             origins = ", ".join(credential.origin for credential in self.credentials)
             raise self._error(f"{what} a credential in the image (of {origins})", held)

@@ -54,6 +54,12 @@ def hidden(data: bytes, credentials: Iterable[Credential]) -> bytes:
     return data
 
 
+def shortest(credentials: Iterable[Credential]) -> list[bytes]:
+    """Give the forms that hold no other one: where a longer one stands, they stand."""
+    forms = {form for credential in credentials for form in credential.forms}
+    return sorted(form for form in forms if not any(o in form for o in forms if o != form))
+
+
 def _forms(address: str) -> set[bytes]:
     texts: set[str] = set()
     for secret in _secrets(address):

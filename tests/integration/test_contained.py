@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -128,7 +129,6 @@ def host(world: World, tried: Trial, tmp_path_factory: pytest.TempPathFactory) -
             GITHUB_TOKEN="planted",
             APPTAINERENV_MINE="planted",
             SINGULARITYENV_MINE="planted",
-            APPTAINER_BIND=home,
             LD_PRELOAD="",
             NCCL_DEBUG="planted",
         )
@@ -150,6 +150,7 @@ def spying(world: World, tried: Trial, folder: Path, sought: dict[str, Any]) -> 
         "--name", "spy/1.0",
     )  # fmt: skip
     tame, image = Path(json.loads(done.stdout)["image"]), folder / "spy.sif"
+    assert tried.build_mode is not None
     engine, env = apptainer.find(world.environ), apptainer.environment(world.environ)
     unpacked, mode = folder / "unpacked", tried.build_mode
     subprocess.run(
@@ -166,18 +167,11 @@ def spying(world: World, tried: Trial, folder: Path, sought: dict[str, Any]) -> 
     return image
 
 
-def networks(seen: list[str]) -> list[str]:
-    return [one for one in seen if one.startswith("network")]
-
-
 def test_validation_shows_it_nothing(host: Host) -> None:
-    done = host.world.run("validate", host.image, "--json", code=1)
-    states = {check["name"]: check["state"] for check in json.loads(done.stdout)["checks"]}
-    seen = host.seen("validate", host.image, code=1)
-    if states["contained"] == "not tried":
-        # The engine can't take the network away here, and says so.
-        assert [one for one in seen if one not in networks(seen)] == []
-    else:
+    seen = host.seen("validate", host.image, "--json", code=1)
+    # Not every engine can take the network away for a user; the check `contained` says so.
+    assert [one for one in seen if not one.startswith("network")] == []
+    if os.getuid() == 0:
         assert seen == []
 
 
@@ -195,27 +189,24 @@ def test_a_measurement_shows_it_nothing(host: Host, tmp_path: Path) -> None:
         assert f"; {word}" not in lines
 
 
-def test_the_spy_sees_all_of_it_where_nothing_is_kept_apart(host: Host, tmp_path: Path) -> None:
+def test_the_spy_sees_all_of_it_where_nothing_is_kept_apart(host: Host, tried: Trial) -> None:
     """Else the tests above would hold for a spy that is blind."""
-    program = shutil.which("apptainer", path=host.world.environ["PATH"])
-    assert program is not None
-    argv = [
-        program,
-        "exec",
-        "--bind",
-        host.world.environ["HOME"],
-        str(host.image),
-        PYTHON,
-        "-c",
-        "",
-    ]
+    assert tried.run_mode is not None
+    program = str(apptainer.find(host.world.environ).program)
+    argv = [program, "exec", *apptainer.RUN_MODES[tried.run_mode], "--bind", "/tmp"]
     done = subprocess.run(
-        argv, env=dict(host.world.environ), capture_output=True, text=True, check=False
+        [*argv, str(host.image), PYTHON, "-c", ""],
+        env=dict(host.world.environ),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     seen = done.stderr.partition(MARK)[2]
-    for word in ("variable SSH_AUTH_SOCK", "variable MINE", "socket /tmp/", "file /tmp/", "process",
-                 "network: an abstract socket", "network: a port", "path "):  # fmt: skip
-        assert word in seen
+    for word in (
+        *("variable SSH_AUTH_SOCK", "variable MINE", "path ", "socket /tmp/", "file /tmp/"),
+        *("process", "network: an abstract socket", "network: a port"),
+    ):
+        assert word in seen, done.stderr
 
 
 def test_ranks_need_trust(host: Host, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 from dlcontainer.image.contents.model import Tree
 
 # A secret is written by a tool into a text: a log, a setting, a cache. Larger files are libraries.
-MOST_BYTES = 16 * 1024 * 1024
+MOST_BYTES = 4 * 1024 * 1024
 _CHUNK = 1 << 20
 
 

@@ -212,9 +212,7 @@ def test_a_password_from_before_the_steps_is_found_at_the_end(
     assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
 
 
-def test_a_password_in_the_record_fails_the_build(
-    behind_a_proxy: Builder, tmp_path: Path
-) -> None:
+def test_a_password_in_the_record_fails_the_build(behind_a_proxy: Builder, tmp_path: Path) -> None:
     builder = behind_a_proxy
     routing = {"apt": "default", "pip": "default", "proxy": PROXY, "ca": "default"}
     folder = folder_of(tmp_path, steps=STEPS, space_mb=1, environment={"HELD": "planted-word"})

@@ -62,3 +62,10 @@ def test_they_are_hidden_whatever_stands_around_them() -> None:
     known = credentials.of({"http_proxy": ["http://u:s3cretword@p.example"]})
     text = "curl: http://u:s3cretword@p.example \udcff dTpzM2NyZXR3b3Jk"
     assert credentials.masked(text, known) == "curl: http://***@p.example \udcff ***"
+
+
+def test_what_holds_another_form_is_not_looked_for_itself() -> None:
+    known = credentials.of({"x": ["http://u:s3cretword@p.example"]})
+    basic = base64.b64encode(b"u:s3cretword").rstrip(b"=")
+    own = base64.b64encode(b"s3cretword").rstrip(b"=")
+    assert set(credentials.shortest(known)) == {b"s3cretword", basic, own}
