@@ -9,6 +9,7 @@ from pathlib import Path
 from dlcontainer.build import (
     build_steps,
     description,
+    leaks,
     prefetch,
     preflight,
     preparation,
@@ -28,6 +29,7 @@ from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.cache.previous import Places
 from dlcontainer.build.context import BuildContext, BuildRun, Folders, Origin
 from dlcontainer.build.description import Description, Ingredients
+from dlcontainer.build.leaks import Leaks
 from dlcontainer.build.prefetch import Supplies
 from dlcontainer.build.provenance import Sources
 from dlcontainer.build.run_steps import Policy, StepResult
@@ -107,6 +109,7 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
         folders = Folders(output=output, staging=staging, work=work)
         run = BuildRun(folders=folders, steps=Steps(execution.progress), background=background)
         with step_errors.log_kept(folders.log, failed):
+            context = preparation.secured(context, work)
             image = Build(plan=plan, context=context, options=options, run=run, start=start).make()
     if image is not None:
         failed.unlink(missing_ok=True)
@@ -159,8 +162,13 @@ class Build:
 
     def make(self) -> Image | None:
         """Make the image, and what lies beside it; None where it was to end after a step."""
+        routed = preparation.route(self.plan, self.context, self.run.folders.work)
+        guard = leaks.Leaks(credentials=routed.credentials, plan=self.plan.name)
+        with guard.hidden(self.run.folders.log, self.run.steps):
+            return self._made(routed, guard)
+
+    def _made(self, routed: Routed, guard: Leaks) -> Image | None:
         plan, context, run = self.plan, self.context, self.run
-        routed = preparation.route(plan, context, run.folders.work)
         build_context.stage(plan, run.folders.context)
         supplies = prefetch.begin(plan, context, routed, run, fresh=self.options.fresh)
         base = preparation.base(plan, context, routed, run)
@@ -172,12 +180,17 @@ class Build:
             lambda runner: provenance.gather(plan, replace(sources, runner=runner))
         )
         with select.opened(plan, context, origin, run) as backend:
-            results = self._grow(backend, todo, self._policy(routed, supplies))
+            policy = self._policy(
+                routed, supplies, lambda step, began: guard.after_step(backend, step, began)
+            )
+            results = self._grow(backend, todo, policy)
             if self.options.until:
                 return None
+            guard.finished(backend)
             described = self._pack(backend, sources, gathered, _packages(results))
             delivered = select.delivered(backend)
         record = self._record(base, described, results, delivered)
+        guard.beside([run.folders.record, run.folders.sbom])
         return self._finished(record, delivered)
 
     def _todo(self, base: BaseTree | BaseImage) -> list[BuildStep]:
@@ -197,7 +210,9 @@ class Build:
     def _failure(self) -> Failure:
         return Failure(plan=self.plan, output=self.run.folders.output)
 
-    def _policy(self, routed: Routed, supplies: Supplies) -> Policy:
+    def _policy(
+        self, routed: Routed, supplies: Supplies, checked: Callable[[str, int], None]
+    ) -> Policy:
         return Policy(
             failure=self._failure(),
             installed=lambda: pip_report.take_installed(routed),
@@ -206,6 +221,7 @@ class Build:
             keep_last=self.options.until is not None,
             later=lambda keeping: self.run.background.start(lambda _: keeping()),
             handed=supplies.handed,
+            checked=checked,
         )
 
     def _grow(

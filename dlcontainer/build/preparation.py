@@ -1,6 +1,7 @@
 """Before the first step: routing, base and native programs, made ready."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.build import build_steps
@@ -11,7 +12,7 @@ from dlcontainer.build.context import BuildContext, BuildRun, registry_access
 from dlcontainer.build.provenance import Sources
 from dlcontainer.config.image_names import Reference
 from dlcontainer.engines.execution import Execution
-from dlcontainer.packages import routing
+from dlcontainer.packages import bundle_copy, routing
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image as registry
@@ -23,6 +24,14 @@ from dlcontainer.system.progress import Progress
 
 # An image that a bundle carries, in a build's private folder.
 _CARRIED = "base-image"
+
+
+def secured(context: BuildContext, work: Path) -> BuildContext:
+    """Give the context with a bundle that others can't change while the build reads it."""
+    if context.bundle is None:
+        return context
+    bundle = bundle_copy.secured(context.bundle, work / "bundle")
+    return replace(context, bundle=bundle, base=given_base(context))
 
 
 def route(plan: Plan, context: BuildContext, work: Path) -> Routed:

@@ -28,7 +28,8 @@ class Policy:
     `failure` makes the error of a step that failed; `installed` tells what the step that just ran
     has installed; `fresh`: nothing kept is taken; `keep_last`: the last step's result is kept too;
     `later` does what of keeping needs the tree no more, beside the next step; `handed` lets a step
-    find what was fetched for it.
+    find what was fetched for it; `checked` refuses what a step left, given its name and its
+    beginning (ns since 1970), before the result is kept.
     """
 
     failure: Failure
@@ -38,6 +39,7 @@ class Policy:
     keep_last: bool = False
     later: Callable[[SaveTask], object] = lambda keeping: keeping()
     handed: Callable[[BuildStep], AbstractContextManager[None]] = lambda _: nullcontext()
+    checked: Callable[[str, int], None] = lambda _name, _began: None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +76,7 @@ def grow(
         raise policy.failure("unpack", error) from None
     for step in todo[len(done) :]:
         progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
-        began = time.monotonic()
+        began, began_ns = time.monotonic(), time.time_ns()
         try:
             with policy.handed(step):
                 backend.run(step)
@@ -82,6 +84,7 @@ def grow(
                 packages = policy.installed()
         except CommandFailedError as error:
             raise policy.failure(step, error) from None
+        policy.checked(step.name, began_ns)
         # The last one describes the image to itself: another with each plan, and quick.
         worth = seconds >= policy.worth_keeping_s and step.number < step.total
         if policy.keep_last and step is todo[-1]:

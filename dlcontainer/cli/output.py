@@ -264,8 +264,13 @@ class Console:
         if self.live and not self.quiet and self.title:
             print(_CLEAR, end="", file=sys.stderr, flush=True)
 
-    def runner(self, environ: Mapping[str, str]) -> "ProcessRunner":
-        """Give the door to other processes; it echoes commands when asked to."""
+    def runner(self, environ: Mapping[str, str], *, of_user: bool = False) -> "ProcessRunner":
+        """Give the door to other processes; it echoes commands when asked to.
+
+        Of this process's environment they get no secret; a program `of_user` gets all.
+        """
+        from dlcontainer.system import machine
         from dlcontainer.system.process import ProcessRunner
 
-        return ProcessRunner(environ=environ, echo=self.line if self.verbose else None)
+        given = environ if of_user else machine.for_children(environ)
+        return ProcessRunner(environ=given, echo=self.line if self.verbose else None)

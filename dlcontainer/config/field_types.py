@@ -101,6 +101,11 @@ def _proxy(value: str) -> str:
     return value
 
 
+def is_apt_mark(name: str) -> bool:
+    """Tell whether apt reads a name's end as a mark: '-' removes, '+' installs; g++ has none."""
+    return name.endswith("-") or (name.endswith("+") and not name.endswith("++"))
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 # Text whose $NAME and ${NAME} the host's shell fills in, in a job; all else in it is literal.
 HostText = Annotated[str, AfterValidator(_host_text)]

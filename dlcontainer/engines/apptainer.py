@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dlcontainer.engines.base import Binds, BuildSpec, RunSpec, StepSpec, is_lent
 from dlcontainer.errors import EngineError
-from dlcontainer.system.machine import find_program
+from dlcontainer.system.machine import absolute_folders, find_program
 
 PROGRAMS = ("apptainer", "singularity")
 
@@ -183,7 +183,8 @@ def environment(
     """
     kept = {name: environ[name] for name in KEPT_VARIABLES if name in environ}
     # A private engine's helpers (mksquashfs, squashfuse …) stand beside this Python.
-    kept["PATH"] = f"{kept.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
+    folders = absolute_folders(kept.get("PATH") or os.defpath)
+    kept["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent)])
     if tmpdir is not None:
         # Both names: SingularityCE reads only the older one.
         kept |= {"APPTAINER_TMPDIR": str(tmpdir), "SINGULARITY_TMPDIR": str(tmpdir)}

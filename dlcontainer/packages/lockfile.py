@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import quote
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from dlcontainer.config.field_types import Arch, Identifier, Line, Name, Strict
+from dlcontainer.config.field_types import Arch, Identifier, Line, Name, Strict, is_apt_mark
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files, foreign_files
@@ -31,6 +31,14 @@ class OsPin(Strict):
     arch: Word
     sha256: Sha256
     size: int = Field(ge=0)
+
+    @field_validator("name")
+    @classmethod
+    def _no_removal(cls, name: str) -> str:
+        # A '+' may be a name's own (ncbi-blast+): here its version always stands beside it.
+        if name.endswith("-"):
+            raise ValueError(f"a '-' at the end is apt's mark to remove a package: {name!r}")
+        return name
 
     @property
     def file(self) -> str:
@@ -74,6 +82,15 @@ class LockedBase(Strict):
     release: Name | None = None
     mirror: tuple[Release, ...] = ()
     packages: tuple[OsPin, ...] = ()
+
+    @field_validator("packages")
+    @classmethod
+    def _no_mark(cls, packages: tuple[OsPin, ...]) -> tuple[OsPin, ...]:
+        # The base's packages are given to apt without their versions.
+        for pin in packages:
+            if is_apt_mark(pin.name):
+                raise ValueError(f"a '+' at the end is apt's mark to install: {pin.name!r}")
+        return packages
 
 
 class LockedStep(Strict):
@@ -213,9 +230,17 @@ def parse(text: str, display: str) -> Lock:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
+        where = f"{display}{_line_of(text, first.get('input'))}"
         raise ConfigError(
-            f"{key}: {first['msg']}" if key else first["msg"], where=display, next_step=next_step
+            f"{key}: {first['msg']}" if key else first["msg"], where=where, next_step=next_step
         ) from None
+
+
+def _line_of(text: str, value: object) -> str:
+    """Give ":LINE" of the first line that holds a text value; nothing for any other value."""
+    quoted = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else None
+    place = text.find(quoted) if quoted else -1
+    return f":{text.count(chr(10), 0, place) + 1}" if place >= 0 else ""
 
 
 def write(path: Path, lock: Lock) -> None:

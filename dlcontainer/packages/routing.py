@@ -6,18 +6,19 @@ leaves nothing in the text, the digest or the image.
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlcontainer.config.templating import quote
 from dlcontainer.engines import emulation
 from dlcontainer.errors import ConfigError
 from dlcontainer.image.layout import ROUTING_FOLDER, ROUTING_SCRIPT, upstream_variable
-from dlcontainer.packages import apt_sources
+from dlcontainer.packages import apt_sources, credentials
 from dlcontainer.packages import bundle as bundles
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.bundle import Bundle
+from dlcontainer.packages.credentials import Credential
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_config import PipSettings
 from dlcontainer.packages.proxies import proxies_of
@@ -50,8 +51,8 @@ class Routed:
     # Variables for programs that work on the host's side of the build (mmdebstrap, pulls).
     environment: Mapping[str, str]
     ca: Path | None
-    # What must be found nowhere in the finished image.
-    traces: tuple[str, ...]
+    # What must be found nowhere in the finished image, its log and its record.
+    credentials: tuple[Credential, ...]
     notes: tuple[str, ...]
     # Where all packages come from, and nowhere else; None: from mirrors and indexes.
     bundle: Bundle | None = None
@@ -68,7 +69,7 @@ class Routed:
             apt_settings=(),
             environment={},
             ca=None,
-            traces=(),
+            credentials=(),
             notes=(),
         )
 
@@ -93,14 +94,16 @@ class _Draft:
         """Give where an upstream is reached, as `upstream_of`."""
         return upstream_of(self.plan.site.routing, url, self.proxies, self.ca)
 
-    def traces(self, addresses: Iterable[str]) -> tuple[str, ...]:
-        """Give what must be found nowhere in the image: these addresses, and this host's own."""
-        traces = {*addresses, str(self.folder.parent)}
-        traces |= {value for name, value in self.proxies.items() if name != "no_proxy"}
-        traces |= set(self.plan.site.routing.upstreams.values()) - {"auto", "none"}
-        if str(self.host.home) not in {"/", "/root"}:
-            traces.add(str(self.host.home))
-        return tuple(sorted(trace for trace in traces if trace))
+    def credentials(self, more: Mapping[str, Iterable[str]]) -> tuple[Credential, ...]:
+        """Give the passwords and tokens of the proxies, the mirrors and of some more settings."""
+        routing = self.plan.site.routing
+        return credentials.of(
+            {
+                **{name: [value] for name, value in self.proxies.items()},
+                "routing.upstreams": map(str, routing.upstreams.values()),
+                **more,
+            }
+        )
 
 
 def prepare(
@@ -146,15 +149,20 @@ def _from_mirrors(draft: _Draft) -> Routed:
     else:
         lines += apt_config.DEFAULT_SETTING
         apt_config.write_default(folder)
-    pip = pip_of(plan.site.routing, host)
-    binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     lines.append(f"export PIP_CONFIG_FILE={ROUTING_FOLDER}/{PIP_CONFIG}")
-    notes, upstreams = list(apt.notes), {}
+    notes, upstreams, unseen = list(apt.notes), {}, []
     for name, upstream in plan.recipe.upstreams.items():
         url, note = draft.upstream(str(upstream.url))
-        lines.append(f"export {upstream_variable(name)}={quote(url)}")
         upstreams[name] = url
         notes += [note] if note else []
+        if credentials.of({name: [url]}) and _is_pips_alone(plan, name):
+            # As a word of pip's it would stand in the list of processes: a file says it.
+            unseen.append(url)
+            url = ""
+        lines.append(f"export {upstream_variable(name)}={quote(url)}")
+    pip = pip_of(plan.site.routing, host)
+    pip = replace(pip, extra_indexes=(*pip.extra_indexes, *unseen))
+    binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     draft.write_script(lines)
     return Routed(
         folder=folder,
@@ -163,10 +171,25 @@ def _from_mirrors(draft: _Draft) -> Routed:
         apt_settings=settings,
         environment=draft.proxies,
         ca=draft.ca,
-        traces=draft.traces([*(source.uri for source in sources), *pip.places]),
+        credentials=draft.credentials(
+            {
+                "apt's sources": [source.uri for source in sources],
+                "apt's settings": settings,
+                "pip's settings": pip.places,
+            }
+        ),
         notes=tuple(notes),
         upstreams=upstreams,
     )
+
+
+def _is_pips_alone(plan: Plan, name: str) -> bool:
+    """Tell whether pip takes an upstream as a further index, and nothing else reads it."""
+    steps = plan.recipe.steps
+    by_conda = {other for step in steps if step.conda_packages for other in step.upstreams}
+    by_pip = {other for step in steps if step.python_packages for other in step.upstreams}
+    in_snippets = any(upstream_variable(name) in (step.shell or "") for step in steps)
+    return name in by_pip - by_conda and not in_snippets
 
 
 def _from_bundle(draft: _Draft, bundle: Bundle) -> Routed:
@@ -191,7 +214,7 @@ def _from_bundle(draft: _Draft, bundle: Bundle) -> Routed:
         apt_settings=(),
         environment=draft.proxies,
         ca=draft.ca,
-        traces=draft.traces([str(bundle.folder)]),
+        credentials=draft.credentials({}),
         notes=tuple(notes),
         bundle=bundle,
     )

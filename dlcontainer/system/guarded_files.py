@@ -109,6 +109,21 @@ def is_private(path: Path) -> bool:
     return True
 
 
+def is_closed(path: Path) -> bool:
+    """Tell whether others can't reach what lies in a folder: it, or one above, lets none enter."""
+    return any(not place.stat().st_mode & _OTHERS_ENTER for place in (path, *path.parents))
+
+
+def is_own(path: Path, *, closed: bool) -> bool:
+    """Tell whether this user or root owns a regular file; nobody else may write unless `closed`."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return False
+    is_ours = stat.S_ISREG(info.st_mode) and info.st_uid in _trusted()
+    return is_ours and (closed or not is_open_to_others(info))
+
+
 def is_open_to_others(info: os.stat_result) -> bool:
     """Tell whether others than a folder's owner may write in it."""
     return bool(info.st_mode & _OTHERS_WRITE)

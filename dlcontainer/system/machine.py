@@ -123,9 +123,39 @@ def _has_range(name: str, host: Host) -> bool:
     return any(line.split(":")[0] in {host.user, str(host.uid)} for line in lines)
 
 
+def absolute_folders(path: str) -> list[str]:
+    """Give the folders of a PATH; a relative or empty one is the current folder's, so anybody's."""
+    return [part for part in path.split(os.pathsep) if part.startswith("/")]
+
+
+# Names of variables that hold a secret, by the words that their makers use; and those that an
+# engine would put into an image.
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|credential|api_?key|access_key|private_key|ssh_auth_sock"
+    r"|^apptainer|^singularity",
+    re.IGNORECASE,
+)
+_USERINFO = re.compile(r"://[^/\s@]+@")
+
+
+def for_children(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment of our own children: no secret of the user's, no relative PATH.
+
+    What goes out (pip, apt, an engine) is given its proxy or index by the call that starts it.
+    """
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not (_SECRET_NAME.search(name) or _USERINFO.search(value))
+    }
+    if "PATH" in kept:
+        kept["PATH"] = os.pathsep.join(absolute_folders(kept["PATH"]))
+    return kept
+
+
 def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
     """Find a program on PATH, else beside this Python: `make setup` puts private tools there."""
-    folders = [part for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
+    folders = absolute_folders(environ.get("PATH", ""))
     for folder in [*folders, str(Path(sys.executable).parent)]:
         path = Path(folder) / name
         # First: is_file raises where a folder on PATH may not be entered (another user's home).

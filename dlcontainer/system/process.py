@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Unpack
 
+from dlcontainer.system import machine
 from dlcontainer.system.output_lines import Capture, Lines, Sink
 from dlcontainer.system.runner import (
     CommandEndedError,
@@ -171,14 +172,16 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
         status, reporting = _pipe(stack)
         ends = [str(wanted.fileno()), str(reporting.fileno())]
         process = subprocess.Popen(
-            # Isolated and without site, it starts in a few ms. env: it needs what this very
-            # interpreter was started with (LD_LIBRARY_PATH), the command's own comes by the pipe.
+            # Isolated and without site, it starts in a few ms. The command's environment comes by
+            # the pipe.
             [sys.executable, "-I", "-S", str(SUPERVISOR), *ends, *job.argv],
             stdin=_source(job.stdin, stack),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if output.merged else subprocess.PIPE,
             bufsize=0,
             cwd=job.cwd,
+            # It needs what this very interpreter was started with (LD_LIBRARY_PATH).
+            env=machine.for_children(os.environ),
             start_new_session=True,
             pass_fds=[*(int(end) for end in ends), *job.inherited],
         )

@@ -73,6 +73,20 @@ def test_a_launcher_that_fails_fails_the_job(machine: Machine, tmp_path: Path) -
     assert machine.job(plan, SLURM_NNODES="1", FAKE_FAILS="srun").code == 1
 
 
+@pytest.mark.parametrize("entry", ["", "."])
+def test_an_engine_in_the_current_folder_never_runs(
+    machine: Machine, tmp_path: Path, entry: str
+) -> None:
+    plan = plan_at(tmp_path)
+    machine.image(plan)
+    trap = machine.here / "apptainer"
+    trap.write_text("#!/bin/sh\ntouch caught\n")
+    trap.chmod(0o755)
+    ran = machine.job(plan, "true", PATH=f"{entry}:{machine.folder / 'bin'}:/usr/bin:/bin")
+    assert (ran.code, ran.launched[0]) == (0, "apptainer")
+    assert not (machine.here / "caught").exists()
+
+
 @pytest.mark.parametrize("runtime", ["apptainer", "singularity"])
 def test_the_hosts_mpi_takes_the_images_place(
     machine: Machine, tmp_path: Path, runtime: str

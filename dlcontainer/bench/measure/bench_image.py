@@ -1,11 +1,11 @@
 """The image that is measured: what its record says of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.bench.probes.base import Contents
-from dlcontainer.errors import ChecksFailedError, UsageError
+from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 
 
@@ -76,3 +76,27 @@ def read(image: Path, arch: str) -> BenchImage:
         is_adopted=adopted is not None,
         is_contained=written.is_contained,
     )
+
+
+def declared(image: BenchImage, environment: Mapping[str, str]) -> BenchImage:
+    """Give an image with those of its record's variables that the recipe, as it is here, sets too.
+
+    They reach the native side, which is a program on this host, and a record comes with an image,
+    from anybody: LD_PRELOAD or NCCL_NET_PLUGIN would run a file of their choice. The image itself
+    sets its own, whatever its record says.
+    """
+    known = {
+        name: value for name, value in image.environment.items() if environment.get(name) == value
+    }
+    return replace(image, environment=known)
+
+
+def require_trust(image: BenchImage, site: str) -> None:
+    """Refuse to run ranks of an image that nobody trusted; raises BenchDataError."""
+    if image.is_contained:
+        raise BenchDataError(
+            f"{image.image.name} was adopted, and nobody trusted it yet",
+            why="the ranks of a launch need this host's network and memory",
+            next_step=f"read docs/adopt.md; then: dlcontainer adopt {image.image.name} "
+            f"--site {site} --trust",
+        )

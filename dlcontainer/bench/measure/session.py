@@ -9,6 +9,7 @@ from pathlib import Path
 from dlcontainer.bench.analysis import interim
 from dlcontainer.bench.measure import (
     arms,
+    bench_image,
     declaration,
     outlook,
     ranked_launch,
@@ -80,13 +81,8 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
 
 def _require_apart(settings: SessionSettings, subject: BenchImage) -> None:
     """Refuse what an adopted image can't be measured with; raises BenchDataError."""
-    if subject.is_contained and settings.rank_group:
-        raise BenchDataError(
-            f"{subject.image.name} was adopted, and nobody trusted it yet",
-            why="the ranks of a launch need this host's network and memory",
-            next_step=f"read docs/adopt.md; then: dlcontainer adopt {subject.image.name} "
-            f"--site {settings.site} --trust",
-        )
+    if settings.rank_group:
+        bench_image.require_trust(subject, settings.site)
     unpacked = settings.schedule.arms[:1] == ("unpacked",)
     if subject.is_adopted and settings.native is None and not unpacked:
         raise BenchDataError(

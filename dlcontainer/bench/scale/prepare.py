@@ -74,6 +74,7 @@ def _images(
                 (given.folder / source.image).absolute(), bench.execution.host.arch
             )
     for own in found.values():
+        bench_image.require_trust(own, settings.site)
         # It runs, and carries the probe: said before anything is measured.
         arms.container(bench, own, IMPORT)
     return {
@@ -109,7 +110,7 @@ def _tree(name: str, prefix: Path, given: Given, why: str) -> Source:
             f"{prefix}: there is no bin/python in it",
             next_step="give the folder of a virtual environment or installation",
         )
-    environment = given.image.environment
+    environment = bench_image.declared(given.image, given.plan.environment).environment
     return Source(name=name, prefix=prefix.absolute(), environment=environment, why=why)
 
 

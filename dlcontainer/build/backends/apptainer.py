@@ -141,7 +141,7 @@ class ApptainerBackend:
             step, packages, self.work, lambda out: self._pack(out, KEEP_SQUASH, {})
         )
 
-    def files(self) -> Tree:
+    def files(self) -> Unpacked:
         """Show the tree's files."""
         return Unpacked(folder=self.tree)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
-from dlcontainer.image.contents import Tree
+from dlcontainer.image.contents.search import Searched
 
 # The rest of keeping a result; it needs the tree no more and may run beside other work.
 SaveTask = Callable[[], None]
@@ -38,7 +38,7 @@ class BuildBackend(Protocol):
         It appears whole or not at all, when that has been called.
         """
 
-    def files(self) -> Tree:
+    def files(self) -> Searched:
         """Show the files of the tree as it is now."""
 
     def finish(self, target: Path, sbom: Path) -> None:

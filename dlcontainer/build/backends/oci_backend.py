@@ -25,7 +25,6 @@ from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciIm
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.formats import oci_config
 from dlcontainer.formats.step_commands import SYSTEM_PATH
-from dlcontainer.image.contents import Tree
 from dlcontainer.image.contents.tar_tree import Archived
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.output_lines import Lines
@@ -116,7 +115,7 @@ class OciBackend:
         self.drop_container()
         return lambda: None
 
-    def files(self) -> Tree:
+    def files(self) -> Archived:
         """Show the files of the tree as it is now, from a copy of it as a tar."""
         path = self.work.folder / "tree.tar"
         self.client.export(self._running(), path)

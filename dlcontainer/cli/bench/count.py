@@ -93,7 +93,7 @@ def count(
     if target is not None:
         report_files.require(target)
     console = output.Console(verbose=verbose, quiet=as_json)
-    runner = console.runner(here().environ)
+    runner = console.runner(here().environ, of_user=True)
     chosen = counting.choose(None if tool == "auto" else tool, under, runner)
     with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
         task = counting.Task(

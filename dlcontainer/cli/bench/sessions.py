@@ -85,6 +85,7 @@ def _settled(
         console.note(f"{most}: a verdict takes {schedule.fewest}, this will have none")
     # Site and recipe are read even where --native makes the twin needless: names must be right.
     plan = defaults.plan(options, image, world)
+    image = _declared(image, plan, console)
     scheduler = plan.site.scheduler
     settings = SessionSettings(
         probe=probe,
@@ -101,6 +102,18 @@ def _settled(
         cut=begun,
     )
     return _Ready(settings=settings, plan=plan, image=image)
+
+
+def _declared(image: "BenchImage", plan: "Plan", console: output.Console) -> "BenchImage":
+    from dlcontainer.bench.measure import bench_image
+
+    given = bench_image.declared(image, {} if image.is_adopted else plan.environment)
+    left = sorted(image.environment.keys() - given.environment.keys())
+    if left:
+        console.note(
+            f"of the image's record, and not of the recipe here: left out: {', '.join(left)}"
+        )
+    return given
 
 
 def _cores(world: "World", ranks: "RankOptions | None") -> int:

@@ -2,9 +2,11 @@
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from dlcontainer.image.contents.model import Entry, is_plain
 
@@ -46,6 +48,23 @@ class Unpacked:
             if os.access(there, os.R_OK) and is_plain(there, root):
                 found[path] = there
         return found
+
+    def each_file(self, look: Callable[[str, BinaryIO], None], most: int, since_ns: int) -> None:
+        """Show each regular file that this user may read; see `search.Searched`."""
+        waiting = [""]
+        while waiting:
+            parent = waiting.pop()
+            with suppress(PermissionError), os.scandir(f"{self.folder}{parent}") as names:
+                for one in names:
+                    path = f"{parent}/{one.name}"
+                    if one.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+                    elif one.is_file(follow_symlinks=False):
+                        info = one.stat(follow_symlinks=False)
+                        if 0 < info.st_size <= most and info.st_ctime_ns >= since_ns:
+                            # A Path of each of tens of thousands would take longer than it.
+                            with suppress(PermissionError), open(one.path, "rb", 0) as file:  # noqa: PTH123
+                                look(path, file)
 
 
 def _entry(one: "os.DirEntry[str]", path: str) -> Entry:

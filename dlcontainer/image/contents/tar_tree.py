@@ -3,9 +3,10 @@
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from dlcontainer.image.contents.model import Entry
 
@@ -33,6 +34,20 @@ class Archived:
                     with source, found[path].open("wb") as target:
                         shutil.copyfileobj(source, target)
         return found
+
+    def each_file(
+        self,
+        look: Callable[[str, BinaryIO], None],
+        most: int,
+        since_ns: int,  # noqa: ARG002 - a tar has no clock of its inodes
+    ) -> None:
+        """Show each regular file; see `search.Searched`."""
+        with tarfile.open(self.path) as tar:
+            for member in tar:
+                source = tar.extractfile(member) if member.isreg() else None
+                if source is not None and member.size <= most:
+                    with source:
+                        look(_path(member), cast("BinaryIO", source))
 
 
 def _path(member: tarfile.TarInfo) -> str:

@@ -61,6 +61,20 @@ set -eu
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
+
 dlc_need USER
 
 dlc_nodes=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { n++ } END { print n + 0 }' "${LSB_DJOB_HOSTFILE-/dev/null}" || :)
@@ -167,6 +181,19 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
 # What this rank can use of its node's accelerators, by the host's own tool where there is one.
 dlc_short() {  # one rank says it for its node
     [ "${LOCAL_RANK:-0}" != 0 ] ||

@@ -28,6 +28,19 @@ module unload spectrum-mpi || dlc_stop
 module load spectrum-mpi/10.4.0.3-20210112 || dlc_stop
 set -eu
 [ -n "${MPI_ROOT+set}" ] || dlc_fail "\$MPI_ROOT is not set" "load its module"
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
 
 # What is compiled in the image is compiled against the bound folder, which the job binds too.
 podman build --net=host -v "${MPI_ROOT}":"${MPI_ROOT}" --build-arg MPI_ROOT="${MPI_ROOT}" -f Dockerfile -t horovod:0.22.1-summit-2021 .

@@ -20,6 +20,20 @@ fi
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
+
 dlc_number=$$
 dlc_number=${dlc_number%%.*}
 dlc_number=${dlc_number//[!0-9]/}

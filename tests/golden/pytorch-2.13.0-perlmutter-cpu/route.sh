@@ -13,6 +13,19 @@ cd "$(dirname -- "$0")"
 [ -r Dockerfile ] || dlc_fail "no Dockerfile here" "dlcontainer render --format route -o FOLDER/"
 [ -r rootfs.tar ] || dlc_fail "no rootfs.tar here, which the Dockerfile begins with" \
     "dlcontainer render --format route --with-base -o FOLDER/"
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
 
 # What is compiled in the image is compiled against the bound folder, which the job binds too.
 podman-hpc build -f Dockerfile -t pytorch:2.13.0-perlmutter-cpu .

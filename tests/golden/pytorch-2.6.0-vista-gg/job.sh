@@ -47,6 +47,20 @@ unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
 # On the host.
 export OMP_NUM_THREADS=144
 
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
+
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
@@ -113,6 +127,19 @@ else
 \"task\": {\"type\": \"worker\", \"index\": $RANK}}"
 fi
 export MASTER_ADDR MASTER_PORT
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \

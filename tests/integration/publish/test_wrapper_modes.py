@@ -135,6 +135,25 @@ def test_no_engine(tmp_path: Path) -> None:
     assert "next: type: module load tools/apptainer" in done.stderr
 
 
+@pytest.mark.parametrize("entry", ["", ".", "here", "./here"])
+def test_an_engine_in_a_relative_folder_never_runs(tmp_path: Path, entry: str) -> None:
+    there, work = fake(tmp_path), tmp_path / "work"
+    trap = 'echo "caught: $0" >> "$TRAP"'
+    for folder in (work, work / "here"):
+        folder.mkdir()
+        for name in ("apptainer", "singularity", "mkdir"):
+            (folder / name).write_text(f"#!/bin/sh\n{trap}\n")
+            (folder / name).chmod(0o755)
+    path, caught = there.shelf.environ["PATH"], tmp_path / "caught"
+    for order in (f"{entry}:{path}", f"{path}:{entry}"):
+        there.shelf.run(there.shelf.python, cwd=work, PATH=order, TRAP=str(caught))
+        assert there.calls()
+    # With nothing else on PATH, no engine is found.
+    alone = there.shelf.run(there.shelf.python, cwd=work, PATH=entry, TRAP=str(caught), code=4)
+    assert "finds neither" in alone.stderr
+    assert not caught.exists()
+
+
 def test_singularity_gets_its_own_names(tmp_path: Path) -> None:
     there = fake(tmp_path, "singularity")
     there.program.write_text("#!/bin/sh\nenv | grep ^[AS].*ENV_RANK=\n")

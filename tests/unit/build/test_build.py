@@ -1,9 +1,10 @@
 """The story of a build, on a backend that makes no image: what lies where at its end."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dlcontainer.build.backends.backend import BuildBackend
 
 BASE = BaseTree(path=Path("/x"), sha256="ab" * 32, made="2026-01-01T00:00:00Z", cached=True)
+PROXY = "http://someone:planted-word@p.example:1"
 STEPS = [{"name": name, "shell": "true"} for name in ("first", "second")]
 
 
@@ -38,7 +40,9 @@ class Backend:
     tree: Path
     log: Path
     fails: str = ""
+    leaks: str = ""
     ran: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
 
     def recall(self, key: str) -> CachedStep | None:
         return None
@@ -48,10 +52,15 @@ class Backend:
 
     def run(self, step: Any) -> None:
         self.ran.append(step.name)
+        if step.name == self.leaks:
+            (self.tree / "config.log").write_text(f"http_proxy={PROXY}\n")
+            with self.log.open("a") as log:
+                log.write(f"+ export http_proxy={PROXY}\n")
         if step.name == self.fails:
-            raise CommandFailedError(completed("sh", code=1, stdout="oh\n"))
+            raise CommandFailedError(completed("sh", code=1, stdout=f"oh {PROXY}\n"))
 
     def keep(self, step: Any, packages: Any) -> Any:
+        self.kept.append(step.name)
         return lambda: None
 
     def files(self) -> Unpacked:
@@ -72,6 +81,7 @@ class Builder:
     context: BuildContext
     output: Path
     fails: str = ""
+    leaks: str = ""
     benches: list[Backend] = field(default_factory=list)
 
     @contextmanager
@@ -80,7 +90,9 @@ class Builder:
         assert origin.routed.folder == run.folders.work / "routing"
         tree = run.folders.work / "tree"
         tree.mkdir()
-        self.benches.append(Backend(tree=tree, log=run.folders.log, fails=self.fails))
+        self.benches.append(
+            Backend(tree=tree, log=run.folders.log, fails=self.fails, leaks=self.leaks)
+        )
         yield self.benches[-1]
 
     def build(self, **options: Any) -> Image | None:
@@ -151,6 +163,70 @@ def test_a_failed_step_leaves_its_log_and_no_image(builder: Builder) -> None:
     builder.fails = ""
     assert builder.build() is not None
     assert f"{builder.plan.name}.failed.log" not in names(builder.output)
+
+
+@pytest.fixture
+def behind_a_proxy(builder: Builder, tmp_path: Path) -> Builder:
+    routing = {"apt": "default", "pip": "default", "proxy": PROXY, "ca": "default"}
+    builder.plan = plan_of(
+        folder_of(tmp_path, steps=STEPS, space_mb=1), site=site_of(routing=routing)
+    )
+    return builder
+
+
+def test_a_step_that_writes_a_password_down_fails_and_is_not_kept(
+    behind_a_proxy: Builder,
+) -> None:
+    builder = behind_a_proxy
+    builder.leaks = "first"
+    builder.context = replace(builder.context, worth_keeping_s=0.0)
+    with pytest.raises(BuildError) as caught:
+        builder.build()
+    said = str(caught.value)
+    assert "step 'first' left a credential in the image (of http_proxy)" in said
+    assert "/config.log" in said
+    assert (builder.benches[0].ran, builder.benches[0].kept) == (["first"], [])
+    (log,) = builder.output.iterdir()
+    assert log.read_text() == "begun\n+ export http_proxy=http://***@p.example:1\n"
+    assert "planted-word" not in said
+    builder.leaks = ""
+    assert builder.build() is not None
+    assert "first" in builder.benches[1].kept
+
+
+def test_a_password_from_before_the_steps_is_found_at_the_end(
+    behind_a_proxy: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = behind_a_proxy
+    begin = Backend.begin
+
+    def planted(self: Backend, parent: CachedStep | None) -> None:
+        begin(self, parent)
+        (self.tree / "old").write_text("planted-word")
+        os.utime(self.tree / "old", (1, 1))
+
+    monkeypatch.setattr(Backend, "begin", planted)
+    monkeypatch.setattr("dlcontainer.build.leaks._TICK_NS", -(10**12))
+    with pytest.raises(BuildError, match="there is a credential in the image"):
+        builder.build()
+    assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
+
+
+def test_a_password_in_the_record_fails_the_build(behind_a_proxy: Builder, tmp_path: Path) -> None:
+    builder = behind_a_proxy
+    routing = {"apt": "default", "pip": "default", "proxy": PROXY, "ca": "default"}
+    folder = folder_of(tmp_path, steps=STEPS, space_mb=1, environment={"HELD": "planted-word"})
+    builder.plan = plan_of(folder, site=site_of(routing=routing))
+    with pytest.raises(BuildError, match=r"a credential of http_proxy") as caught:
+        builder.build()
+    assert "record.json" in str(caught.value)
+    assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
+
+
+def test_an_error_shows_no_password(behind_a_proxy: Builder) -> None:
+    behind_a_proxy.fails = "second"
+    with pytest.raises(BuildError, match=r"oh http://\*\*\*@p.example:1"):
+        behind_a_proxy.build()
 
 
 def test_what_the_next_build_would_run(builder: Builder, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_the_environment_of_the_engine() -> None:
     tmp = {"APPTAINER_TMPDIR": "/a b", "SINGULARITY_TMPDIR": "/a b"}
     assert apptainer.environment(environ, tmpdir=Path("/a b")) == {**kept, **tmp}
     assert apptainer.environment({})["PATH"].endswith(f":{beside}")
+    assert apptainer.environment({"PATH": ".::x/y:/usr/bin:"})["PATH"] == f"/usr/bin:{beside}"
 
 
 def program(folder: Path, name: str, *, mode: int = 0o755) -> Path:

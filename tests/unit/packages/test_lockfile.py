@@ -52,6 +52,9 @@ def spoilt(old: str, new: str) -> str:
         (spoilt('"name": "mawk"', '"name": "../mawk"'), "base.packages.0.name"),
         (spoilt(deb().sha256, "ab"), "sha256"),
         (spoilt('"name": "mawk"', '"name": "mawk", "more": 1'), "base.packages.0.more"),
+        (spoilt('"name": "mawk"', '"name": "libc6-"'), "apt's mark to remove a package"),
+        (spoilt('"name": "mawk"', '"name": "python3+"'), "apt's mark to install"),
+        (spoilt('"name": "python3"', '"name": "python3-"'), "apt's mark to remove a package"),
         (spoilt("x86_64", "sparc"), "arch"),
     ],
 )
@@ -59,7 +62,7 @@ def test_what_is_no_lock(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         locks.parse(text, "x.json")
     assert message in str(caught.value)
-    assert str(caught.value).startswith("x.json: ")
+    assert str(caught.value).startswith("x.json:")
     assert "dlcontainer lock" in str(caught.value.next_step)
 
 
@@ -168,3 +171,16 @@ def test_what_is_no_lock_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=says):
             locks.read(path)
+
+
+def test_the_line_of_what_is_refused_is_named() -> None:
+    text = spoilt('"name": "python3"', '"name": "python3-"')
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if '"python3-"' in line)
+    with pytest.raises(ConfigError) as caught:
+        locks.parse(text, "x.json")
+    assert caught.value.where == f"x.json:{number}"
+
+
+def test_a_name_may_end_in_plus_where_its_version_stands_beside_it() -> None:
+    text = spoilt('"name": "python3"', '"name": "ncbi-blast+"')
+    assert locks.parse(text, "x.json").os_pins[1].name == "ncbi-blast+"

@@ -165,3 +165,25 @@ def test_who_can_map_a_range_of_ids(
     assert machine.maps_one_id(values.host(uid=0, environ=host.environ)) is False
     monkeypatch.setattr(machine, "without_subordinate_ids", lambda _: ["/etc/subuid"])
     assert machine.maps_one_id(host) is True
+
+
+def test_our_own_children_get_no_secret_and_no_relative_path() -> None:
+    environ = {
+        "PATH": ".::/usr/bin:x",
+        "HOME": "/home/ada",
+        "GITHUB_TOKEN": "s",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "APPTAINER_DOCKER_PASSWORD": "s",
+        "SSH_AUTH_SOCK": "/tmp/agent",
+        "APPTAINERENV_MINE": "s",
+        "http_proxy": "http://someone:s@p.example:1",
+        "https_proxy": "http://p.example:1",
+        "PIP_INDEX_URL": "https://s@m.example/simple",
+        "SLURM_JOB_ID": "7",
+    }
+    assert machine.for_children(environ) == {
+        "PATH": "/usr/bin",
+        "HOME": "/home/ada",
+        "https_proxy": "http://p.example:1",
+        "SLURM_JOB_ID": "7",
+    }

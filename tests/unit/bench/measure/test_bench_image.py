@@ -12,7 +12,7 @@ from dlcontainer.bench.probes import train
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.write_record import Facts
-from dlcontainer.errors import ChecksFailedError, UsageError
+from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
@@ -136,3 +136,20 @@ def test_an_adopted_image(image: Path) -> None:
     assert (seen.recipe, seen.variant, dict(seen.environment)) == ("vendor", None, {})
     with pytest.raises(UsageError, match="promises no module"):
         assert seen.first_module
+    with pytest.raises(BenchDataError, match="nobody trusted it yet"):
+        bench_image.require_trust(seen, "demo")
+
+
+def test_the_native_side_gets_no_variable_that_only_a_record_knows(image: Path) -> None:
+    """A record comes with an image, from anybody; the native side is a program on this host."""
+    read(image, "torch", environment={"OURS": "1"})
+    path = record.beside(image)
+    body = json.loads(path.read_text())
+    body["content"]["environment"] |= {"LD_PRELOAD": "/tmp/evil.so", "OURS": "2", "LANG": "C.UTF-8"}
+    path.write_text(json.dumps(body))
+    seen = bench_image.read(image, "x86_64")
+    assert seen.environment["LD_PRELOAD"] == "/tmp/evil.so"
+    known = bench_image.declared(seen, {"OURS": "1", "LANG": "C.UTF-8"})
+    assert dict(known.environment) == {"LANG": "C.UTF-8"}
+    assert dict(bench_image.declared(seen, {}).environment) == {}
+    bench_image.require_trust(seen, "demo")

@@ -1,0 +1,106 @@
+"""Passwords and tokens in the addresses of a build's routing, in every form that a tool writes."""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+HIDDEN = "***"
+# A shorter text stands in any image by chance; a password of its own is this long.
+_SHORTEST, _LONG = 6, 8
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
+_SECRET_NAME = re.compile(r"token|key|secret|sig|passw|auth|credential", re.IGNORECASE)
+# conda's way to give a token: docs.anaconda.com, "Using tokens".
+_CONDA_TOKEN = re.compile(r"/t/([^/]+)/")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Credential:
+    """A password or token; `origin` names the setting that has it, which may be told."""
+
+    origin: str
+    forms: tuple[bytes, ...]
+
+
+def of(settings: Mapping[str, Iterable[str]]) -> tuple[Credential, ...]:
+    """Give the credentials in some settings' addresses: the name of each setting -> its texts."""
+    known: dict[bytes, str] = {}
+    for origin, texts in settings.items():
+        for text in texts:
+            for address in _ADDRESS.findall(text):
+                for form in _forms(address):
+                    known.setdefault(form, origin)
+    by_origin: dict[str, list[bytes]] = {}
+    for form, origin in known.items():
+        by_origin.setdefault(origin, []).append(form)
+    return tuple(
+        Credential(origin=origin, forms=tuple(sorted(forms))) for origin, forms in by_origin.items()
+    )
+
+
+def masked(text: str, credentials: Iterable[Credential]) -> str:
+    """Give a text without the credentials in it."""
+    data = text.encode(errors="surrogateescape")
+    return hidden(data, credentials).decode(errors="surrogateescape")
+
+
+def hidden(data: bytes, credentials: Iterable[Credential]) -> bytes:
+    """Give bytes without the credentials in them: the longest form first, which holds others."""
+    forms = {form for credential in credentials for form in credential.forms}
+    for form in sorted(forms, key=len, reverse=True):
+        data = data.replace(form, HIDDEN.encode())
+    return data
+
+
+def shortest(credentials: Iterable[Credential]) -> list[bytes]:
+    """Give the forms that hold no other one: where a longer one stands, they stand."""
+    forms = {form for credential in credentials for form in credential.forms}
+    return sorted(form for form in forms if not any(o in form for o in forms if o != form))
+
+
+def _forms(address: str) -> set[bytes]:
+    texts: set[str] = set()
+    for secret in _secrets(address):
+        if _is_telling(secret):
+            plain = unquote(secret)
+            texts |= {secret, plain, quote(plain, safe=""), quote(plain), _base64(plain)}
+    userinfo = _userinfo(address)
+    user, _, password = map(unquote, userinfo.partition(":"))
+    if user and (password or _is_telling(user)):
+        # As a request carries it: a token may stand alone, in the place of a user's name.
+        texts |= {_base64(f"{user}:{password}"), _base64(userinfo)}
+    if user and password:
+        texts |= {userinfo, f"{user}:{password}"}
+    return {text.encode() for text in texts if len(text) >= _SHORTEST}
+
+
+def _secrets(address: str) -> list[str]:
+    user, _, password = _userinfo(address).partition(":")
+    found = [password] if password else [user]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return found
+    found += [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+    return [*found, *_CONDA_TOKEN.findall(parts.path)]
+
+
+def _is_telling(secret: str) -> bool:
+    """Tell whether a text stands nowhere by chance: a word or a number is looked for with its user.
+
+    A password that is `password` would otherwise be found in every Python.
+    """
+    return len(secret) >= _LONG and not (secret.isalpha() or secret.isdigit())
+
+
+def _userinfo(address: str) -> str:
+    rest = address.partition("://")[2]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    return authority.rpartition("@")[0]
+
+
+def _base64(text: str) -> str:
+    # Without its end: how a text ends in base64 depends on its length alone.
+    return base64.b64encode(text.encode()).decode().rstrip("=")
