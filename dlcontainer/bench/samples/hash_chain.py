@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from dlcontainer.errors import BenchDataError
+from dlcontainer.system import foreign_files
 
 KEY = "chain"
 _NEXT = "restore the file from where it was measured, or measure again"
@@ -108,8 +109,8 @@ def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:
 def parse(line: Line, where: str) -> dict[str, object]:
     """Give a line's fields."""
     try:
-        fields = json.loads(line.text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        fields = foreign_files.loads(line.text)
+    except ValueError as error:
         raise BenchDataError(
             "this line is not JSON", where=where, why=str(error), next_step=_NEXT
         ) from None
@@ -125,10 +126,6 @@ def _no_record(where: str) -> BenchDataError:
         why=f"a record is one line, a JSON object that ends with its '{KEY}'",
         next_step="give files that `dlcontainer bench` has written; " + _NEXT,
     )
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _finite(value: object) -> object:
