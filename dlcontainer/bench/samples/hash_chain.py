@@ -16,6 +16,8 @@ from dlcontainer.system import foreign_files
 KEY = "chain"
 _NEXT = "restore the file from where it was measured, or measure again"
 _SUFFIX = f',"{KEY}":"'.encode()
+# A launch of 10,000 ranks with the losses of each is below it.
+_LONGEST = 64_000_000
 _HASH, _END = 64, b'"}\n'
 _LENGTH = len(_SUFFIX) + _HASH + len(_END)
 # What a line has beyond its text: the chain's key and value, and the line feed.
@@ -82,6 +84,16 @@ def decode(
                 return
             raise _mismatch(raw, f"{where}:{number}")
         yield Line(number, text, chain)
+
+
+def lines(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """Give the lines of an open file, each with its line feed; none is longer than a session's."""
+    number = 0
+    while raw := file.readline(_LONGEST + 1):
+        number += 1
+        if len(raw) > _LONGEST:
+            raise _no_record(f"{where}:{number}")
+        yield raw
 
 
 def _mismatch(raw: bytes, where: str) -> BenchDataError:

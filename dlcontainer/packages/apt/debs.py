@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from dlcontainer.errors import BuildError
+from dlcontainer.system import foreign_tars
 
 _MAGIC = b"!<arch>\n"
 _HEAD = 60
@@ -46,7 +47,9 @@ def _member(path: Path, part: str, wanted: str) -> bytes:
 def _tar(packed: Mapping[str, bytes], part: str) -> tarfile.TarFile:
     for suffix in _READABLE:
         if f"{part}{suffix}" in packed:
-            return tarfile.open(fileobj=io.BytesIO(packed[f"{part}{suffix}"]))
+            return tarfile.open(
+                fileobj=io.BytesIO(packed[f"{part}{suffix}"]), tarinfo=foreign_tars.Member
+            )
     there = ", ".join(sorted(packed))
     raise ValueError(f"no {part} that this Python unpacks; it has {there}")
 
