@@ -1,7 +1,13 @@
 """Every error a user can meet: what, where, why, the next step, and one exit code a class."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
+
+# Of a value that somebody else wrote, its start is enough to find it. Paths have no such limit:
+# they are copied from the screen.
+_LONGEST_WORD, _LONGEST_LINE = 200, 2000
+_LONG_WORD = re.compile(rf"(?<!\S)([^\s/]{{{_LONGEST_WORD}}})[^\s/]{{2,}}(?!\S)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,11 +35,11 @@ class DlcontainerError(Exception):
         why: str | None = None,
         next_step: str | None = None,
     ) -> None:
-        super().__init__(what)
-        self.what = what
+        super().__init__(_cut(what))
+        self.what = _cut(what)
         self.where = where
-        self.why = why
-        self.next_step = next_step
+        self.why = why and _cut(why)
+        self.next_step = next_step and _cut(next_step)
 
     def __str__(self) -> str:
         head = f"{self.where}: {self.what}" if self.where is not None else self.what
@@ -43,6 +49,16 @@ class DlcontainerError(Exception):
         if self.next_step:
             lines.append(f"  next: {self.next_step}")
         return "\n".join(lines)
+
+
+def _cut(text: str) -> str:
+    """Shorten long words and lines; what a message is made of may come from anybody."""
+    if len(text) <= _LONGEST_WORD:
+        return text
+    lines = _LONG_WORD.sub(r"\1…", text).split("\n")
+    return "\n".join(
+        line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in lines
+    )
 
 
 class ChecksFailedError(DlcontainerError):

@@ -11,7 +11,7 @@ from typing import IO, Any
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
 from dlcontainer.registry import pull
-from dlcontainer.system import foreign_files
+from dlcontainer.system import foreign_files, foreign_tars
 
 _BLOB = re.compile(r"(?:\./)?blobs/sha256/([0-9a-f]{64})")
 _INDEX = re.compile(r"(?:\./)?index\.json")
@@ -29,7 +29,7 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True)
     try:
-        with tarfile.open(archive, "r:") as tar:
+        with tarfile.open(archive, "r:", tarinfo=foreign_tars.Member) as tar:
             index = _laid_out(tar, blobs, most, archive)
     except (tarfile.TarError, OSError, ValueError) as error:
         raise ChecksFailedError(
@@ -45,7 +45,7 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
         )
     digest = _chosen(index, arch, blobs, archive)
     body = _blob(blobs, digest, archive)
-    manifest = foreign_files.loads(body)
+    manifest = _document(body, archive)
     given = pull.parts(manifest, archive)
     _require_arch(manifest, arch, blobs, archive)
     for part, size in given.items():
@@ -93,7 +93,7 @@ def _chosen(index: Any, arch: Arch, blobs: Path, archive: Path) -> str:
         if not isinstance(entries, list) or not entries:
             raise _damaged(archive, "its index names no image")
         digest = _fitting([entry for entry in entries if isinstance(entry, dict)], arch, archive)
-        body = foreign_files.loads(_blob(blobs, digest, archive))
+        body = _document(_blob(blobs, digest, archive), archive)
         if isinstance(body, dict) and "manifests" not in body:
             return digest
         index = body
@@ -112,10 +112,17 @@ def _fitting(entries: Iterable[dict[str, Any]], arch: Arch, archive: Path) -> st
 
 
 def _require_arch(manifest: Any, arch: Arch, blobs: Path, archive: Path) -> None:
-    config = foreign_files.loads(_blob(blobs, manifest["config"]["digest"], archive))
+    config = _document(_blob(blobs, manifest["config"]["digest"], archive), archive)
     seen = config.get("architecture") if isinstance(config, dict) else None
     if seen != OCI_ARCH[arch]:
         raise _other_platform(archive, arch, f"the image is for {seen!a}, it")
+
+
+def _document(body: bytes, archive: Path) -> Any:
+    try:
+        return foreign_files.loads(body)
+    except ValueError as error:
+        raise _damaged(archive, f"a manifest in it is not JSON: {error}") from None
 
 
 def _blob(blobs: Path, digest: str, archive: Path) -> bytes:

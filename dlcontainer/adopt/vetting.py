@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.image.contents import Entry
+from dlcontainer.system import foreign_tars
 
 # The engine and the layer write in these: folders, or links that stay in the tree.
 FOLDERS = (
@@ -154,7 +155,7 @@ def _unpacked(file: BinaryIO, where: object) -> BinaryIO:
 
 
 def _members(stream: _Counted) -> Iterator[tuple[str, str, str]]:
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
+    with tarfile.open(fileobj=stream, mode="r|", tarinfo=foreign_tars.Member) as tar:
         for number, member in enumerate(tar):
             if number > _MOST_ENTRIES:
                 raise tarfile.ReadError("more files than any image has")

@@ -1,7 +1,6 @@
 """The Docker SDK behind typed calls: HTTP over a unix socket, no process is started."""
 
 import contextlib
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from dlcontainer.engines.oci import (
     shell_words,
 )
 from dlcontainer.errors import EngineError
+from dlcontainer.system import foreign_files
 
 _DIGEST = re.compile(r"digest: (sha256:[0-9a-f]{64})")
 _CHUNK = 1 << 20
@@ -75,7 +75,7 @@ class SdkClient:
         repository, _, tag = name.rpartition(":")
         with self._asking("import the base"), tar.open("rb") as file:
             answer = self.api.import_image_from_data(file, repository=repository, tag=tag)
-        entries = (json.loads(line) for line in answer.splitlines() if line.strip())
+        entries = (foreign_files.loads(line) for line in answer.splitlines() if line.strip())
         for _ in docker_answers.lines(self.daemon.kind, entries):
             pass  # what it says beside an error is only the image's id
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.system import atomic_files
+from dlcontainer.system import atomic_files, foreign_files
 
 HEADER = "# dlcontainer/trace/1"
 _MOST_BYTES = 64_000_000
@@ -62,9 +62,7 @@ def write(trace: Trace, path: Path) -> None:
 def read(path: Path) -> Trace:
     """Read a trace; raises ConfigError with the file and line of what is wrong."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ConfigError(f"{path} is not a trace: beyond {_MOST_BYTES // 10**6} MB")
-        data = path.read_bytes()
+        data = foreign_files.read(path, _MOST_BYTES)
     except OSError as error:
         raise ConfigError(f"can't read {path}: {error.strerror}", next_step=_MAKE) from None
     lines = data.split(b"\n")

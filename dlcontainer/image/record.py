@@ -39,7 +39,7 @@ class Image(_Part):
     """The image's SHA-256 and size in bytes; of one in an engine's store its id and layers."""
 
     sha256: Sha256
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, lt=1 << 63)
 
 
 class Base(_Part):

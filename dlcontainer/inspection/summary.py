@@ -11,13 +11,14 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import contents, layout, libraries, record, sbom, sif
 from dlcontainer.image.contents import Contents, Library, Packed
-from dlcontainer.image.contents.model import MOST_BYTES
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.sif import Part
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import Runner
 
 _LABELS = f"{apptainer_metadata.FOLDER}/labels.json"
+# Of each file that tells of the image: a bill of materials is the largest.
+_MOST_BYTES = 64_000_000
 _OWN = (layout.MANIFEST, layout.PROVENANCE, layout.SBOM, layout.LIBRARIES)
 
 
@@ -52,7 +53,7 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
     notes = list(found.notes)
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
-        there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= MOST_BYTES}
+        there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= _MOST_BYTES}
         wanted = there & {*_OWN, *apptainer_metadata.ENVIRONMENT, _LABELS}
         files = tree.fetch(wanted, Path(name))
         said = {path: file.read_text(errors="replace") for path, file in files.items()}

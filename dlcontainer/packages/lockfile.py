@@ -30,7 +30,7 @@ class OsPin(Strict):
     version: Word
     arch: Word
     sha256: Sha256
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, lt=1 << 63)
 
     @field_validator("name")
     @classmethod

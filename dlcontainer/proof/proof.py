@@ -25,7 +25,7 @@ State = Literal["ok", "failed", "not tried"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
 
 class Image(_Part):

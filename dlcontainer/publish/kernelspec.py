@@ -16,7 +16,7 @@ from dlcontainer.errors import DlcontainerError, EngineError, UsageError
 from dlcontainer.publish import module_tree
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents
-from dlcontainer.system import atomic_files
+from dlcontainer.system import atomic_files, foreign_files
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -27,6 +27,7 @@ from dlcontainer.system.process import (
 
 # The first run on a host may unpack the image.
 _PATIENCE_S = 600.0
+_MOST_BYTES = 1_000_000  # of a kernel.json
 # In `metadata` of a kernel.json: it is ours, and may be replaced.
 _OURS = "dlcontainer"
 # Jupyter's own rule for a kernel's name; it looks them up in small letters.
@@ -191,7 +192,7 @@ def _looked(
             environ = {**bare, **kernel.environ}
             # The engine shows the current folder, which is another one for each notebook.
             done = runner(argv, env=environ, cwd=Path("/"), timeout=_PATIENCE_S)
-        body = json.loads((done.stdout.splitlines() or [""])[-1])
+        body = foreign_files.loads((done.stdout.splitlines() or [""])[-1])
         return {key: bool(body[key]) for key in ("ipykernel", "debugger", "visible")}
     except OSError as error:
         raise UsageError(
@@ -233,7 +234,7 @@ def _without_ipykernel(kernel: Kernel) -> UsageError:
 
 def _is_ours(target: Path) -> bool:
     try:
-        body = json.loads(target.read_text())
+        body = foreign_files.loads(foreign_files.read(target, _MOST_BYTES))
         return _OURS in body["metadata"]
     except (OSError, ValueError, KeyError, TypeError):
         return False

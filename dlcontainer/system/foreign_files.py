@@ -3,12 +3,19 @@
 import errno
 import json
 import os
+import re
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO
 
 # Deeper than anything that this program writes, and far from where Python's readers give up.
 _MOST_LEVELS = 64
+# Of JSON's values, by the characters that stand between them: each costs up to some 100 bytes. A
+# proof of 100,000 ranks is below it.
+_MOST_VALUES = 4_000_000
+# A half of a pair is no character: it can't be written to a file or a terminal.
+_MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def opened(path: Path | str, *, follow: bool = True, folder: int | None = None) -> BinaryIO:
@@ -58,18 +65,46 @@ def read(path: Path, most: int) -> bytes:
         return content(file, most)
 
 
-def loads(text: str | bytes) -> Any:
-    """Read JSON; raises ValueError, also where it is nested too deeply to work with."""
+def loads(text: str | bytes, *, nan: bool = False) -> Any:
+    """Read JSON; raises ValueError, also where it is nested too deeply to work with.
+
+    Nothing has two meanings: a key that stands twice is refused, and half a character. `nan` takes
+    the numbers that are none, which Python's own writer writes: a measurement may have them.
+    """
+    given = text.decode() if isinstance(text, bytes) else text
+    if sum(map(given.count, ",[{")) > _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES} values")
     try:
-        value = json.loads(text.decode() if isinstance(text, bytes) else text)
+        value = json.loads(
+            given, object_pairs_hook=_unique, parse_constant=float if nan else _refuse
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    _require_shallow(value)
+    if _MAY_BE_HALF.search(given):
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _require_shallow(value: object) -> None:
     level: list[object] = [value]
     for _ in range(_MOST_LEVELS):
         level = [inner for outer in level for inner in _held(outer)]
         if not level:
-            return value
+            return
     raise ValueError("nested too deeply")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {counts.most_common(1)[0][0][:80]!r} stands twice")
+    return found
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _held(value: object) -> list[object]:

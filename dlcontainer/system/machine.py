@@ -279,7 +279,7 @@ def _unescape(text: str) -> str:
 def _os_release(root: Path) -> dict[str, str]:
     for name in ("etc/os-release", "usr/lib/os-release"):
         try:
-            text = (root / name).read_text()
+            text = (root / name).read_text(errors="replace")
         except OSError:
             continue
         pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
@@ -305,7 +305,7 @@ def _cpu_model(root: Path) -> str:
 
 
 def _meminfo_mb(root: Path, name: str) -> int:
-    text = (root / "proc/meminfo").read_text()
+    text = (root / "proc/meminfo").read_text(errors="replace")
     match = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
     if not match:
         raise ConfigError(

@@ -4,16 +4,27 @@ import codecs
 import re
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TextIO
 
 Sink = Callable[[bytes], object]
 
 LAST_LINES = 200
+# Of a command whose answer is taken whole: the list of a million files. A program of an image may
+# print without end.
+MOST_CAPTURED = 128_000_000
 LONGEST_LINE = 16_384  # characters; longer lines come in pieces, so that memory stays bounded
 
 
+class TooMuchOutputError(Exception):
+    """A command prints more than any answer has."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it printed more than {MOST_CAPTURED / 1e6:.0f} MB, and was ended")
+
+
 class Capture:
-    """Stdout and stderr, whole and apart."""
+    """Stdout and stderr, whole and apart; beyond MOST_CAPTURED a TooMuchOutputError."""
 
     merged = False
 
@@ -22,7 +33,12 @@ class Capture:
 
     def sinks(self) -> list[Sink]:
         """Give what takes the bytes of stdout and of stderr."""
-        return [self._out.extend, self._err.extend]
+        return [partial(self._take, self._out), partial(self._take, self._err)]
+
+    def _take(self, to: bytearray, chunk: bytes) -> None:
+        if len(self._out) + len(self._err) + len(chunk) > MOST_CAPTURED:
+            raise TooMuchOutputError
+        to.extend(chunk)
 
     def texts(self) -> tuple[str, str]:
         """Give stdout and stderr."""

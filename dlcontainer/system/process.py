@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Unpack
 
 from dlcontainer.system import machine
-from dlcontainer.system.output_lines import Capture, Lines, Sink
+from dlcontainer.system.output_lines import Capture, Lines, Sink, TooMuchOutputError
 from dlcontainer.system.runner import (
     CommandEndedError,
     CommandFailedError,
@@ -87,8 +87,11 @@ class ProcessRunner:
                 inherited=self.inherited,
                 ending=self.ending,
             )
-            code, late = _supervise(job, output)
-            stdout, stderr = output.texts()
+            try:
+                code, late = _supervise(job, output)
+                stdout, stderr = output.texts()
+            except TooMuchOutputError as error:
+                code, late, stdout, stderr = -signal.SIGKILL, False, "", str(error)
         elapsed = time.monotonic() - start
         completed = Completed(
             argv=command, returncode=code, stdout=stdout, stderr=stderr, elapsed=elapsed

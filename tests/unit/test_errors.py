@@ -55,3 +55,13 @@ def test_no_class_hides_below_another() -> None:
 )
 def test_how_an_error_reads(error: ConfigError, text: str) -> None:
     assert str(error) == text
+
+
+def test_long_values_are_cut() -> None:
+    folder = "/" + "/".join(["d" * 200] * 6)
+    long = ConfigError(f"not a name: {'x' * 50_000!r}", why=f"see {folder}/file: {'y z ' * 9000}")
+    assert long.what == f"not a name: '{'x' * 199}…"
+    assert f"see {folder}/file: y z" in str(long.why)
+    assert len(str(long.why)) == 2001
+    short = "a path is copied: " + folder + "\n" + "b" * 200
+    assert ConfigError(short).what == short

@@ -36,6 +36,7 @@ SEES: Mapping[Tool, str] = {
     "slowfs": "what reaches the file system, past the client's caches",
     "audit": "what Python opens and lists; no stat, no read, no library that a library opens",
 }
+_MOST_COUNTS = 64_000_000  # bytes of what one process of a command counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -246,7 +247,7 @@ def _audited(folder: Path, under: Path | None) -> Count:
     files: Counter[str] = Counter()
     listed: Counter[str] = Counter()
     for file in written:
-        body = foreign_files.loads(file.read_text(encoding="utf-8"))
+        body = foreign_files.loads(foreign_files.read(file, _MOST_COUNTS))
         files.update(body["opened"])
         listed.update(body["listed"])
     inside = [str(under.absolute()), str(under.resolve())] if under else [""]

@@ -176,7 +176,7 @@ def _result(stdout: str) -> dict[str, Any] | None:
     for line in reversed(stdout.splitlines()):
         if line.strip():
             try:
-                said = foreign_files.loads(line)
+                said = foreign_files.loads(line, nan=True)
             except ValueError:
                 return None
             return said if isinstance(said, dict) and said.get("schema") == SCHEMA else None

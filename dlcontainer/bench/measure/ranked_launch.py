@@ -1,5 +1,6 @@
 """A launch of several ranks: start them, collect what each wrote, name those that gave nothing."""
 
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ _FILE = re.compile(r"rank-(\w+)\.(json|err|exit)")
 # A rank that another's end has stopped says so; it is not what went wrong.
 _WAITING = "RanksError: waiting for "
 _MOST_NAMED = 8
+_MOST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,13 +94,20 @@ def read(folder: Path) -> list[Told]:
     for path in sorted(folder.iterdir()):
         match = _FILE.fullmatch(path.name)
         if match:
-            parts.setdefault(match[1], {})[match[2]] = path.read_text(errors="replace")
+            parts.setdefault(match[1], {})[match[2]] = _text(path)
     return [_told(name, files) for name, files in sorted(parts.items())]
+
+
+def _text(path: Path) -> str:
+    # Of what a rank printed without end the last is wanted.
+    with foreign_files.opened(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _MOST_BYTES))
+        return file.read(_MOST_BYTES).decode(errors="replace")
 
 
 def _told(name: str, files: Mapping[str, str]) -> Told:
     try:
-        said = foreign_files.loads(files.get("json", "null"))
+        said = foreign_files.loads(files.get("json", "null"), nan=True)
     except ValueError:
         said = None
     whole = isinstance(said, dict) and said.get("schema") == SCHEMA

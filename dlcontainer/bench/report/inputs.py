@@ -196,7 +196,7 @@ class Found:
 def is_one(path: Path) -> bool:
     """Tell whether a file begins like a finding; a session's begins otherwise."""
     try:
-        with path.open("rb") as file:
+        with foreign_files.opened(path) as file:
             begin = file.read(200).split()
     except OSError:
         return False
@@ -213,7 +213,7 @@ def read(path: Path) -> Found:
         data = foreign_files.read(path, _MOST_BYTES)
         body = foreign_files.loads(data)
         schema = str(body.pop("schema"))
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise _unfit(path, str(error)) from None
     if schema not in _READERS:
         raise _unfit(path, f"its schema is {schema}; known here: {', '.join(_READERS)}")

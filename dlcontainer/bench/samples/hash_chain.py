@@ -11,10 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from dlcontainer.errors import BenchDataError
+from dlcontainer.system import foreign_files
 
 KEY = "chain"
 _NEXT = "restore the file from where it was measured, or measure again"
 _SUFFIX = f',"{KEY}":"'.encode()
+# A launch of 10,000 ranks with the losses of each is below it.
+_LONGEST = 64_000_000
 _HASH, _END = 64, b'"}\n'
 _LENGTH = len(_SUFFIX) + _HASH + len(_END)
 # What a line has beyond its text: the chain's key and value, and the line feed.
@@ -83,6 +86,16 @@ def decode(
         yield Line(number, text, chain)
 
 
+def lines(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """Give the lines of an open file, each with its line feed; none is longer than a session's."""
+    number = 0
+    while raw := file.readline(_LONGEST + 1):
+        number += 1
+        if len(raw) > _LONGEST:
+            raise _no_record(f"{where}:{number}")
+        yield raw
+
+
 def _mismatch(raw: bytes, where: str) -> BenchDataError:
     begin = len(raw) - _LENGTH
     if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(_END):
@@ -108,8 +121,8 @@ def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:
 def parse(line: Line, where: str) -> dict[str, object]:
     """Give a line's fields."""
     try:
-        fields = json.loads(line.text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        fields = foreign_files.loads(line.text)
+    except ValueError as error:
         raise BenchDataError(
             "this line is not JSON", where=where, why=str(error), next_step=_NEXT
         ) from None
@@ -125,10 +138,6 @@ def _no_record(where: str) -> BenchDataError:
         why=f"a record is one line, a JSON object that ends with its '{KEY}'",
         next_step="give files that `dlcontainer bench` has written; " + _NEXT,
     )
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _finite(value: object) -> object:

@@ -16,6 +16,7 @@ from dlcontainer.bench.samples.records import VERSION, End, Record, Resume, Samp
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError
+from dlcontainer.system import foreign_files
 
 _REMEASURE = "restore the file from where it was measured, or measure again"
 
@@ -28,7 +29,7 @@ def read(path: Path) -> Series:
     """
     found: _Found | None = None
     with _opened(path) as file:
-        for line in hash_chain.decode(file, str(path)):
+        for line in hash_chain.decode(hash_chain.lines(file, str(path)), str(path)):
             if found is None:
                 found = _begin(path, line)
             else:
@@ -48,7 +49,7 @@ def read(path: Path) -> Series:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        with path.open("rb") as file:
+        with foreign_files.opened(path) as file:
             yield file
     except OSError as error:
         raise BenchDataError(
@@ -74,7 +75,7 @@ class Samples(Sequence[Sample]):
     def __iter__(self) -> Iterator[Sample]:
         left, name = self._size, str(self._path)
         with _opened(self._path) as file:
-            for line in hash_chain.decode(file, name):
+            for line in hash_chain.decode(hash_chain.lines(file, name), name):
                 record = _record(line, name) if line.number > 1 else None
                 if isinstance(record, Sample):
                     yield record

@@ -30,6 +30,7 @@ Order = Literal["nc", "cn", "nuc", "ncu", "unc", "ucn", "cnu", "cun"]
 Mount = Literal["first", "joiner", "none"]
 
 Json = JsonValue
+_BEYOND_FLOATS = 1 << 1023
 Count = Annotated[int, Field(ge=0)]
 PairNumber = Annotated[int, Field(ge=0, lt=2**32)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -172,7 +173,7 @@ class Sample:
             return value if 0 < value < math.inf else None
         if isinstance(value, bool) or not isinstance(value, int):
             return None
-        return float(value) if value > 0 else None
+        return float(value) if 0 < value < _BEYOND_FLOATS else None
 
     def _inside(self, metric: str) -> JsonValue:
         name, _, inner = metric.partition(".")

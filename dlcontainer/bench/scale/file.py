@@ -1,5 +1,6 @@
 """Write and read a matrix's file."""
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from dlcontainer.bench.scale.records import (
     Scale,
 )
 from dlcontainer.errors import BenchDataError
+from dlcontainer.system import foreign_files
 
 Record = Header | Launched | Resumed | Ended
 _KINDS: Mapping[str, TypeAdapter[Record]] = {
@@ -33,6 +35,7 @@ _NAMES: Mapping[type, str] = {
     Resumed: "resume",
     Ended: "end",
 }
+_MOST_BYTES = 64_000_000
 _BEGIN = f'{{"schema":"{SCHEMA}",'.encode()
 
 
@@ -80,7 +83,7 @@ class ScaleWriter(ChainedFile):
 def is_one(path: Path) -> bool:
     """Tell whether a file begins like a matrix's."""
     try:
-        with path.open("rb") as file:
+        with foreign_files.opened(path) as file:
             return file.read(len(_BEGIN)) == _BEGIN
     except OSError:
         return False
@@ -92,10 +95,10 @@ def read(path: Path) -> Scale:
     launches, resumes, end = [], [], None
     size, seal = 0, ""
     try:
-        raw = path.read_bytes()
+        raw = foreign_files.read(path, _MOST_BYTES)
     except OSError as error:
         raise _unfit(str(path), str(error.strerror)) from None
-    for line in hash_chain.decode(raw.splitlines(keepends=True), str(path)):
+    for line in hash_chain.decode(io.BytesIO(raw), str(path)):
         where = f"{path}:{line.number}"
         body = hash_chain.parse(line, where)
         record = _record(body, line.number, where)

@@ -5,7 +5,7 @@ import os
 import re
 
 from dlcontainer.build.cache.cached_step import CachedStep
-from dlcontainer.system import guarded_files
+from dlcontainer.system import foreign_files, guarded_files
 
 # Of an entry that somebody else wrote nothing else reaches a terminal or a record.
 _PLAIN = re.compile(r"[\w.+:-]{0,100}", re.ASCII)
@@ -14,10 +14,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 def read(text: bytes, key: str) -> tuple[CachedStep, str]:
     """Read a note; raises ValueError for one that is not the key's, or not as `write` writes it."""
-    try:
-        body = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    body = foreign_files.loads(text)
     if not isinstance(body, dict) or body.get("key") != key:
         raise ValueError("not this step's")
     name, made, sha256 = (str(body.get(field)) for field in ("name", "made", "sha256"))

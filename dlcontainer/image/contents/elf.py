@@ -16,7 +16,11 @@ from dlcontainer.image.contents.model import Entry, Library
 _NEEDED, _SONAME, _STRTAB = 1, 14, 5
 _VERNEED, _VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 _LOAD, _DYNAMIC = 1, 2
+# Of headers, of entries of the dynamic section, of versions, and of characters in a name: far
+# beyond any linker's, so that a small file that names itself over and over costs nothing.
 _MOST_HEADERS = 4096
+_MOST_TAGS = 16_384
+_LONGEST_NAME = 4096
 _HEAD = 64  # bytes of the longer file header
 
 
@@ -85,9 +89,13 @@ def _needs(data: mmap.mmap, dynamic: _Dynamic) -> Iterator[str]:
         raise ValueError("a damaged library: it has no names")
     if at is None:
         return
+    left = _MOST_TAGS
     for _ in range(min(values.get(_VERNEEDNUM, [0])[0], _MOST_HEADERS)):
         _, count, _, first, following = struct.unpack_from(order + "HHIII", data, at)
         entry = at + first
+        left -= count
+        if left < 0:
+            raise ValueError(f"a damaged library: more than {_MOST_TAGS} versions")
         for _ in range(count):
             _, _, _, name, step = struct.unpack_from(order + "IHHII", data, entry)
             yield _string(data, names + name)
@@ -117,7 +125,7 @@ def _dynamic(data: mmap.mmap) -> _Dynamic | None:
         return None
     values: dict[int, list[int]] = {}
     step = struct.calcsize(word)
-    for at in range(dynamic[0], dynamic[0] + dynamic[1], 2 * step):
+    for at in range(dynamic[0], dynamic[0] + dynamic[1], 2 * step)[:_MOST_TAGS]:
         (tag,) = struct.unpack_from(word, data, at)
         (value,) = struct.unpack_from(word, data, at + step)
         if tag == 0:
@@ -147,5 +155,5 @@ def _segments(
 
 
 def _string(data: mmap.mmap, at: int) -> str:
-    end = data.find(b"\0", at)
+    end = data.find(b"\0", at, at + _LONGEST_NAME)
     return data[at:end].decode("utf-8", "replace") if 0 <= at < end else ""

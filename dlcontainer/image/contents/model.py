@@ -9,6 +9,8 @@ Kind = Literal["deb", "rpm", "pypi", "conda"]
 
 # No package database comes near it; a file beyond is left unread, for it is no database.
 MOST_BYTES = 256_000_000
+# Nor a text that lists packages or a package's files: Debian's with everything in it has 5 MB.
+MOST_TEXT_BYTES = 16_000_000
 _LONGEST_SIZE = 18
 
 

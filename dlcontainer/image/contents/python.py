@@ -4,6 +4,7 @@ Source: packaging.python.org, "Recording installed projects" (dist-info); setupt
 """
 
 import csv
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -62,7 +63,8 @@ def _named(metadata: Path, folder: str) -> tuple[str, str]:
 def _size(record: str) -> int | None:
     """Add up what a RECORD lists, bytes; None without one that can be read."""
     try:
-        sizes = [size_of(row[2]) for row in csv.reader(record.splitlines()) if len(row) == 3]
+        lines = io.StringIO(record)  # one line at a time: a small file may have millions
+        sizes = [size_of(row[2]) for row in csv.reader(lines) if len(row) == 3]
     except csv.Error:  # a field without end
         return None
     return sum(size for size in sizes if size is not None) if sizes else None

@@ -6,7 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.image.contents import conda, dpkg, python, rpm
-from dlcontainer.image.contents.model import MOST_BYTES, Contents, Entry, Package, Tree
+from dlcontainer.image.contents.model import (
+    MOST_BYTES,
+    MOST_TEXT_BYTES,
+    Contents,
+    Entry,
+    Package,
+    Tree,
+)
 from dlcontainer.image.contents.rpm import RpmReader
 
 _RELEASES = ("/usr/lib/os-release", "/etc/os-release")
@@ -19,7 +26,9 @@ def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) ->
     plain = [entry for entry in entries if entry.kind == "-"]
     with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
         folder = Path(name)
-        chosen = [entry.path for entry in plain if _wanted(entry)]
+        wanted = [entry for entry in plain if _wanted(entry.path)]
+        chosen = [entry.path for entry in wanted if entry.size <= _most(entry.path)]
+        beyond = sorted({entry.path for entry in wanted} - set(chosen))
         found = tree.fetch(chosen, folder)
         lost = sorted(set(chosen) - set(found))
         packages, notes = packages_of(found, rpms, folder)
@@ -36,7 +45,11 @@ def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) ->
         files=len(plain),
         size=sum(entry.size for entry in plain),
         folders=dict(sorted(folders.items())),
-        notes=(*notes, *(f"{path} could not be read" for path in lost)),
+        notes=(
+            *notes,
+            *(f"{path} was not read: it is too large for such a file" for path in beyond),
+            *(f"{path} could not be read" for path in lost),
+        ),
     )
 
 
@@ -54,9 +67,13 @@ def packages_of(
     return tuple(_merged(packages)), (note,) if note else ()
 
 
-def _wanted(entry: Entry) -> bool:
+def _wanted(path: str) -> bool:
     checks = (dpkg.wanted, rpm.wanted, python.wanted, conda.wanted, _RELEASES.__contains__)
-    return entry.size <= MOST_BYTES and any(check(entry.path) for check in checks)
+    return any(check(path) for check in checks)
+
+
+def _most(path: str) -> int:
+    return MOST_BYTES if rpm.wanted(path) else MOST_TEXT_BYTES
 
 
 def _those(found: Mapping[str, Path], wanted: Callable[[str], bool]) -> dict[str, Path]:

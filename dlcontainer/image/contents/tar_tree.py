@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from dlcontainer.image.contents.model import Entry
+from dlcontainer.system import foreign_tars
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,13 +20,13 @@ class Archived:
 
     def entries(self) -> Sequence[Entry]:
         """List all entries."""
-        with tarfile.open(self.path) as tar:
+        with tarfile.open(self.path, tarinfo=foreign_tars.Member) as tar:
             return sorted(map(_entry, tar), key=lambda entry: entry.path)
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Lay regular files out in a private folder, by number: no name of the tar is used."""
         wanted, found = set(paths), {}
-        with tarfile.open(self.path) as tar:
+        with tarfile.open(self.path, tarinfo=foreign_tars.Member) as tar:
             for number, member in enumerate(tar):
                 path = _path(member)
                 source = tar.extractfile(member) if path in wanted and member.isreg() else None

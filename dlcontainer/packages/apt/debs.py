@@ -1,16 +1,21 @@
 """A .deb read without dpkg: an ar archive of two tars (deb(5))."""
 
 import io
+import lzma
+import os
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from dlcontainer.errors import BuildError
+from dlcontainer.system import foreign_tars
 
 _MAGIC = b"!<arch>\n"
 _HEAD = 60
 # Beyond this a control file or a keyring is none.
 _MOST = 4_000_000
+_PACKING = (zlib.error, lzma.LZMAError)
 _READABLE = ("", ".gz", ".xz", ".bz2")
 
 
@@ -33,7 +38,8 @@ def _member(path: Path, part: str, wanted: str) -> bytes:
                     file = tar.extractfile(entry)
                     if file is not None and entry.size <= _MOST:
                         return file.read()
-    except (OSError, ValueError, EOFError, tarfile.TarError) as error:
+    # Each way of packing has errors of its own, which tarfile hands on.
+    except (OSError, ValueError, EOFError, OverflowError, tarfile.TarError, *_PACKING) as error:
         raise _refused(path, str(error)) from None
     raise _refused(path, f"it has no {wanted}")
 
@@ -41,7 +47,9 @@ def _member(path: Path, part: str, wanted: str) -> bytes:
 def _tar(packed: Mapping[str, bytes], part: str) -> tarfile.TarFile:
     for suffix in _READABLE:
         if f"{part}{suffix}" in packed:
-            return tarfile.open(fileobj=io.BytesIO(packed[f"{part}{suffix}"]))
+            return tarfile.open(
+                fileobj=io.BytesIO(packed[f"{part}{suffix}"]), tarinfo=foreign_tars.Member
+            )
     there = ", ".join(sorted(packed))
     raise ValueError(f"no {part} that this Python unpacks; it has {there}")
 
@@ -54,6 +62,8 @@ def _parts(path: Path) -> Iterator[tuple[str, bytes]]:
             if len(head) < _HEAD or head[58:] != b"`\n":
                 raise ValueError("its list of parts is cut or damaged")
             size = int(head[48:58])
+            if not 0 <= size <= os.fstat(file.fileno()).st_size:
+                raise ValueError("it is cut")
             body = file.read(size)
             if len(body) < size:
                 raise ValueError("it is cut")

@@ -114,17 +114,17 @@ def _installed(text: str, image: str) -> Iterator[Installed]:
 
 def _fields(paragraph: str) -> dict[str, str]:
     """Give the fields that are handed on; further lines of one belong to it."""
-    fields: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
     last = ""
     for line in paragraph.strip("\n").split("\n"):
         if line[:1] in (" ", "\t"):
             if last in fields:
-                fields[last] += f" {line.strip()}"
+                fields[last].append(line.strip())
             continue
         last, _, value = line.partition(":")
         if last in _FIELDS:
-            fields[last] = value.strip()
-    return {name: fields[name] for name in _FIELDS if name in fields}
+            fields[last] = [value.strip()]
+    return {name: " ".join(fields[name]) for name in _FIELDS if name in fields}
 
 
 def _refused(image: str, number: int, why: str) -> BuildError:

@@ -28,6 +28,7 @@ _OLD_NAMES: Mapping[Arch, Mapping[int, str]] = {
     "ppc64le": {17: "manylinux2014"},
     "aarch64": {17: "manylinux2014"},
 }
+_MOST_REPORT = 64_000_000
 _LOST = re.compile(r"^ERROR: No matching distribution found for (\S+)", re.MULTILINE)
 _VERSIONS = re.compile(r"^ERROR: Could not find a version .* \(from versions: (.*)\)", re.MULTILINE)
 _SKIPPED = re.compile(r"Skipping link: (?:none of the wheel's tags|No (?:sources|binaries)).*")
@@ -82,7 +83,7 @@ class Pip:
                 next_step="pin versions that have one, add a folder of wheels (routing.wheels of "
                 "the site), or make a variant of the recipe for this architecture",
             )
-        items = foreign_files.loads(report.read_text())["install"]
+        items = foreign_files.loads(foreign_files.read(report, _MOST_REPORT))["install"]
         try:
             return sorted(map(_pin, items), key=lambda pin: pin.name.lower())
         except ValidationError as error:

@@ -72,3 +72,27 @@ def test_the_content_is_all_of_it_wherever_the_file_was_read_to(tmp_path: Path) 
         for handle in (file, file.fileno()):
             assert foreign_files.content(handle, 9) == b"all of it"
         assert file.read() == b"of it"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' stands twice"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[-Infinity]", "-Infinity is not JSON"),
+        (r'["\ud800"]', "surrogates not allowed"),
+        ("[" + "{}," * 4_000_000 + "0]", "more than 4000000 values"),
+        ("1" * 5000, "integer string conversion"),
+        ('{"a\0": 1}', "control character"),
+        (b'["\xed\xa0\x80"]', "can't decode"),
+    ],
+    ids=["twice", "nan", "infinity", "half", "values", "long number", "NUL", "UTF-8"],
+)
+def test_json_with_two_meanings_or_too_much(text: str | bytes, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        foreign_files.loads(text)
+
+
+def test_what_a_probe_measured_may_be_no_number() -> None:
+    assert str(foreign_files.loads("[NaN, -Infinity]", nan=True)) == "[nan, -inf]"
+    assert foreign_files.loads(r'["\ud83d\ude00"]') == ["\U0001f600"]

@@ -46,3 +46,14 @@ def test_a_very_long_line_comes_in_pieces(size: int) -> None:
         ("y", output_lines.LONGEST_LINE),
         ("y", 1),
     ]
+
+
+def test_an_answer_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_lines, "MOST_CAPTURED", 10)
+    capture = output_lines.Capture()
+    out, err = capture.sinks()
+    out(b"12345")
+    err(b"12345")
+    with pytest.raises(output_lines.TooMuchOutputError, match="it printed more than"):
+        out(b"6")
+    assert capture.texts() == ("12345", "12345")

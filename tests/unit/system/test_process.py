@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer import errors
+from dlcontainer.system import output_lines
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -213,3 +214,16 @@ def test_quoted_is_what_a_shell_reads(run: ProcessRunner) -> None:
 def test_errors_of_the_door_are_the_callers_to_translate() -> None:
     for error in (CommandFailedError, CommandNotFoundError, CommandTimeoutError):
         assert not issubclass(error, errors.DlcontainerError)
+
+
+@real
+def test_a_program_that_prints_without_end(
+    run: ProcessRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_lines, "MOST_CAPTURED", 1_000_000)
+    argv = python("import os\nwhile True: os.write(1, b'x' * 65536)")
+    done = run(argv, check=False)
+    assert done.returncode == -9
+    assert "it printed more than 1 MB, and was ended" in done.stderr
+    with pytest.raises(CommandFailedError):
+        run(argv)

@@ -101,3 +101,19 @@ def test_the_versions_that_a_real_one_needs(tmp_path: Path) -> None:
         (tmp_path / "x.so").write_bytes(data)
         with pytest.raises(ValueError, match="library"):
             elf.version_needs(tmp_path / "x.so")
+
+
+@pytest.mark.timeout(20)
+def test_a_library_that_names_itself_over_and_over(tmp_path: Path) -> None:
+    """A million entries that name a string without end, in a few MB."""
+    whole = bytearray(library(wide=True, order="<"))
+    (at,) = struct.unpack_from("<Q", whole, 64 + 56 + 8)
+    entries = struct.pack("<2Q", 1, 1) * 1_000_000
+    place = len(whole)
+    struct.pack_into("<QQQQ", whole, 64 + 56 + 8, place, 0, 0, len(entries))
+    path = tmp_path / "x.so"
+    path.write_bytes(bytes(whole) + entries + b"x" * 1_000_000)
+    assert at
+    for one in elf.libraries({"/x.so": path}):
+        assert len(one.needed) <= 16_384
+    assert elf.version_needs.__doc__

@@ -1,5 +1,6 @@
 """Packages read without dpkg, also damaged ones."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,22 @@ def test_a_file_that_is_not_in_it(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         debs.content(write(tmp_path, made.deb({"a": b"b"})), "usr/share/k.gpg")
     assert caught.value.why == "it has no usr/share/k.gpg"
+
+
+@pytest.mark.parametrize("size", [b"-1        ", b"9999999999", b"4_0       "])
+def test_a_part_of_an_odd_size(tmp_path: Path, size: bytes) -> None:
+    body = bytearray(made.deb({"a": b"b"}))
+    body[8 + 48 : 8 + 58] = size
+    with pytest.raises(BuildError, match="can't be read as a package"):
+        debs.content(write(tmp_path, bytes(body)), "a")
+
+
+@pytest.mark.parametrize("kind", ["xz", "gz", "bz2"])
+def test_every_byte_of_a_package(tmp_path: Path, kind: str) -> None:
+    """One bit is other: refused, or a file that is not the one that was asked for."""
+    body = made.deb({"a": b"b" * 3000}, kind=kind)
+    for at in range(0, len(body), 3):
+        changed = bytearray(body)
+        changed[at] ^= 1 << at % 8
+        with contextlib.suppress(BuildError):
+            debs.content(write(tmp_path, bytes(changed)), "a")

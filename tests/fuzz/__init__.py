@@ -1,0 +1,1 @@
+"""Fuzzing: the table of readers, hostile texts, and how bytes are changed."""
