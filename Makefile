@@ -51,8 +51,8 @@ test: setup-tests lint ## lint and all tests but those that take minutes
 test-long: setup-tests ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest
 
-test-bare: ## the two commands on a bare machine, one a call (root only); ONLY=12-root for that one
-	@$(PYTHON) -m tests.bare.run $(if $(filter file,$(origin ONLY)),,$(ONLY))
+test-bare: setup-venv ## the two commands on a bare machine, one a call (root only); ONLY=12-root for that one
+	@$(WITH_BIN) $(BIN)/python -m tests.bare.run $(if $(filter file,$(origin ONLY)),,$(ONLY))
 
 dist: setup ## wheel and source archive in dist/: the same bytes whenever and wherever they are made
 	rm -rf dist

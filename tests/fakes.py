@@ -62,6 +62,9 @@ class RecordingRunner:
                 on_line(line)
         if options.get("check", True) and answer.returncode != 0:
             raise CommandFailedError(answer)
+        for name in argv[1:]:
+            if "build" in argv and answer.returncode == 0 and name.endswith("/tiny.sif"):
+                Path(name).touch()  # the engine's trial: what ends well leaves its image
         return answer
 
 

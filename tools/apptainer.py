@@ -21,6 +21,8 @@ from tools.programs import SYSTEM_FOLDERS
 from tools.trees import home_without_space, publish
 
 NAME = "apptainer"
+# For an answer to --version; a program that hangs gives none.
+_VERSION_S = 30.0
 _SUITES = {"debian": "sid", "ubuntu": "devel"}
 
 
@@ -39,7 +41,7 @@ def version_of(program: Path | str) -> str | None:
 
     Debian also has a game called `singularity`.
     """
-    done = run([str(program), "--version"], check=False)
+    done = run([str(program), "--version"], check=False, timeout=_VERSION_S)
     known = re.match(r"(apptainer|singularity(-ce|-pro)?) version \S+", done.stdout)
     return known[0] if done.returncode == 0 and known else None
 

@@ -16,12 +16,16 @@ _CURES = {
     "No space left|ENOSPC|Errno 28": (
         "the disk is full: free some, or clone the repository onto a larger one, and type it again"
     ),
-    "Read-only file system|Errno 30": (
-        "a folder is read-only: clone the repository into one of your own"
+    "Read-only file system|Errno 30|Errno 13": (
+        "it is not writable for you: clone the repository into a folder of your own"
     ),
     r"\b407\b|Proxy Authentication Required": (
         "the proxy wants a name and a password: export HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT "
         "(and HTTP_PROXY for apt)"
+    ),
+    "Cannot connect to proxy": (
+        "the proxy that HTTPS_PROXY names does not answer: correct it, or unset it; a mirror goes "
+        "into PIP_INDEX_URL, its host into no_proxy"
     ),
     "CERTIFICATE_VERIFY_FAILED|[Cc]ertificate verif": (
         "your site's certificate authority is not known here: export "
@@ -42,10 +46,11 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     check: bool = True,
+    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command with captured output; raise SetupError with its last lines if it fails.
 
-    `env` is added to the environment of this process.
+    `env` is added to the environment of this process; more than `timeout` seconds is a failure.
     """
     try:
         done = subprocess.run(
@@ -57,8 +62,9 @@ def run(
             capture_output=True,
             text=True,
             errors="replace",
+            timeout=timeout,
         )
-    except OSError as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         if check:
             raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
         return subprocess.CompletedProcess(list(argv), 127, "", str(error))

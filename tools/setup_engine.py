@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import apptainer, aptget, programs
 from tools.console import SetupError, note, report_error, say
-from tools.processes import root_argv
+from tools.processes import cure, root_argv
 from tools.subids import ensure_ranges
 from tools.trees import check_prefix, link_into, locked
 
@@ -58,6 +58,11 @@ def ensure_apptainer(prefix: Path, hidden: Path, *, only_prefix: bool) -> Path:
             if found and version:
                 say(f"found: {found} ({version})")
                 return Path(found)
+            if found:
+                note(
+                    f"{found} is not used: its --version names neither Apptainer nor Singularity, "
+                    "or it doesn't answer"
+                )
     private = apptainer.find_private(prefix)
     if private:
         say(f"found: {private[0]} ({private[1]}, private prefix)")
@@ -162,7 +167,8 @@ def main() -> int:
     except SetupError as error:
         return report_error(error)
     except OSError as error:
-        return report_error(SetupError("cannot set the engine up", why=str(error)))
+        failure = SetupError("cannot set the engine up", why=str(error), next_step=cure(str(error)))
+        return report_error(failure)
     return 0
 
 

@@ -16,7 +16,7 @@ from tools import aptget
 from tools.aptget import private_apt
 from tools.console import SetupError, note, report_error, say
 from tools.packages import unpack
-from tools.processes import root_argv, run, stream
+from tools.processes import cure, root_argv, run, stream
 from tools.trees import locked
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -202,7 +202,8 @@ def main() -> int:
     except SetupError as error:
         return report_error(error)
     except OSError as error:
-        return report_error(SetupError(f"cannot make {venv}", why=str(error)))
+        failure = SetupError(f"cannot make {venv}", why=str(error), next_step=cure(str(error)))
+        return report_error(failure)
     return 0
 
 

@@ -33,7 +33,7 @@ HEAD = (
 class BuildStep:
     """One step: files that go in first, then a script for `/bin/sh`, run as the image's root.
 
-    `key` names the result: the same key, the same tree. It comes of the script, the content of
+    `key` names the result: the same key, the same tree. It is made of the script, the content of
     the files, and the parent's key, down to the base, the architecture and the engine.
     """
 

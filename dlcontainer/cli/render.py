@@ -172,22 +172,16 @@ def _base_layer(
     files = folder_readme.base_files(settled, every)
     if not (wanted.with_base and files):
         return None
-    from dlcontainer.build.base import carried
-    from dlcontainer.build.base.bootstrap import BaseMaker
+    from dlcontainer.build import preflight
+    from dlcontainer.build.base import finished
+    from dlcontainer.cli.fetch import finisher
     from dlcontainer.system import file_locks
 
-    maker = BaseMaker(
-        host=world.host,
-        runner=console.runner(world.environ),
-        cache=world.cache,
-        on_line=console.line,
-        on_wait=console.note,
-    )
+    scratch = preflight.choose_tmpdir(settled, world.host, None)
     log = Path(f"{Path(str(wanted.target))}.failed.log")
 
     def lay(folder: Path) -> None:
         with file_locks.building(world.cache, console.note):
-            console.step(f"base: {settled.recipe.base.title}")
-            carried.lay(settled, maker, files, folder, log)
+            finished.lay(settled, finisher(world, console, scratch), files, folder, log)
 
     return lay

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Folders of a root tree that are links into /usr on merged systems and folders on others.
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+# Debian also has a game called `singularity`.
+_KNOWN = re.compile(r"(apptainer|singularity(-ce|-pro)?) version \S")
 # For one answer of the engine: the tiny image takes it a second or two.
 TIMEOUT_S = 120.0
 
@@ -98,6 +100,7 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
             lambda mode: engine.build_argv(
                 BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
             ),
+            left=image,
         )
         # An image that was built elsewhere may run where none can be built.
         there = bool(build_mode) or trying.pack(engine, host, image)
@@ -146,6 +149,12 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
             why=f"{error}: {said}" if said else str(error),
             next_step="install it again, or take it off PATH and type `make setup`",
         ) from None
+    if not _KNOWN.match(version):
+        raise EngineError(
+            f"{engine.program} is neither Apptainer nor Singularity",
+            why=f"its --version says: {_reason(version)[:100]}",
+            next_step="take it off PATH, or put the real one before it; `make setup` brings one",
+        )
     return version.strip(), help_text
 
 
@@ -158,7 +167,15 @@ class _Trying:
     work: Path
     failures: dict[str, str]
 
-    def first(self, name: str, modes: list[str], argv_of: Callable[[str], list[str]]) -> str | None:
+    def first(
+        self,
+        name: str,
+        modes: list[str],
+        argv_of: Callable[[str], list[str]],
+        *,
+        left: Path | None = None,
+    ) -> str | None:
+        """Give the first mode that works, and that leaves the file it is to leave."""
         from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
         for mode in modes:
@@ -169,7 +186,9 @@ class _Trying:
             except CommandTimeoutError:
                 self.failures[f"{name} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
             else:
-                return mode
+                if left is None or left.is_file():
+                    return mode
+                self.failures[f"{name} {mode}"] = "it ended well, and left no image"
         return None
 
     def pack(self, engine: Apptainer, host: Host, image: Path) -> bool:

@@ -151,7 +151,7 @@ class Lock(Strict):
 
     @property
     def base_key(self) -> str:
-        """Name the base that comes of this lock: SHA-256 of its packages."""
+        """Name the base that this lock defines: SHA-256 of its packages."""
         return _digest([self.arch, self.base.model_dump(mode="json", exclude={"mirror"})])
 
     @property

@@ -1,11 +1,13 @@
-"""The nine bare machines: a release, a user, and what is there or missing."""
+"""The bare machines: a release, a user, and what is there or missing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Release = Literal["bookworm", "trixie"]
 # What `make demo` comes to: its report, or an end in the first minute that names the ways on.
 Outcome = Literal["report", "stops"]
+# `make demo`, `make test`, or a first image in three commands.
+Goal = Literal["demo", "test", "image"]
 
 # With these alone the README's two commands are to work.
 PACKAGES = ("ca-certificates", "git", "make", "python3")
@@ -26,6 +28,9 @@ class Machine:
     fuse: bool = True
     # No apt, dpkg, perl and mmdebstrap: a host of another family, with an engine on PATH.
     stripped: bool = False
+    # What its centre has beside that engine.
+    handed: Literal["bundle", "registry"] | None = None
+    goal: Goal = "demo"
     outcome: Outcome = "report"
 
     @property
@@ -39,9 +44,18 @@ class Machine:
         words += ["home 0700"] if self.home_mode == 0o700 else []
         words += [] if self.fuse else ["no /dev/fuse"]
         words += ["no apt, dpkg, perl, mmdebstrap"] if self.stripped else []
+        words += [f"a {self.handed} handed in"] if self.handed else []
         return f"{words[0]} {words[1]}" + "".join(f", {word}" for word in words[2:])
 
 
+# Of Pythons only Debian's and Ubuntu's come without ensurepip.
+_STRIPPED = Machine(
+    name="12-stripped",
+    release="bookworm",
+    packages=("python3-venv",),
+    stripped=True,
+    outcome="stops",
+)
 _ALL = (
     Machine(name="12-root", release="bookworm", user="root"),
     Machine(name="12-ids", release="bookworm"),
@@ -54,14 +68,9 @@ _ALL = (
         home_mode=0o700,
         fuse=False,
     ),
-    Machine(
-        name="12-stripped",
-        release="bookworm",
-        # Of Pythons only Debian's and Ubuntu's come without ensurepip.
-        packages=("python3-venv",),
-        stripped=True,
-        outcome="stops",
-    ),
+    _STRIPPED,
+    replace(_STRIPPED, name="12-stripped-bundle", handed="bundle", outcome="report"),
+    replace(_STRIPPED, name="12-stripped-registry", handed="registry", goal="image"),
     Machine(name="13-root", release="trixie", user="root"),
     Machine(name="13-ids", release="trixie", home_mode=0o700),
     Machine(name="13-no-ids", release="trixie", subordinate_ids=False, home_mode=0o700),

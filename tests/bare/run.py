@@ -10,14 +10,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
-from tests.bare import trees
-from tests.bare.machines import MACHINES, Machine
+from tests.bare import handed, trees
+from tests.bare.machines import MACHINES, Goal, Machine
 from tests.bare.trees import Tree
 from tests.values import ROOT
 
-Goal = Literal["demo", "test"]
 _FOLDER = ROOT / ".tools/bare"
 _RESULTS = _FOLDER / "results"
 # `make test` is typed on three of them.
@@ -61,8 +59,9 @@ def _file(machine: str, goal: Goal, at: str) -> Path:
 
 def tasks() -> list[tuple[str, Goal]]:
     """List all that is to be run, in order."""
-    demos: list[tuple[str, Goal]] = [(name, "demo") for name in MACHINES]
-    return [*demos, *[(name, "test") for name in _TESTED]]
+    own = [(machine.name, machine.goal) for machine in MACHINES.values()]
+    tested: list[tuple[str, Goal]] = [(name, "test") for name in _TESTED]
+    return [*own, *tested]
 
 
 def run(machine: Machine, goal: Goal, at: str) -> Result:
@@ -73,17 +72,16 @@ def run(machine: Machine, goal: Goal, at: str) -> Result:
         shutil.rmtree(root)
     tree = trees.make(machine, root)
     log = _file(machine.name, goal, at).with_suffix(".log")
-    before, start = os.getloadavg()[0], time.monotonic()
-    with log.open("w") as file:
-        command = f"cd dlcontainer && make {goal}"
+    with handed.command(tree, goal) as command, log.open("w") as file:
+        before, start = os.getloadavg()[0], time.monotonic()
         code = subprocess.run(
-            tree.argv(command),
+            tree.argv(f"cd dlcontainer && {command}"),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
             check=False,
         ).returncode
-    seconds = round(time.monotonic() - start)
+        seconds = round(time.monotonic() - start)
     lines = log.read_text(errors="replace").splitlines()
     result = Result(
         machine=machine.name,
@@ -106,6 +104,8 @@ def run(machine: Machine, goal: Goal, at: str) -> Result:
 def _is_as_wanted(tree: Tree, goal: Goal, code: int, seconds: int, lines: Sequence[str]) -> bool:
     if goal == "test":
         return code == 0
+    if goal == "image":
+        return code == 0 and (tree.home / handed.IMAGE).is_file()
     report = (tree.checkout / "demo/report.html").is_file()
     if tree.machine.outcome == "stops":
         ways = all(any(way in line for line in lines) for way in _WAYS)
@@ -126,7 +126,8 @@ def table() -> str:
         data = json.loads(files[-1].read_text())
         outcome = ("as wanted: " if data["ok"] else "fails: ") + f"exit {data['code']}"
         load = f"{data['load_before']}, {data['load_after']}"
-        cells = [MACHINES[name].title, f"`make {goal}`", outcome]
+        typed = "three commands" if goal == "image" else f"`make {goal}`"
+        cells = [MACHINES[name].title, typed, outcome]
         cells += [f"{data['seconds'] / 60:.1f}", load, data["commit"][:12]]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
@@ -136,7 +137,7 @@ def main() -> int:
     """Run the machine that was asked for, or the next one that is not done at this commit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="?", choices=[*MACHINES], help="this machine")
-    parser.add_argument("--goal", choices=["demo", "test"], help="this command")
+    parser.add_argument("--goal", choices=["demo", "test", "image"], help="this command")
     parser.add_argument("--table", action="store_true", help="print the results that are there")
     options = parser.parse_args()
     if options.table:
@@ -157,7 +158,11 @@ def main() -> int:
         print(f"all done at {at}; the table: python -m tests.bare.run --table")
         return 0
     name, goal = left[0]
-    print(f"make {goal} on {MACHINES[name].title} ({name})", flush=True)
+    refusal = handed.obstacle(MACHINES[name])
+    if refusal:
+        print(f"no {name}: {refusal}", file=sys.stderr)
+        return 2
+    print(f"{goal} on {MACHINES[name].title} ({name})", flush=True)
     result = run(MACHINES[name], goal, at)
     print("\n".join(result.last_lines))
     print(f"{'as wanted' if result.ok else 'NOT as wanted'}: exit {result.code}", end=", ")

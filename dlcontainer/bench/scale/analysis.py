@@ -1,6 +1,6 @@
 """What a matrix's launches say: each cell alone, and against its reference cell. Pure.
 
-The unit is a launch. Ranks of one launch are no replicates: their percentiles are descriptive. A
+The unit is a launch. Ranks of one launch are not replicates: their percentiles are descriptive. A
 contrast pairs the two cells' launches of a round: d = log of the ratio of their times, with a t
 interval over rounds.
 """

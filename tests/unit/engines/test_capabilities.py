@@ -101,6 +101,28 @@ def test_plain_fails_and_fakeroot_works(engine: Apptainer, cache: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("said", ["", "Endgame: Singularity 1.00\n", "garbage\n\x1b[31m\n"])
+def test_a_program_of_that_name_that_is_another(engine: Apptainer, cache: Path, said: str) -> None:
+    other = RecordingRunner([completed("version", stdout=said), HELP], strict=True)
+    with pytest.raises(EngineError, match="is neither Apptainer nor Singularity") as caught:
+        capabilities.perform(cache, engine, host(), other)
+    assert "take it off PATH" in str(caught.value.next_step)
+    assert "\x1b" not in str(caught.value.why)
+
+
+def test_an_exit_code_alone_is_not_believed(engine: Apptainer, cache: Path) -> None:
+    class Stub(RecordingRunner):
+        def __call__(self, argv: Any, **kwargs: Any) -> Completed:
+            done = super().__call__(argv, **kwargs)
+            for left in kwargs.get("cwd", cache).glob("tiny.sif"):
+                left.unlink()
+            return done
+
+    found = capabilities.perform(cache, engine, host(), Stub([VERSION, HELP]))
+    assert found.build_mode is None
+    assert found.failures["build plain"] == "it ended well, and left no image"
+
+
 def test_subordinate_ids_without_newuidmap(engine: Apptainer, cache: Path) -> None:
     # As Apptainer 1.4.5 says it to a user with lines in /etc/subuid, where uidmap is not installed.
     no = failed("FATAL:   newuidmap was not found in PATH (/usr/bin), required with fakeroot\n")

@@ -12,12 +12,14 @@ from tools.processes import cure
     [
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("E: Write error - write (28: No space left on device)", "the disk is full"),
-        ("mkdir: cannot create directory 'x': Read-only file system", "read-only"),
+        ("mkdir: cannot create directory 'x': Read-only file system", "not writable"),
         (
             "ProxyError('Tunnel connection failed: 407 Proxy Authentication Required')",
             "HTTPS_PROXY",
         ),
         ("E: Failed to fetch x  407  Proxy Authentication Required", "name and a password"),
+        ("ProxyError('Cannot connect to proxy.', NewConnectionError('x'))", "does not answer"),
+        ("PermissionError: [Errno 13] Permission denied: '/x/.venv'", "not writable for you"),
         ("SSLError: CERTIFICATE_VERIFY_FAILED", "certificate authority"),
         ("Certificate verification failed: The certificate is NOT trusted", "SSL_CERT_FILE"),
         ("Temporary failure resolving 'a.example'", "PIP_INDEX_URL"),

@@ -1,6 +1,6 @@
 """Time until ready as a distribution: what share of ranks is ready by when, one step line an arm.
 
-Descriptive: the ranks of one launch are no replicates, and no verdict is drawn from them.
+Descriptive: the ranks of one launch are not replicates, and no verdict is drawn from them.
 """
 
 from array import array
@@ -200,6 +200,6 @@ def table(arms: Sequence[Ready]) -> Table:
         name="Time until ready",
         head=("side", "of", "p50, s", "p95, s", "last, s"),
         rows=rows,
-        note="Descriptive: the ranks of one launch are no replicates.",
+        note="Descriptive: the ranks of one launch are not replicates.",
         numeric=True,
     )

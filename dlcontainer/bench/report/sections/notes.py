@@ -25,7 +25,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     elif control.fitted.n < (pairs := len(analysis.pairs["pair"])):
         found.append(
             f"A quick session: {control.fitted.n} A/A pairs beside {pairs} A/B pairs; "
-            "a published claim takes as many."
+            "publish a claim with as many of both."
         )
     if analysis.candidate_control is not None and analysis.candidate_control.fitted.df > 0:
         found.append(
@@ -96,10 +96,10 @@ def _qualified(standing: Standing) -> str:
     bounds = verdict_text.bounds(standing.interval)
     if standing.is_qualified:
         return f"{name} is qualified: {pooled}, {bounds}, inside {half}, half the margin."
-    more = "no reasonable number" if standing.more is None else f"about {standing.more}"
+    more = "no practical number of" if standing.more is None else f"about {standing.more}"
     return (
         f"{name} is not qualified: {pooled}, {bounds}, not inside {half}, half the margin; "
-        f"{more} more A/A pairs would do."
+        f"{more} more A/A pairs would be enough."
     )
 
 

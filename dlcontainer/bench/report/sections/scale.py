@@ -42,7 +42,7 @@ def words(scale: Measured, rows: Sequence[Row]) -> str:
     )
     texts = [
         opening,
-        "What is compared are launches: the ranks of one launch are no replicates.",
+        "What is compared are launches: the ranks of one launch are not replicates.",
         *_layer(declared.matrix.get("stand_in")),
         *_loads(scale),
         *_proofs(rows),

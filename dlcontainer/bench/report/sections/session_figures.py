@@ -64,7 +64,7 @@ def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
     yield "How much longer?", words, session_plots.forest(analysis, linked=listed)
     if listed:
         words = (
-            "Left a side against itself: what this machine scatters by. Beside it the comparison, "
+            "Left: a side against itself, the scatter of this machine. Right: the comparison, "
             "on the same axis; the line and its band are ratio and "
             f"{100 * (1 - analysis.alpha):.3g} % interval."
         )
@@ -77,7 +77,7 @@ def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
 def _course(analysis: Analysis, *, listed: bool) -> _Drawn:
     name, slope = "The session as it ran", "A slope from left to right is drift of the machine"
     if listed:
-        words = f"Every launch in its order, pairs and triples joined. {slope}, which they cancel."
+        words = f"Every launch in its order, pairs and triples joined. {slope}; they cancel it."
         return name, words, session_plots.run_order(analysis)
     words = f"The launches in their order, by stretches. {slope}."
     return name, words, binned.run_order(analysis)
@@ -86,7 +86,7 @@ def _course(analysis: Analysis, *, listed: bool) -> _Drawn:
 def _ready(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> Iterator[_Drawn]:
     if ready:
         words = (
-            f"What share of the {ready[0].unit} is ready by when; a long foot to the right is "
-            "stragglers. No verdict is drawn from it."
+            f"The share of the {ready[0].unit} that is ready at each moment; a long tail to the "
+            "right means stragglers. No verdict is drawn from it."
         )
         yield "When are they ready?", words, ecdf.figure(analysis, ready, linked=listed)

@@ -174,21 +174,21 @@ def _metrics(analysis: Analysis) -> Table:
         head=("metric", "margin", "ratio", "interval", "p (Holm)", "reading"),
         rows=tuple(rows) if len(rows) > 1 else (),
         note="Within its margin: the whole interval is. Different: p, by Holm's correction over "
-        f"all of these metrics, is at most {analysis.alpha:.3g}. The first has the verdict.",
+        f"all of these metrics, is at most {analysis.alpha:.3g}. The verdict is on the first.",
         numeric=True,
     )
 
 
 def _reading_row(reading: Reading) -> tuple[str, ...]:
-    words = ["within its margin"] if reading.is_within else []
-    words += ["different"] if reading.is_different else []
+    words = ["different"] if reading.is_different else []
+    words += ["within its margin"] if reading.is_within else []
     return (
         reading.figure.metric,
         verdict_text.percent(reading.margin),
         f"{reading.equivalence.ratio:.3f}",
         verdict_text.bounds(reading.equivalence),
         f"{reading.p_holm:.2g}",
-        ", ".join(words) or "not shown either way",
+        ", but ".join(words) or "not shown either way",
     )
 
 
@@ -212,7 +212,7 @@ def _secondary(analysis: Analysis) -> Table:
         name="Other figures",
         head=("figure", reference, candidate, "ratio", "interval"),
         rows=tuple(_secondary_row(f) for f in analysis.secondary if f.metric not in declared),
-        note="Means, and ratios over the same pairs; for some of these more is better. "
+        note="Means, and ratios over the same pairs; for some of these, higher is better. "
         "No verdict is drawn from them.",
         numeric=True,
     )

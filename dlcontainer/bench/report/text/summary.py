@@ -74,6 +74,6 @@ def _silent(analysis: Analysis) -> str:
     cause = (
         "and not what the container alone costs, since the two stacks differ"
         if declared.question == "deployment"
-        else "and nothing about a stack that is not the same on both sides"
+        else "or about stacks that differ between the two sides"
     )
     return f"It says nothing about other machines or other days{analysis.traits.unsaid}, {cause}."

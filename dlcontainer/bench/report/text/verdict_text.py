@@ -106,7 +106,7 @@ def _more(analysis: Analysis) -> str:
         return ""
     each = f"One pair scatters by {scatter(main.fitted.sd)}"
     if more is None:
-        return f"{each}: on this machine no reasonable number of {unit(analysis)} would decide."
+        return f"{each}: on this machine no practical number of {unit(analysis)} is enough."
     total = main.fitted.n + more
     need = f"a new session would need about {total} {unit(analysis)}, {more} more than this one"
     return f"{each}: {need}."
