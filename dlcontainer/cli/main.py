@@ -38,6 +38,7 @@ from dlcontainer.cli import (
 from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import sessions
 from dlcontainer.cli.modules import group as modules
+from dlcontainer.cli.signing import attest, pull, push, sign, verify
 from dlcontainer.errors import DlcontainerError, InterruptedByUserError
 
 _LOOK, _MAKE, _SHIP, _MEASURE = "Look", "Make", "Check and publish", "Measure"
@@ -64,6 +65,11 @@ app.add_typer(cache.app, name="cache", rich_help_panel=_MAKE)
 app.command("validate", rich_help_panel=_SHIP)(validate.validate)
 app.command("inspect", rich_help_panel=_SHIP)(inspect.inspect)
 app.command("diff", rich_help_panel=_SHIP)(diff.diff)
+app.command("sign", rich_help_panel=_SHIP)(sign.sign)
+app.command("attest", rich_help_panel=_SHIP)(attest.attest)
+app.command("verify", rich_help_panel=_SHIP)(verify.verify)
+app.command("push", rich_help_panel=_SHIP)(push.push)
+app.command("pull", rich_help_panel=_SHIP)(pull.pull)
 app.command("publish", rich_help_panel=_SHIP)(publish.publish)
 app.add_typer(modules.app, name="modules", rich_help_panel=_SHIP)
 app.command("explain-env", rich_help_panel=_SHIP)(explain_env.explain_env)

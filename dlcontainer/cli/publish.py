@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.cli.signing import trust_options
 
 if TYPE_CHECKING:
     from dlcontainer.image.record import Record
@@ -25,6 +26,11 @@ def publish(
         ),
     ] = None,
     proofs: options.Proofs = None,
+    key: trust_options.Keys = None,
+    certificate_roots: trust_options.Roots = None,
+    pgp: trust_options.Keyrings = None,
+    require_signed: trust_options.RequireSigned = False,
+    require_evidence: trust_options.RequireEvidence = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -45,6 +51,8 @@ def publish(
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
     given = reach.read(proofs, loaded.engine.builders) if proofs else None
+    trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
+    demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
     program = apptainer.find(world.environ)
 
     def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
@@ -71,6 +79,7 @@ def publish(
         at=lambda target: world.site(read_target(site)[0], target).value,
         environ=world.environ,
         proofs=given,
+        verify=trust_options.verifier(trust, demand, world, console),
     )
     done = publishing.publish(path, loaded, root.absolute() if root else None, context)
     for closed in done.closed:

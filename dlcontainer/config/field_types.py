@@ -20,6 +20,9 @@ MpiFamily = Literal["openmpi", "mpich", "spectrum"]
 MpiMode = Literal["container", "swap", "compile"]
 Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
 
+# What is signed as found out about an image: docs/signing.md.
+EvidenceKind = Literal["record", "bill", "validate", "proof", "bench", "report"]
+
 # What Debian and OCI call the same machines.
 DEBIAN_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64el", "aarch64": "arm64"}
 OCI_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64le", "aarch64": "arm64"}

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping
 
 FILE = "SHA256SUMS"
-# In its own folder, in bin/ or in launch/, never hidden.
-_LINE = re.compile(r"([0-9a-f]{64})  ((?:bin/|launch/)?[0-9A-Za-z][0-9A-Za-z._+-]{0,199})")
+# In its own folder, in bin/, launch/ or evidence/, never hidden.
+_LINE = re.compile(
+    r"([0-9a-f]{64})  ((?:bin/|launch/|evidence/)?[0-9A-Za-z][0-9A-Za-z._+-]{0,199})"
+)
 
 
 def text(found: Mapping[str, str]) -> bytes:

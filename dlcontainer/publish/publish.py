@@ -56,6 +56,8 @@ class PublishContext:
     environ: Mapping[str, str] = field(default_factory=dict)
     # By which `module help` says how far the site got.
     proofs: reach.Files | None = None
+    # Requires signature and evidence of an open image; gives the evidence that holds, by file name.
+    verify: Callable[[Path, int], Mapping[str, bytes]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,6 +144,9 @@ def _published(work: _Work) -> Published:
     """Publish; `new` is false where the generation stayed what it was."""
     progress = work.context.progress
     version = _version(work)
+    if work.context.verify is not None:
+        held = work.context.verify(work.given.path, work.given.image.fileno())
+        version = replace(version, evidence=held)
     draft = staging.draft(version)
     digest = store.digest_of_draft(draft)
     live = changes.standing(work.root, draft)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlcontainer.image import sbom
@@ -14,6 +14,8 @@ from dlcontainer.publish.tree import contents
 from dlcontainer.publish.tree.store import Draft
 from dlcontainer.sites.site import Site
 
+# The folder of a release that holds its signed evidence.
+EVIDENCE = "evidence"
 # What was looked at, each with its name, whether it holds and what was seen.
 Checks = Sequence[Mapping[str, object]]
 
@@ -32,6 +34,8 @@ class Version:
     templates: tuple[Path, ...]
     # How far the site got, a line each.
     reached: tuple[str, ...] = ()
+    # Signed evidence that was verified, by file name.
+    evidence: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def draft(version: Version) -> Draft:
@@ -72,6 +76,7 @@ def _files(version: Version) -> dict[str, bytes]:
         "checks.json": (json.dumps(checks, indent=1) + "\n").encode(),
         "module.lua": lua.encode(),
         "module.tcl": tcl.encode(),
+        **{f"{EVIDENCE}/{name}": data for name, data in version.evidence.items()},
     }
     return {name: data for name, data in files.items() if data is not None}
 

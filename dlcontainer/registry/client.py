@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from dlcontainer.config.image_names import Reference, is_digest, is_loopback
-from dlcontainer.errors import BuildError
+from dlcontainer.errors import BuildError, DlcontainerError
 from dlcontainer.registry.taking import Taking
 from dlcontainer.system import foreign_files
 
 if TYPE_CHECKING:
     from requests import Response, Session
+
+    from dlcontainer.registry.upload import Upload
 
 # OCI's and Docker's names of the same two things: an image, and an index of images by platform.
 MEDIA_TYPES = (
@@ -41,12 +43,15 @@ class Way:
     ca: Path | None = None
     # HOST or HOST:PORT of registries that speak http; this machine's own do in any case
     plain_http: tuple[str, ...] = ()
+    # this machine's own speak TLS too
+    loopback_tls: bool = False
     silence_s: float = 20.0
     answer_s: float = 120.0
 
     def is_plain(self, address: str) -> bool:
         """Tell whether HOST or HOST:PORT is spoken to without TLS."""
-        return is_loopback(address) or address in self.plain_http
+        own = is_loopback(address) and not self.loopback_tls
+        return own or address in self.plain_http
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,10 +98,9 @@ class Client:
         """Hand a blob of any size on as it comes, as `save_blob`; it is whole at the return."""
         address, repository = self.reference.address, self.reference.repository
         scheme = "http" if self.way.is_plain(address) else "https"
-        bearer = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         taking = Taking(read=read, most=size)
         url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
-        status, given, body = self._send("GET", url, bearer, taking=taking)
+        status, given, body = self._send("GET", url, self._authorization(), taking=taking)
         if status != 200:
             self._read(status, given, body)
             raise self._error(
@@ -114,6 +118,9 @@ class Client:
                 "or the registry is damaged",
             )
 
+    def _authorization(self) -> dict[str, str]:
+        return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+
     def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> Answer | None:
         address, repository = self.reference.address, self.reference.repository
         scheme = "http" if self.way.is_plain(address) else "https"
@@ -125,8 +132,7 @@ class Client:
             if status != 401 or not challenge.lower().startswith("bearer "):
                 return self._read(status, given, body)
             self._token = self._fetch_token(challenge)
-        bearer = {**headers, "Authorization": f"Bearer {self._token}"}
-        return self._read(*self._send(method, url, bearer))
+        return self._read(*self._send(method, url, {**headers, **self._authorization()}))
 
     def _read(self, status: int, given: Mapping[str, str], body: bytes) -> Answer | None:
         if status == 200:
@@ -156,14 +162,16 @@ class Client:
             next_step="build later" if status >= 500 else "read the image's name again",
         )
 
-    def _fetch_token(self, challenge: str) -> str:
-        """Fetch the token that is given to everybody; the challenge says where."""
+    def _fetch_token(
+        self, challenge: str, *, verbs: str = "pull", own: Mapping[str, str] | None = None
+    ) -> str:
+        """Fetch a token, without `own` the one that is given to everybody."""
         asked = dict(_TOKEN_CHALLENGE.findall(challenge))
-        # The scope is ours to say: reading, of this one image.
-        query = {"scope": f"repository:{self.reference.repository}:pull"}
+        # The scope is ours to say: of this one image, and no more than is done.
+        query = {"scope": f"repository:{self.reference.repository}:{verbs}"}
         if "service" in asked:
             query["service"] = asked["service"]
-        status, _, body = self._send("GET", asked.get("realm", ""), {}, query)
+        status, _, body = self._send("GET", asked.get("realm", ""), own or {}, query)
         token = _token_of(body) if status == 200 else None
         if token is None:
             raise self._error(
@@ -181,6 +189,7 @@ class Client:
         query: Mapping[str, str] | None = None,
         *,
         taking: Taking | None = None,
+        data: "bytes | Upload | None" = None,
     ) -> tuple[int, Mapping[str, str], bytes]:
         import requests
 
@@ -189,9 +198,9 @@ class Client:
         try:
             for _ in range(_MOST_REDIRECTS + 1):
                 self._check_scheme(url)
-                with self._open(method, url, own, query) as response:
+                with self._open(method, url, own, query, data) as response:
                     target = response.headers.get("Location")
-                    if response.is_redirect and target:
+                    if response.is_redirect and target and data is None:
                         # Elsewhere the token means nothing, and must not be shown.
                         if urlsplit(urljoin(url, target)).netloc != urlsplit(url).netloc:
                             own.pop("Authorization", None)
@@ -200,14 +209,19 @@ class Client:
                     if taking is not None and response.status_code == 200:
                         taking.take(response.iter_content(_LARGE_CHUNK))
                         return 200, response.headers, b""
-                    body = self._body(response, end) if method == "GET" else b""
+                    body = self._body(response, end) if method != "HEAD" else b""
                     return response.status_code, response.headers, body
         except (requests.RequestException, ValueError) as error:
             raise self._unreachable(error) from None
         raise self._error("sends from one place to the next", next_step="build later")
 
     def _open(
-        self, method: str, url: str, headers: Mapping[str, str], query: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None,
+        data: "bytes | Upload | None",
     ) -> "Response":
         import requests
 
@@ -219,6 +233,7 @@ class Client:
             method,
             url,
             params=query,
+            data=data,
             headers={"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **headers},
             proxies=self._proxies(url),
             verify=str(self.way.ca) if self.way.ca else True,
@@ -282,13 +297,14 @@ class Client:
                 f"has not given all within {self.way.answer_s:g} s", next_step="build later"
             )
 
-    def _unreachable(self, error: Exception) -> BuildError:
+    def _unreachable(self, error: Exception) -> DlcontainerError:
         import requests
 
         # The message of the error itself may hold a proxy's address with its password.
         kinds: tuple[tuple[type[Exception], str], ...] = (
             (requests.exceptions.SSLError, "its certificate is not trusted here"),
             (requests.exceptions.ProxyError, "the proxy does not let it through"),
+            (requests.exceptions.ChunkedEncodingError, "it broke off in the middle of its answer"),
             (requests.Timeout, f"no word within {self.way.silence_s:g} s"),
             (requests.ConnectionError, "no connection"),
         )
@@ -301,7 +317,7 @@ class Client:
             "registry can be reached",
         )
 
-    def _error(self, what: str, *, next_step: str, why: str | None = None) -> BuildError:
+    def _error(self, what: str, *, next_step: str, why: str | None = None) -> DlcontainerError:
         return BuildError(
             f"registry {self.reference.address} {what}",
             where=str(self.reference),

@@ -25,6 +25,7 @@ from dlcontainer.sites.facts import (
     Scheduler,
 )
 from dlcontainer.sites.routing import Routing
+from dlcontainer.sites.trust import Trust
 
 
 def _unpinned(value: str) -> str:
@@ -98,6 +99,7 @@ class Site(Strict):
     scheduler: Scheduler = Scheduler()
     jobs: Jobs = Jobs()
     modules: Modules = Modules()
+    trust: Trust = Trust()
     engine: EngineConfig = EngineConfig()
     filesystems: tuple[FileSystem, ...] = ()
     routing: Routing = Routing()

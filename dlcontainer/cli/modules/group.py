@@ -10,6 +10,7 @@ from dlcontainer.cli import options, output
 from dlcontainer.cli.app import App
 from dlcontainer.cli.modules import catalogue, changing, collecting, tree_options
 from dlcontainer.cli.modules.tree_options import Root
+from dlcontainer.cli.signing import signed_releases, trust_options
 
 if TYPE_CHECKING:
     from dlcontainer.publish.tree.changes import Listed
@@ -89,6 +90,11 @@ def audit(
         bool,
         typer.Option("--load", help="Load each module too, by this shell's module system."),
     ] = False,
+    key: trust_options.Keys = None,
+    certificate_roots: trust_options.Roots = None,
+    pgp: trust_options.Keyrings = None,
+    require_signed: trust_options.RequireSigned = False,
+    require_evidence: trust_options.RequireEvidence = None,
     as_json: options.Json = False,
 ) -> None:
     """Read every byte of what is live and compare it with what was published."""
@@ -98,6 +104,10 @@ def audit(
 
     where = tree_options.chosen(root, site)
     faults = auditing.audit(where.root, engine, _loader(where) if load else None)
+    trust = trust_options.trust_of(where.site, keys=key, roots=certificate_roots, keyrings=pgp)
+    demand = trust_options.demand_of(where.site, require_evidence, signed=require_signed)
+    if not demand.is_empty:
+        faults = [*faults, *signed_releases.faults(where.root, trust, demand, where.console)]
     if as_json:
         body = [asdict(fault) for fault in faults]
         output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})

@@ -1,0 +1,1 @@
+"""The commands of signatures, evidence, and the registry that both go through."""

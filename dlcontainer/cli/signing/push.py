@@ -1,0 +1,50 @@
+"""`dlcontainer push`: an image and its evidence to an OCI registry."""
+
+from dlcontainer.cli import options, output
+from dlcontainer.cli.signing import trust_options
+from dlcontainer.errors import ChecksFailedError, UsageError
+
+
+def push(
+    image: trust_options.Image,
+    place: trust_options.Place,
+    login: trust_options.Login = None,
+    ca: trust_options.Ca = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Push an image with the evidence beside it, and print its digest."""
+    from dlcontainer.cli.context import here
+    from dlcontainer.evidence import push as pushing
+    from dlcontainer.evidence import signing
+    from dlcontainer.image import sif
+    from dlcontainer.system import foreign_files
+
+    world = here()
+    path = options.image_file(image)
+    sif.arch(path)  # what is no image at all goes nowhere
+    loaded = trust_options.site_of(world, site)
+    client = trust_options.client(world, loaded, place, login=login, ca=ca, pushes=True)
+    if client.reference.digest is not None:
+        raise UsageError(
+            "a digest can't be pushed to",
+            why="it is what comes out of a push",
+            next_step=f"give a tag: oras://{client.reference.name}:TAG",
+        )
+    console = output.Console(verbose=verbose, quiet=as_json)
+    with foreign_files.opened(path) as file:
+        console.step(f"read {path.name}")
+        given = signing.opened(path, file.fileno(), told=console.line)
+    if given.record is not None and f'"{given.subject.sha256}"'.encode() not in given.record:
+        raise ChecksFailedError(
+            f"{path} is not the image of its record", next_step="build it again, or copy it again"
+        )
+    with client, console.beating():
+        done = pushing.push(path, f"sha256:{given.subject.sha256}", given.pieces, client, console)
+    where = f"oras://{client.reference.name}@{done.digest}"
+    if as_json:
+        body = {"image": str(path), "reference": where, "tag": client.reference.tag}
+        output.emit("push", {**body, "digest": done.digest, "evidence": list(done.evidence)})
+        return
+    output.say(where)

@@ -1,0 +1,267 @@
+"""What the commands share: whose signatures count, what is demanded, and the way to a registry."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import output
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.context import World
+    from dlcontainer.evidence.image_signature import Engine, Trust
+    from dlcontainer.evidence.keys import SigningKey
+    from dlcontainer.evidence.kinds import Kind
+    from dlcontainer.evidence.policy import Demand
+    from dlcontainer.registry.artifacts import ArtifactClient
+    from dlcontainer.sites.site import Site
+
+_WHO, _REGISTRY = "Signers", "Registry"
+
+Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file (.sif).")]
+Keys = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--key", metavar="FILE", help="A signer's public key in PEM.", rich_help_panel=_WHO
+    ),
+]
+Roots = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate-roots",
+        metavar="FILE",
+        help="Certificates in PEM: a signer's below these counts.",
+        rich_help_panel=_WHO,
+    ),
+]
+Certificates = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--certificate",
+        metavar="FILE",
+        help="A signer's certificate, where none came with the evidence.",
+        rich_help_panel=_WHO,
+    ),
+]
+Keyrings = Annotated[
+    list[Path] | None,
+    typer.Option("--pgp", metavar="FILE", help="A file of PGP public keys.", rich_help_panel=_WHO),
+]
+RequireSigned = Annotated[
+    bool,
+    typer.Option(
+        "--require-signed", help="Refuse an image without such a signature.", rich_help_panel=_WHO
+    ),
+]
+RequireEvidence = Annotated[
+    str | None,
+    typer.Option(
+        "--require-evidence",
+        metavar="KIND,…",
+        help="Refuse an image without signed evidence of these kinds: validate,bench …",
+        rich_help_panel=_WHO,
+    ),
+]
+PrivateKey = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="A private key in PEM.", rich_help_panel=_WHO),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate",
+        metavar="FILE",
+        help="The key's certificate, which goes along with the evidence.",
+        rich_help_panel=_WHO,
+    ),
+]
+PassphraseFd = Annotated[
+    int | None,
+    typer.Option(
+        "--passphrase-fd",
+        metavar="N",
+        help="Read the key's passphrase from this descriptor.",
+        rich_help_panel=_WHO,
+    ),
+]
+Place = Annotated[
+    str, typer.Argument(metavar="oras://REF", help="HOST/NAME[:TAG][@sha256:DIGEST].")
+]
+Login = Annotated[
+    Path | None,
+    typer.Option(
+        "--login",
+        metavar="FILE",
+        help="USER:PASSWORD, or a file of `docker login`; of mode 0600.",
+        rich_help_panel=_REGISTRY,
+    ),
+]
+Ca = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca",
+        metavar="FILE",
+        help="The registry's CA, in PEM. Default: the site's.",
+        rich_help_panel=_REGISTRY,
+    ),
+]
+
+
+def site_of(world: "World", site: str | None) -> "Site | None":
+    """Load the site, if one was named."""
+    return world.site(site).value if site else None
+
+
+def trust_of(
+    site: "Site | None",
+    *,
+    keys: Iterable[Path] | None = None,
+    roots: Path | None = None,
+    certificates: Iterable[Path] | None = None,
+    keyrings: Iterable[Path] | None = None,
+) -> "Trust":
+    """Read whose signatures count: those that are named, else the site's."""
+    from dlcontainer.evidence import keys as reading
+    from dlcontainer.evidence.image_signature import Trust
+
+    if keys or roots or keyrings:
+        return Trust(
+            keys=tuple(reading.read_public(path) for path in keys or ()),
+            roots=reading.read_file(roots) if roots else None,
+            certificates=tuple(map(reading.read_file, certificates or ())),
+            keyrings=tuple(map(reading.read_file, keyrings or ())),
+        )
+    if site is None:
+        return Trust()
+    given = site.trust
+    # Whoever could write these files could sign as anybody.
+    return Trust(
+        keys=tuple(reading.read_public(Path(path), own=True) for path in given.keys),
+        roots=reading.read_file(Path(given.certificate_roots), own=True)
+        if given.certificate_roots
+        else None,
+        certificates=tuple(map(reading.read_file, certificates or ())),
+        keyrings=tuple(reading.read_file(Path(path), own=True) for path in given.keyrings),
+    )
+
+
+def demand_of(site: "Site | None", evidence: str | None, *, signed: bool) -> "Demand":
+    """Give what is demanded by the command line and by the site, together."""
+    from dlcontainer.evidence.policy import Demand
+
+    asked = kinds_of(evidence)
+    if site is None:
+        return Demand(signed=signed, kinds=asked)
+    kinds = dict.fromkeys((*asked, *site.trust.require_evidence))
+    return Demand(signed=signed or site.trust.require_signed, kinds=tuple(kinds))
+
+
+def kinds_of(text: str | None) -> "tuple[Kind, ...]":
+    """Read a list of kinds; raises UsageError for an unknown one."""
+    from dlcontainer.evidence.kinds import KINDS
+
+    asked = [word.strip() for word in (text or "").split(",") if word.strip()]
+    for word in asked:
+        if word not in KINDS:
+            raise UsageError(
+                f"{word!r} is no kind of evidence", next_step=f"one of: {', '.join(KINDS)}"
+            )
+    return tuple(kind for kind in KINDS if kind in asked)
+
+
+def engine(world: "World", console: output.Console) -> "Engine":
+    """Find the engine that signs and verifies; raises EngineError."""
+    from dlcontainer.engines import apptainer
+    from dlcontainer.evidence.image_signature import Engine
+    from dlcontainer.system.process import ProcessRunner, Runner
+
+    def start(inherited: tuple[int, ...]) -> Runner:
+        echo = console.line if console.verbose else None
+        return ProcessRunner(environ=world.environ, echo=echo, inherited=inherited)
+
+    return Engine(
+        program=apptainer.find(world.environ),
+        start=start,
+        environ=world.environ,
+        scratch=world.scratch,
+    )
+
+
+def verifier(
+    trust: "Trust", demand: "Demand", world: "World", console: output.Console
+) -> "Callable[[Path, int], Mapping[str, bytes]] | None":
+    """Give the check of a publication: what is demanded holds; None where nothing is."""
+    if demand.is_empty:
+        return None
+
+    def verify(image: Path, number: int) -> "Mapping[str, bytes]":
+        from dlcontainer.evidence import policy, signing
+
+        console.step(f"verify {image.name}: signature and evidence")
+        given = signing.opened(image, number, told=console.line)
+        verified = policy.check(given, trust, demand, engine(world, console))
+        for text in verified.refused:
+            console.note(f"does not count: {text}")
+        return {name: data for piece in verified.evidence for name, data in piece.files.items()}
+
+    return verify
+
+
+def private_key(path: Path, passphrase_fd: int | None) -> "SigningKey":
+    """Read a private key; its passphrase comes by a descriptor, never by an argument."""
+    from dlcontainer.evidence import keys
+
+    passphrase = read_passphrase(passphrase_fd)
+    return keys.read_private(path, passphrase.encode() if passphrase is not None else None)
+
+
+def read_passphrase(number: int | None) -> str | None:
+    """Read one line from a descriptor that the caller opened; raises UsageError."""
+    if number is None:
+        return None
+    try:
+        with os.fdopen(os.dup(number), "rb") as file:
+            return file.readline(4096).decode().rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(
+            f"--passphrase-fd {number}: no passphrase can be read there",
+            next_step="open it for the command: --passphrase-fd 3 3<FILE",
+        ) from None
+
+
+def client(
+    world: "World",
+    site: "Site | None",
+    place: str,
+    *,
+    login: Path | None,
+    ca: Path | None,
+    pushes: bool,
+) -> "ArtifactClient":
+    """Give the way to a place in a registry, with the site's proxies and CA."""
+    from dlcontainer.evidence import artifact
+    from dlcontainer.packages.proxies import proxies_of
+    from dlcontainer.packages.routing import ca_of
+    from dlcontainer.registry import login as logins
+    from dlcontainer.registry.artifacts import ArtifactClient
+    from dlcontainer.registry.client import Way
+    from dlcontainer.sites.routing import Routing
+
+    reference = artifact.reference(place)
+    if ca is not None and not ca.is_file():
+        raise UsageError(f"--ca {ca}: there is no such file", next_step="give the CA's PEM file")
+    routing = site.routing if site else Routing()
+    way = Way(
+        proxies=proxies_of(routing, world.host),
+        ca=ca or ca_of(routing, world.host),
+        plain_http=routing.plain_http,
+        # Who names a CA speaks TLS.
+        loopback_tls=ca is not None,
+        # Of a whole image a registry takes the digest before it answers.
+        silence_s=120.0,
+    )
+    given = logins.read(login, reference.address) if login else None
+    return ArtifactClient(reference=reference, way=way, login=given, pushes=pushes)

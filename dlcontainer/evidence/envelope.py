@@ -1,0 +1,109 @@
+"""DSSE: an envelope around bytes of a named type, and the signatures over both.
+
+Source: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.0. The type is
+signed with the bytes, so that a valid signature over one thing is none over another.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.evidence.keys import PublicKey, SigningKey
+from dlcontainer.system import foreign_files
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+MOST_BYTES = 4_000_000
+_MOST_SIGNATURES = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signature:
+    """One signature; `certificate` is the signer's own, in PEM, if it came along."""
+
+    data: bytes
+    certificate: bytes | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Envelope:
+    """What was signed, and by which signatures; nothing is said of their worth yet."""
+
+    payload: bytes
+    signatures: tuple[Signature, ...]
+
+    def signer(self, trusted: Iterable[PublicKey]) -> PublicKey | None:
+        """Give the trusted key that signed it; None where no trusted key did."""
+        message = pae(PAYLOAD_TYPE, self.payload)
+        return next(
+            (
+                key
+                for key in trusted
+                for signature in self.signatures
+                if key.holds(signature.data, message)
+            ),
+            None,
+        )
+
+
+def pae(payload_type: str, payload: bytes) -> bytes:
+    """Give the bytes that a signature is over (pre-authentication encoding)."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def sealed(payload: bytes, key: SigningKey, certificate: bytes | None = None) -> bytes:
+    """Sign a payload and write its envelope."""
+    entry = {
+        "keyid": f"sha256:{key.public.id}",
+        "sig": base64.b64encode(key.sign(pae(PAYLOAD_TYPE, payload))).decode(),
+    }
+    if certificate is not None:
+        entry["cert"] = certificate.decode("ascii")
+    body = {
+        "payload": base64.b64encode(payload).decode(),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [entry],
+    }
+    return (json.dumps(body, indent=1) + "\n").encode()
+
+
+def read(data: bytes, where: str) -> Envelope:
+    """Read an envelope; raises ChecksFailedError for what is none."""
+    try:
+        if len(data) > MOST_BYTES:
+            raise ValueError("too large")
+        body = foreign_files.loads(data)
+        if body["payloadType"] != PAYLOAD_TYPE:
+            raise ValueError(f"its payload is not {PAYLOAD_TYPE}")
+        signatures = body["signatures"]
+        if not isinstance(signatures, list) or len(signatures) > _MOST_SIGNATURES:
+            raise ValueError("too many signatures, or no list of them")
+        return Envelope(
+            payload=_bytes(body["payload"]), signatures=tuple(map(_signature, signatures))
+        )
+    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        raise ChecksFailedError(
+            f"{where} is no signed envelope (DSSE)",
+            why=str(error)[:200],
+            next_step="take it from its source again",
+        ) from None
+
+
+def _signature(entry: Any) -> Signature:
+    certificate = entry.get("cert") if isinstance(entry, dict) else None
+    if certificate is not None and not isinstance(certificate, str):
+        raise TypeError("a certificate that is no text")
+    return Signature(
+        data=_bytes(entry["sig"]),
+        certificate=certificate.encode() if certificate is not None else None,
+    )
+
+
+def _bytes(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError("no text")
+    return base64.b64decode(text, validate=True)

@@ -1,0 +1,222 @@
+"""The signature inside an image (SIF): made and checked by the engine, with keys that are given.
+
+Never with whatever is in a keyring: the engine gets a home of its own, made for the call. It reads
+a PEM key from a file in memory, so a decrypted one is on no disk and in no argument; a passphrase
+of a PGP key comes by its input (tried with Apptainer 1.4.5).
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.errors import ChecksFailedError, ConfigError
+from dlcontainer.evidence import keys
+from dlcontainer.evidence.keys import PublicKey, SigningKey
+from dlcontainer.system.process import CommandFailedError, Completed, Runner
+
+_LISTED = re.compile(r"^(\d+)\)\s+User:|^\s*Fingerprint:\s*([0-9A-Fa-f]{40})", re.MULTILINE)
+_TAKE_KEY = "key import".split()
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}")
+# What the engine says (1.4.5) -> what it means; the first that fits, the most telling first.
+_CAUSES = (
+    ("integrity compromised", "was changed after it was signed"),
+    (
+        "certificate has expired",
+        "is signed with a certificate that has expired, or is not yet valid",
+    ),
+    ("not yet valid", "is signed with a certificate that has expired, or is not yet valid"),
+    ("unknown authority", "is signed with a certificate of another authority"),
+    ("incompatible key usage", "is signed with a certificate that is not for signing code"),
+    ("object not signed", "holds a part that nobody signed"),
+    ("signature not found", "is not signed"),
+    ("unknown entity", "is signed by somebody else"),
+    ("do not match threshold", "is signed by somebody else"),
+    ("key material not provided", "is signed by somebody else"),
+)
+_OTHER = "has a signature that does not hold"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """The engine that signs and verifies; `start` gives the door, with descriptors to inherit."""
+
+    program: Apptainer
+    start: Callable[[tuple[int, ...]], Runner]
+    environ: Mapping[str, str]
+    scratch: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trust:
+    """The signers that are believed: keys, certificates below roots, rings of PGP keys."""
+
+    keys: tuple[PublicKey, ...] = ()
+    roots: bytes | None = None
+    certificates: tuple[bytes, ...] = ()
+    keyrings: tuple[bytes, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nobody is believed."""
+        return not (self.keys or self.roots or self.keyrings)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signer:
+    """The signer of an image, named; `key` is theirs where it is a PEM key or a certificate."""
+
+    name: str
+    key: PublicKey | None
+
+
+def sign_with_key(image: Path, key: SigningKey, engine: Engine) -> None:
+    """Sign a private copy of an image with a PEM key; raises ChecksFailedError."""
+    with _home(engine) as home, _in_memory(key.pem) as number:
+        words = ["sign", "--key", _path(number), str(image)]
+        _run(engine, _Around(home=home), words, inherited=(number,))
+
+
+def sign_with_pgp(
+    image: Path, fingerprint: str, keyring: Path, passphrase: str | None, engine: Engine
+) -> None:
+    """Sign a private copy of an image with one key of the user's ring.
+
+    Raises ConfigError for a key that is not there, ChecksFailedError where the engine fails.
+    """
+    wanted = fingerprint.replace(" ", "").upper()
+    if not _FINGERPRINT.fullmatch(wanted):
+        raise ConfigError(
+            f"{fingerprint!r} is no fingerprint of a PGP key",
+            next_step="give its 40 hex digits: apptainer key list --secret",
+        )
+    with _home(engine) as home:
+        typed = None if passphrase is None else f"{passphrase}\n"
+        around = _Around(home=home, ring=keyring, stdin=typed)
+        listed = _run(engine, around, ["key", "list", "--secret"]).stdout
+        number = _number(listed, wanted)
+        if number is None:
+            raise ConfigError(
+                f"{keyring} holds no private key {wanted}",
+                next_step="import it: apptainer key import FILE",
+            )
+        _run(engine, around, ["sign", "--keyidx", number, str(image)])
+
+
+def _number(listed: str, wanted: str) -> str | None:
+    number = None
+    for match in _LISTED.finditer(listed):
+        number = match[1] or number
+        if match[2] and match[2].upper() == wanted:
+            return number
+    return None
+
+
+def verify(image: int, where: Path, trust: Trust, engine: Engine) -> Signer:
+    """Find the believed signer of an open image; every part must be signed.
+
+    Raises ChecksFailedError that says why none of the given keys holds.
+    """
+    said = []
+    for signer, material, arguments in _ways(trust):
+        with _home(engine) as home, contextlib.ExitStack() as held:
+            around = _Around(home=home)
+            numbers = [held.enter_context(_in_memory(data)) for data in material]
+            paths = dict(zip(("{0}", "{1}"), map(_path, numbers), strict=False))
+            words = [paths.get(word, word) for word in arguments]
+            try:
+                if not arguments:
+                    _run(engine, around, [*_TAKE_KEY, _path(numbers[0])], inherited=(numbers[0],))
+                    words = ["--local"]
+                words = ["verify", "--all", *words, _path(image)]
+                _run(engine, around, words, inherited=(image, *numbers))
+            except CommandFailedError as error:
+                said.append(error.completed.stderr + error.completed.stdout)
+                continue
+            return signer
+    raise _refused(where, said)
+
+
+def _ways(trust: Trust) -> Iterator[tuple[Signer, list[bytes], list[str]]]:
+    """Give each way to verify: the signer, files to hand over, and words with their places."""
+    for key in trust.keys:
+        name = f"key sha256:{key.id[:16]}… ({key.where})"
+        yield Signer(name=name, key=key), [key.pem], ["--key", "{0}"]
+    if trust.roots is not None:
+        for certificate in trust.certificates:
+            key = keys.of_certificate(certificate, "certificate")
+            signer = Signer(name=f"certificate sha256:{key.id[:16]}…", key=key)
+            words = ["--certificate", "{0}", "--certificate-roots", "{1}"]
+            yield signer, [certificate, trust.roots], words
+    for ring in trust.keyrings:
+        yield Signer(name="a PGP key of the given ring", key=None), [ring], []
+
+
+def _refused(where: Path, said: list[str]) -> ChecksFailedError:
+    text = "\n".join(said)
+    meaning = next((cause for sign, cause in _CAUSES if sign in text), _OTHER)
+    if not said:
+        meaning = "can't be verified: its signer's certificate is not known"
+    fatal = re.findall(r"FATAL:\s*(.+)", text)
+    return ChecksFailedError(
+        f"{where} {meaning}",
+        why=f"the engine: {fatal[-1][:300]}" if fatal else None,
+        next_step="ask the signer for the image again, or give the signer's own key",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Around:
+    """A call's private home, the ring of keys that it sees, and its input."""
+
+    home: Path
+    ring: Path | None = None
+    stdin: str | None = None
+
+
+def _run(
+    engine: Engine, around: _Around, words: list[str], *, inherited: tuple[int, ...] = ()
+) -> Completed:
+    runner, home = engine.start(inherited), around.home
+    argv = [str(engine.program.program), "--nocolor", *words]
+    ring = str(around.ring or home / "keys")
+    environ = apptainer.environment(engine.environ, tmpdir=home, state=home)
+    environ |= {"HOME": str(home), "APPTAINER_KEYSDIR": ring, "SINGULARITY_SYPGPDIR": ring}
+    try:
+        return runner(argv, env=environ, stdin=around.stdin)
+    except CommandFailedError as error:
+        if words[0] == "verify":
+            raise
+        said = re.findall(r"FATAL:\s*(.+)", error.completed.stderr)
+        raise ChecksFailedError(
+            f"the engine can't {' '.join(words[:2]) if words[0] == 'key' else 'sign'}",
+            why=said[-1][:300] if said else str(error)[:300],
+            next_step="read docs/signing.md: which keys the engine takes",
+        ) from None
+
+
+@contextlib.contextmanager
+def _home(engine: Engine) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-keys-", dir=engine.scratch) as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def _in_memory(data: bytes) -> Iterator[int]:
+    """Give a descriptor of a file that is on no disk."""
+    number = os.memfd_create("key", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(number), "wb") as file:
+            file.write(data)
+        yield number
+    finally:
+        os.close(number)
+
+
+def _path(number: int) -> str:
+    return f"/proc/self/fd/{number}"

@@ -1,0 +1,168 @@
+"""Pull: an image and its evidence of a registry. What does not hold is never in its place."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.errors import ChecksFailedError, PublishError
+from dlcontainer.evidence import artifact, envelope, folder, kinds, policy
+from dlcontainer.evidence.artifact import Blob
+from dlcontainer.evidence.folder import Piece
+from dlcontainer.evidence.image_signature import Engine, Trust
+from dlcontainer.evidence.kinds import MOST_BYTES
+from dlcontainer.evidence.policy import Demand, Given, Verified
+from dlcontainer.image import record, sbom
+from dlcontainer.registry import referrers
+from dlcontainer.registry.artifacts import ArtifactClient
+from dlcontainer.registry.base_image import sha256
+from dlcontainer.system import atomic_files, foreign_files, workspace
+from dlcontainer.system.machine import free_mb
+from dlcontainer.system.process import Runner
+from dlcontainer.system.progress import Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PullContext:
+    """Everything a pull needs; without trust and demand nothing is verified, and that is said."""
+
+    client: ArtifactClient
+    trust: Trust
+    demand: Demand
+    engine: Engine | None
+    runner: Runner
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pulled:
+    """An image that was pulled: the digest of its manifest, and what was found to hold."""
+
+    digest: str
+    sha256: str
+    verified: Verified
+
+
+def pull(target: Path, context: PullContext) -> Pulled:
+    """Fetch an image into its place, with record, bill and evidence beside it.
+
+    Raises PublishError for what the registry gives otherwise than announced, for a tag that was
+    moved, ChecksFailedError where the image does not meet the demand. Then nothing is left.
+    """
+    progress = context.progress
+    body = _manifest(context.client)
+    digest = sha256(body)
+    image = artifact.image_in(body, context.client.reference)
+    _require_room(image, target.parent)
+    with workspace.workspace(target.parent, context.runner, progress.note) as aside:
+        copy = aside / target.name
+        progress.step(f"pull {digest}: {image.size / 1e6:.0f} MB")
+        context.client.save_blob(image.digest, image.size, copy)
+        progress.step("read its evidence")
+        pieces = tuple(_evidence(context, digest))
+        verified = _verified(copy, image.digest.removeprefix("sha256:"), pieces, context)
+        _settle(target, copy, verified.evidence)
+    return Pulled(digest=digest, sha256=image.digest.removeprefix("sha256:"), verified=verified)
+
+
+def _manifest(client: ArtifactClient) -> bytes:
+    """Ask for the manifest; with a tag and a digest, both must mean it."""
+    named = client.reference
+    answer = client.manifest(named.digest or named.tag or "latest")
+    if answer is None:
+        raise PublishError(
+            f"there is no {named.source} in the registry",
+            where=f"oras://{named.source}",
+            next_step="read the name again",
+        )
+    actual = sha256(answer.body)
+    if named.digest is not None and actual != named.digest:
+        raise PublishError(
+            "the registry returned another manifest than the pinned one",
+            where=f"oras://{named.source}",
+            why=f"asked: {named.digest}\n       given: {actual}",
+            next_step="do not use it: the registry, or something on the way, is damaged",
+        )
+    if named.digest is not None and named.tag is not None:
+        _require_tag(client, named.digest, named.tag)
+    return answer.body
+
+
+def _require_tag(client: ArtifactClient, pinned: str, tag: str) -> None:
+    answer = client.manifest(tag)
+    now = sha256(answer.body) if answer else None
+    if now != pinned:
+        name = client.reference.name
+        raise PublishError(
+            f"the tag {tag!r} was moved" if now else f"the tag {tag!r} is gone",
+            where=f"oras://{name}:{tag}",
+            why=f"pinned: {pinned}\n       now:    {now}",
+            next_step=f"ask who moved it; to take the pinned image all the same: oras://{name}@"
+            f"{pinned}",
+        )
+
+
+def _require_room(image: Blob, place: Path) -> None:
+    wanted, free = image.size // 1_000_000 + 1, free_mb(place)
+    if free < wanted:
+        raise PublishError(
+            f"the image needs {wanted} MB, {place} has {free} MB",
+            next_step="make room, or name another file: -o FILE",
+        )
+
+
+def _evidence(context: PullContext, digest: str) -> Iterator[Piece]:
+    """Fetch what refers to the image and is evidence of ours; anybody may have put it there."""
+    for one in referrers.found(context.client, digest):
+        kind = artifact.kind_of(one.artifact_type)
+        if kind is None:
+            continue
+        answer = context.client.manifest(one.digest)
+        parts = artifact.parts_in(answer.body) if answer else None
+        if parts is None or answer is None or sha256(answer.body) != one.digest:
+            context.progress.note(f"{one.digest}: listed as {kind} evidence, and is none")
+            continue
+        if parts.subject != digest:
+            context.progress.note(
+                f"{one.digest}: listed as {kind} evidence of this image, and refers to "
+                f"{parts.subject}"
+            )
+            continue
+        yield Piece(
+            kind=kind,
+            data=context.client.fetched(parts.file.digest, parts.file.size, MOST_BYTES),
+            envelope=context.client.fetched(
+                parts.envelope.digest, parts.envelope.size, envelope.MOST_BYTES
+            ),
+        )
+
+
+def _verified(copy: Path, image: str, pieces: tuple[Piece, ...], context: PullContext) -> Verified:
+    subject = policy.subject_of(copy, image, None)
+    if context.engine is None:
+        usable = tuple(piece for piece in pieces if _is_usable(piece, subject))
+        return Verified(signer=None, evidence=usable)
+    with foreign_files.opened(copy) as file:
+        given = Given(path=copy, image=file.fileno(), subject=subject, record=None, pieces=pieces)
+        return policy.check(given, context.trust, context.demand, context.engine)
+
+
+def _is_usable(piece: Piece, subject: kinds.Subject) -> bool:
+    try:
+        kinds.require_about(piece.kind, piece.data, subject)
+    except ChecksFailedError:
+        return False
+    return True
+
+
+def _settle(target: Path, copy: Path, pieces: tuple[Piece, ...]) -> None:
+    """Put all in place; the image comes last."""
+    beside = {"record": record.beside(target), "bill": target.with_suffix(sbom.SUFFIX)}
+    try:
+        with workspace.settling(target.parent):
+            for piece in pieces:
+                folder.write(folder.beside(target), piece)
+                if piece.kind in beside:
+                    atomic_files.write(beside[piece.kind], piece.data)
+            workspace.settle(copy, target)
+    except OSError as error:
+        raise PublishError(f"can't write {target}: {error.strerror}") from None

@@ -1,0 +1,56 @@
+"""Push: an image and its evidence to a registry; the tag comes last, when all else is there."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.evidence import artifact, kinds
+from dlcontainer.evidence.artifact import NOTHING, Blob
+from dlcontainer.evidence.folder import Piece
+from dlcontainer.registry import referrers
+from dlcontainer.registry.artifacts import MANIFEST, ArtifactClient
+from dlcontainer.registry.base_image import sha256
+from dlcontainer.registry.upload import Upload
+from dlcontainer.system import foreign_files
+from dlcontainer.system.progress import Meter, Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pushed:
+    """What is in the registry now: the digest of the image's manifest, and the evidence's kinds."""
+
+    digest: str
+    evidence: tuple[str, ...]
+
+
+def push(
+    image: Path, digest: str, pieces: Iterable[Piece], client: ArtifactClient, progress: Progress
+) -> Pushed:
+    """Push an image of this SHA-256, with its evidence; raises PublishError.
+
+    The registry checks each digest: an image that changes meanwhile is refused.
+    """
+    with foreign_files.opened(image) as file:
+        size = os.fstat(file.fileno()).st_size
+        body = artifact.of_image(
+            Blob(media_type=artifact.SIF_LAYER, digest=digest, size=size), image.name
+        )
+        progress.step(f"push {image.name}: {size / 1e6:.0f} MB")
+        client.upload(sha256(NOTHING), NOTHING)
+        meter = Meter(tell=progress.line, title="push", total=size)
+        client.upload(digest, Upload(file=file, size=size, meter=meter))
+    subject = artifact.of(body, MANIFEST)
+    client.put_manifest(subject.digest, body, MANIFEST)
+    pushed = []
+    for piece in pieces:
+        progress.step(f"push its evidence: {piece.file}")
+        for data in (piece.envelope, piece.data):
+            client.upload(sha256(data), data)
+        manifest = artifact.of_evidence(piece, subject)
+        referrers.attach(client, subject.digest, manifest, kinds.artifact_type(piece.kind))
+        pushed.append(piece.kind)
+    tag = client.reference.tag
+    if tag is not None:
+        client.put_manifest(tag, body, MANIFEST)
+    return Pushed(digest=subject.digest, evidence=tuple(pushed))

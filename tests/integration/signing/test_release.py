@@ -1,0 +1,166 @@
+"""The first release: signed and attested here, pushed, pulled into another home, published."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.errors import PublishError
+from dlcontainer.evidence import folder
+from tests.integration.signing.tools import PASSWORD, Secured, typed
+from tests.publishing import BOTH, put, seen
+from tests.signers import Authority, Pair, pair
+
+Capture = pytest.CaptureFixture[str]
+WANTED = ("--require-signed", "--require-evidence", "record,validate,bench")
+
+
+def release(
+    image: Path, validated: Path, session: Path, signer: Pair, place: str, registry: Secured,
+    capsys: Capture,
+) -> str:  # fmt: skip
+    """Sign, attest and push; give the reference by digest."""
+    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    given = (f"validate={validated}", f"bench={session}")
+    assert typed(capsys, "attest", image, *given, "--key", signer.private).code == 0
+    pushed = typed(capsys, "push", image, place, *registry.options, "--json")
+    assert pushed.code == 0, pushed.err
+    assert pushed.body["evidence"] == ["bench", "bill", "record", "validate"]
+    return str(pushed.body["reference"])
+
+
+def test_from_the_build_machine_to_a_published_module(
+    image: Path, validated: Path, session: Path, signer: Pair, registry: Secured, home: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture,
+) -> None:  # fmt: skip
+    place = registry.place("site/demo:1.0")
+    by_digest = release(image, validated, session, signer, place, registry, capsys)
+    assert list(home.iterdir()) == []
+    other = tmp_path / "other home"
+    other.mkdir()
+    monkeypatch.setenv("HOME", str(other))
+    target = tmp_path / "taken" / "demo.sif"
+    target.parent.mkdir()
+    wanted = ("--key", signer.public, *WANTED)
+    pulled = typed(capsys, "pull", place, "-o", target, *wanted, *registry.options, "--json")
+    assert pulled.code == 0, pulled.err
+    assert pulled.body["reference"] == by_digest
+    assert signer.public.name in pulled.body["signer"]
+    assert pulled.body["refused"] == []
+    assert target.read_bytes() == image.read_bytes()
+    for suffix in (".json", ".cdx.json"):
+        assert target.with_suffix(suffix).read_text() == image.with_suffix(suffix).read_text()
+    assert {piece.kind for piece in folder.read(folder.beside(target))} == {
+        *("record", "bill", "validate", "bench")
+    }
+    assert list(other.iterdir()) == []
+    # By a person: a line each.
+    said = typed(capsys, "verify", target, "--key", signer.public).out
+    assert [line.split()[0] for line in said.splitlines()] == ["ok"] * 5
+    held = folder.read(folder.beside(target))
+    files = {name: data for piece in held for name, data in piece.files.items()}
+    root = tmp_path / "modules"
+    done = put(target, root, verify=lambda path, number: files)
+    assert seen(root) == BOTH
+    assert len(list((done.folder / "evidence").iterdir())) == 8
+    audit = ("modules", "audit", "--root", root, "--key")
+    # Other users can't enter a test's folder; nothing else is found.
+    assert "image.sif" not in typed(capsys, *audit, signer.public, *WANTED).out
+    lost = typed(capsys, *audit, pair(tmp_path, "other").public, *WANTED)
+    assert lost.code == 1
+    assert "is signed by somebody else" in lost.out
+
+
+def test_the_engine_pulls_what_we_pushed_and_the_reverse(
+    image: Path, signer: Pair, registry: Secured, engine: Apptainer, tmp_path: Path,
+    home: Path, capsys: Capture,
+) -> None:  # fmt: skip
+    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    ours, theirs = registry.place("site/ours:1"), registry.place("site/theirs:1")
+    assert typed(capsys, "push", image, ours, *registry.options).code == 0
+    environ = {**os.environ, "SSL_CERT_FILE": str(registry.ca), "HOME": str(home)}
+
+    def apptainer(*words: object, text: str | None = None) -> None:
+        argv = [str(engine.program), *map(str, words)]
+        done = subprocess.run(
+            argv, env=environ, input=text, text=True, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    server = f"oras://{registry.address}"
+    login = ("registry", "login", "--username", "publisher", "--password-stdin", server)
+    apptainer(*login, text=PASSWORD)
+    apptainer("pull", tmp_path / "by the engine.sif", ours)
+    assert (tmp_path / "by the engine.sif").read_bytes() == image.read_bytes()
+    apptainer("push", image, theirs)
+    (config,) = home.rglob("*.json")
+    config.chmod(0o600)
+    login_file = ("--login", config, "--ca", registry.ca)
+    pulled = typed(capsys, "pull", theirs, "-o", tmp_path / "ours.sif", *login_file)
+    assert pulled.code == 0, pulled.err
+    assert "nothing was verified" in pulled.out
+    assert (tmp_path / "ours.sif").read_bytes() == image.read_bytes()
+
+
+def test_with_a_certificate_of_the_centre(
+    image: Path, authority: Authority, registry: Secured, tmp_path: Path, capsys: Capture
+) -> None:
+    own = authority.signer("Release")
+    words = ("--key", own.private, "--certificate", own.public)
+    assert typed(capsys, "sign", image, *words).code == 0
+    place = registry.place("site/certified:1")
+    assert typed(capsys, "push", image, place, *registry.options).code == 0
+    roots = ("--certificate-roots", authority.roots, "--require-signed", "--require-evidence")
+    target = tmp_path / "taken.sif"
+    pulled = typed(capsys, "pull", place, "-o", target, *roots, "record,bill", *registry.options)
+    assert pulled.code == 0, pulled.err
+    strange = Authority.made(tmp_path / "strange", "Somebody's CA")
+    refused = typed(capsys, "verify", target, "--certificate-roots", strange.roots)
+    assert refused.code == 1
+    assert "is signed with a certificate of another authority" in refused.err
+
+
+def test_with_a_pgp_key(
+    image: Path, engine: Apptainer, tmp_path: Path, home: Path, capsys: Capture
+) -> None:
+    ring, environ = tmp_path / "ring", dict(os.environ)
+    environ |= {"APPTAINER_KEYSDIR": str(ring), "APPTAINER_CONFIGDIR": str(tmp_path / "c")}
+    ring.mkdir(mode=0o700)
+
+    def apptainer(*words: object, text: str = "") -> str:
+        argv = [str(engine.program), *map(str, words)]
+        done = subprocess.run(
+            argv, env=environ, input=text, text=True, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    new = ("key", "newpair", "--name", "R", "--email", "r@x", "--comment", "", "--push=false")
+    apptainer(*new, "--password", "a word", "--bit-length", "2048")
+    listed = apptainer("key", "list", "--secret")
+    fingerprint = listed.split("Fingerprint:")[1].split()[0]
+    apptainer("key", "export", "--armor", tmp_path / "release.asc", text="0\n")
+    word = tmp_path / "word"
+    word.write_text("a word\n")
+    with word.open() as file:
+        own = ("--pgp", fingerprint, "--keyring", ring, "--passphrase-fd", file.fileno())
+        signed = typed(capsys, "sign", image, *own)
+    assert signed.code == 0, signed.err
+    assert f"signed by pgp:{fingerprint}" in signed.out
+    assert typed(capsys, "verify", image, "--pgp", tmp_path / "release.asc").code == 0
+    assert not (home / ".apptainer").exists()
+
+
+def test_a_site_may_always_demand_it(image: Path, tmp_path: Path) -> None:
+    def verify(path: Path, number: int) -> dict[str, bytes]:
+        from dlcontainer.errors import ChecksFailedError
+
+        raise ChecksFailedError(f"{path} is not signed")
+
+    with pytest.raises(PublishError, match="is not signed"):
+        put(image, tmp_path / "modules", verify=verify)
+    assert not (tmp_path / "modules" / "current").exists()
+    assert json.loads(image.with_suffix(".json").read_text())["content"]["site"] == "lab"
