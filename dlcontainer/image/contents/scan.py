@@ -1,6 +1,5 @@
 """Take down what is in a tree: its packages, its sizes, its distribution."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from dlcontainer.image.contents import conda, dpkg, python, rpm
 from dlcontainer.image.contents.model import MOST_BYTES, Contents, Entry, Package, Tree
 from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.system.workspace import temporary
 
 _RELEASES = ("/usr/lib/os-release", "/etc/os-release")
 _DEPTH = 2
@@ -17,8 +17,7 @@ def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) ->
     """Take down a tree's contents; `entries` are the tree's, where somebody has listed them."""
     entries = tree.entries() if entries is None else entries
     plain = [entry for entry in entries if entry.kind == "-"]
-    with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
-        folder = Path(name)
+    with temporary(rpms.environ, rpms.runner) as folder:
         chosen = [entry.path for entry in plain if _wanted(entry)]
         found = tree.fetch(chosen, folder)
         lost = sorted(set(chosen) - set(found))
