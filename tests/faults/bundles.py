@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dlcontainer.config.field_types import Arch
+from dlcontainer.config.field_types import ARCHES
 from dlcontainer.packages import bundle
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.system.machine import read_host
@@ -31,14 +31,14 @@ exposes: [python]
 verify: {script: verify.py}
 """
 _LOCK, _FOLDER = "a.lock.json", "air gap"
-_PLAN = ("recipe", "--site", "own.yaml")
+_PLAN = ("./recipe", "--site", "own.yaml")
 
 
 @contextlib.contextmanager
 def _registry(state: Path) -> Iterator[None]:
     """Serve the recipe's base; write the recipe, its wheel and a site."""
     with fakeregistry.serving() as server:
-        arch: Arch = read_host({}).arch  # type: ignore[assignment]
+        arch = next(arch for arch in ARCHES if arch == read_host({}).arch)
         reference = layers.put(server, [layers.packed({"etc/hostname": b"x"})], arch=arch)
         recipe = state / "recipe"
         recipe.mkdir()

@@ -143,5 +143,6 @@ def environ(state: Path, given: Mapping[str, str]) -> dict[str, str]:
         **{name: given[name] for name in ("PATH", "LANG") if name in given},
         **{name: str(state / path) for name, path in own.items()},
         # All that is fetched comes from this machine.
-        "PIP_NO_INDEX": "1", "no_proxy": "127.0.0.1",
+        "PIP_NO_INDEX": "1",
+        "no_proxy": "127.0.0.1",
     }
