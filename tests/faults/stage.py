@@ -2,17 +2,22 @@
 
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.calls import CHANGING, READING, Call, named
+from tests.faults.calls import CHANGING, READING, Call, named, one_a_kind
 from tests.faults.traced import KILLED, Done, DriftError, Launcher
 
 # Every exit code but 0 that a command may end with: docs, and `dlcontainer --help`.
 DOCUMENTED = range(1, 9)
+_CHANGES = ("ENOSPC", "EIO", "EDQUOT", "ESTALE")
+_READS = ("EIO", "ESTALE")
+# Above it, files are linked into a stage: nothing writes into a finished base.
+_LARGE = 1_000_000
 _TRIES = 4
 
 
@@ -62,10 +67,16 @@ class Stage:
 
     def reset(self) -> None:
         shutil.rmtree(self.state)
-        shutil.copytree(self._kept, self.state, symlinks=True)
+        shutil.copytree(self._kept, self.state, symlinks=True, copy_function=_copied)
 
     def run(self) -> Done:
         return self.launcher.run(self.subject.entry, self.subject.argv, self.state)
+
+    def calls_of_children(self) -> list[Call]:
+        """Trace the command; give the calls of its children, each counted in its process."""
+        self.reset()
+        subject = self.subject
+        return self.launcher.trace_children(subject.entry, subject.argv, self.state, CHANGING)
 
     def calls(self, names: Sequence[str] = (*CHANGING, *READING)) -> list[Call]:
         """Trace the command; give its calls about files of the stage."""
@@ -84,6 +95,17 @@ class Stage:
         assert done.code == KILLED, (str(call), done)
         self._require_whole(str(call))
         self._require_next(str(call))
+
+    def child_killed(self, call: Call) -> None:
+        """Kill each process of the command that comes to such a call, and ask the oracle."""
+        self.reset()
+        subject, told = self.subject, f"child at {call}"
+        done = self.launcher.with_fault_in_children(
+            subject.entry, subject.argv, self.state, call, "signal=SIGKILL"
+        )
+        assert done.code in (0, KILLED, *DOCUMENTED), (told, done)
+        self._require_whole(told)
+        self._require_next(told)
 
     def failed(self, call: Call, error: str) -> Done:
         """Let a call of the command fail, and ask the oracle."""
@@ -146,3 +168,20 @@ def environ(state: Path, given: Mapping[str, str]) -> dict[str, str]:
         "PIP_NO_INDEX": "1",
         "no_proxy": "127.0.0.1",
     }
+
+
+def _copied(source: str, target: str) -> None:
+    info = os.lstat(source)
+    if stat.S_ISREG(info.st_mode) and info.st_size > _LARGE:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def faults(calls: Sequence[Call]) -> list[tuple[Call, str]]:
+    """Give each error of each kind of call and place once."""
+    return [
+        (call, error)
+        for call in one_a_kind(calls)
+        for error in (_CHANGES if call.changes else _READS)
+    ]

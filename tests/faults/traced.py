@@ -112,6 +112,31 @@ class Launcher:
             raise DriftError(f"{call}: {[str(other) for other in met]} {done}")
         return done
 
+    def trace_children(
+        self, entry: str, argv: Sequence[str], folder: Path, names: Sequence[str]
+    ) -> list[Call]:
+        """Run a command that nothing stops; give the calls of its children about its files."""
+        log = self.folder / "trace"
+        options = ("-ff", "-o", str(log), "-e", f"trace=getppid,{','.join(names)}")
+        done = self.run(entry, argv, folder, options)
+        assert done.code == 0, done.log
+        calls = []
+        for path in sorted(self.folder.glob("trace.*")):
+            text = path.read_text(errors="replace")
+            # The command itself is told by what no child of it is told.
+            if str(TRACED) not in text:
+                calls += parsed(text, folder)
+            path.unlink()
+        return calls
+
+    def with_fault_in_children(
+        self, entry: str, argv: Sequence[str], folder: Path, call: Call, fault: str
+    ) -> Done:
+        """Run a command with a fault in each of its processes that comes so far."""
+        inject = f"inject={call.name}:{fault}:when={call.at}"
+        options = ("-f", "-o", os.devnull, "-e", f"trace=getppid,{call.name}", "-e", inject)
+        return self.run(entry, argv, folder, options)
+
     def left(self) -> dict[int, int]:
         """Give the processes that a command left, after a while; the zygote stays."""
 
