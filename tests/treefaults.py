@@ -1,6 +1,6 @@
 """Changes of a tree with a fault at each call that changes a file system, and the oracle.
 
-For errors in one process (tests/unit) and for children that are killed (tests/integration).
+For errors in one process; SIGKILL at each system call is in tests/faults.
 """
 
 import contextlib

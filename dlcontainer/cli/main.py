@@ -1,5 +1,6 @@
 """The entry point: all commands, and the only place that exits."""
 
+import errno
 import gc
 import signal
 import sys
@@ -39,7 +40,13 @@ from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import sessions
 from dlcontainer.cli.modules import group as modules
 from dlcontainer.cli.signing import attest, pull, push, sign, verify
-from dlcontainer.errors import DlcontainerError, InterruptedByUserError
+from dlcontainer.errors import (
+    BenchDataError,
+    BuildError,
+    DlcontainerError,
+    InterruptedByUserError,
+    PublishError,
+)
 
 _LOOK, _MAKE, _SHIP, _MEASURE = "Look", "Make", "Check and publish", "Measure"
 
@@ -125,6 +132,28 @@ def _report(error: DlcontainerError, *, as_json: bool) -> None:
         output.emit("error", body)
 
 
+# A disk, or a server of files, that is full or ill (Lustre: ESHUTDOWN, ENOTCONN) is no bug of ours,
+# at whichever of many thousand calls it says so.
+_OF_DISKS = (
+    *(errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.EROFS),
+    *(errno.ENOTCONN, errno.ESHUTDOWN, errno.EREMOTEIO),
+)
+
+
+def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
+    """Say which file system failed, with the exit code of the command's own errors."""
+    kinds = {"publish": PublishError, "modules": PublishError, "bench": BenchDataError}
+    kind: type[DlcontainerError] = kinds.get(argv[0] if argv else "", BuildError)
+    full = raised.errno in (errno.ENOSPC, errno.EDQUOT)
+    return kind(
+        f"the file system failed: {raised.strerror}",
+        where=str(raised.filename) if raised.filename else None,
+        next_step="make room, and try again"
+        if full
+        else "try again; if it stays, give the line above to whoever looks after that file system",
+    )
+
+
 def _run(argv: list[str], *, as_json: bool) -> int:
     try:
         with _signals():
@@ -137,6 +166,10 @@ def _run(argv: list[str], *, as_json: bool) -> int:
         error = usage_errors.translated(problem, argv)
     except DlcontainerError as raised:
         error = raised
+    except OSError as raised:
+        if raised.errno not in _OF_DISKS:
+            raise
+        error = _of_a_disk(raised, argv)
     else:
         return int(code or 0)
     _report(error, as_json=as_json)

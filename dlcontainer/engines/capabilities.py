@@ -83,12 +83,11 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
 
     Raises EngineError where the program itself does not start.
     """
-    import tempfile
+    from dlcontainer.system.workspace import temporary
 
     version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="dlcontainer-trial-") as name:
-        work = Path(name)
+    with temporary(host.environ, runner) as work:
         env = apptainer.environment(host.environ, tmpdir=work)
         binds = _tiny_tree(work / "tree")
         (work / "tiny.def").write_text("Bootstrap: localimage\nFrom: tree\n%post\n    true\n")

@@ -1,7 +1,6 @@
 """Compare two images bit by bit: which parts differ, and which files of the tree, and in what."""
 
 import filecmp
-import tempfile
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from dlcontainer.image import sif
 from dlcontainer.image.contents import Entry, Packed
 from dlcontainer.image.sif import Part
 from dlcontainer.system.process import Runner
+from dlcontainer.system.workspace import temporary
 
 _CHUNK = 1 << 22
 
@@ -52,8 +52,8 @@ def compare(one: Path, other: Path, environ: Mapping[str, str], runner: Runner) 
     if _same(one, sif.tree(one), other, sif.tree(other)):
         # The file system of both is the same: only the image's head, or other parts, differ.
         return Bits(same=False, parts=parts)
-    with tempfile.TemporaryDirectory(prefix="dlcontainer-", dir=environ.get("TMPDIR")) as name:
-        folders = [Path(name, "one"), Path(name, "other")]
+    with temporary(environ, runner) as work:
+        folders = [work / "one", work / "other"]
         for tree, folder in zip(trees, folders, strict=True):
             tree.unpack(folder)
         files = _files([_by_path(tree) for tree in trees], folders)

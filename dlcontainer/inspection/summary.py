@@ -1,7 +1,6 @@
 """Inspect: what an image says of itself, and what its files say. Nothing of the image runs."""
 
 import contextlib
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.sif import Part
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import Runner
+from dlcontainer.system.workspace import temporary
 
 _LABELS = f"{apptainer_metadata.FOLDER}/labels.json"
 # Of each file that tells of the image: a bill of materials is the largest.
@@ -52,10 +52,10 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     entries = tree.entries()
     found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
     notes = list(found.notes)
-    with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
+    with temporary(environ, runner) as folder:
         there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= _MOST_BYTES}
         wanted = there & {*_OWN, *apptainer_metadata.ENVIRONMENT, _LABELS}
-        files = tree.fetch(wanted, Path(name))
+        files = tree.fetch(wanted, folder)
         said = {path: file.read_text(errors="replace") for path, file in files.items()}
     if layout.MANIFEST not in said:
         notes.append(f"no {layout.MANIFEST} inside: not an image of dlcontainer")

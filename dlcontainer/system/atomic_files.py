@@ -2,13 +2,18 @@
 
 The only writer of a file that others may look for: written beside its place under a name that
 nobody can foresee, brought to the disk, then renamed. All by the descriptor of the folder, so a
-link that others put in the folder's place, or at the name beside, leads nowhere.
+link that others put in the folder's place, or at the name beside, leads nowhere. A writer holds its
+file beside by a lock: what a killed one left is free, and goes when the target is written again.
 """
 
 import contextlib
 import errno
+import fcntl
 import os
+import re
 import secrets
+import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +21,10 @@ from typing import BinaryIO
 from dlcontainer.system import guarded_files
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# For writing: a lock on NFS needs that.
+_LEFT = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# A file without a lock may be one that another process is just making.
+_GRACE_S = 60.0
 
 
 @contextlib.contextmanager
@@ -27,18 +36,44 @@ def replacing(target: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     aside = f".{target.name}.{secrets.token_hex(4)}"
     with guarded_files.folder(os.path.realpath(target.parent)) as folder:
+        _reap(folder, target.name)
         try:
             number = os.open(aside, _NEW, mode, dir_fd=folder)
             with os.fdopen(number, "wb") as file:
+                # Some file systems have no locks: there nothing is ever taken for left.
+                with contextlib.suppress(OSError):
+                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield file
                 file.flush()
                 os.fsync(number)
-            os.replace(aside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+                # Still locked: nobody takes it for left before it has its name.
+                os.replace(aside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(aside, dir_fd=folder)
             raise
         sync_folder(folder)
+
+
+def _reap(folder: int, name: str) -> None:
+    """Remove what killed processes of this user left beside a file of an open folder."""
+    beside = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}")
+    with contextlib.suppress(OSError):
+        for left in filter(beside.fullmatch, os.listdir(folder)):
+            with contextlib.suppress(OSError):
+                _remove_left(folder, left)
+
+
+def _remove_left(folder: int, left: str) -> None:
+    number = os.open(left, _LEFT, dir_fd=folder)
+    try:
+        info = os.fstat(number)
+        is_ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid()
+        if is_ours and time.time() - info.st_mtime > _GRACE_S:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(left, dir_fd=folder)
+    finally:
+        os.close(number)
 
 
 def write(target: Path, content: str | bytes, *, mode: int = 0o666) -> None:

@@ -23,17 +23,12 @@ def building(cache: Path, on_note: Callable[[str], None]) -> Iterator[None]:
     keeps and the notes beside them lie in this user's own cache only, which nobody else writes,
     so they are used as they lie there. What a group shares is kept steps (`stepcache`).
     """
-    try:
+    with _explained(cache):
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         _make_own(cache, on_note)
         # Nobody else may open it: who can could lock it for ever.
         flags = os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         os.close(os.open(cache / ALL, flags, 0o600))
-    except OSError as error:
-        raise BuildError(
-            f"can't write in the cache {cache}: {error.strerror}",
-            next_step="name another folder: XDG_CACHE_HOME",
-        ) from None
     if not guarded_files.is_private(Path(os.path.realpath(cache))):
         on_note(
             f"other users may write in a folder above the cache {cache}, and could exchange it "
@@ -41,6 +36,17 @@ def building(cache: Path, on_note: Callable[[str], None]) -> Iterator[None]:
         )
     with held(cache / ALL):
         yield
+
+
+@contextlib.contextmanager
+def _explained(cache: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(
+            f"can't write in the cache {cache}: {error.strerror}",
+            next_step="name another folder: XDG_CACHE_HOME",
+        ) from None
 
 
 def _make_own(cache: Path, on_note: Callable[[str], None]) -> None:
@@ -70,8 +76,9 @@ def alone(cache: Path, on_note: Callable[[str], None]) -> Iterator[bool]:
 
     Raises BuildError for another user's.
     """
-    if cache.exists():
-        _make_own(cache, on_note)
+    with _explained(cache):
+        if cache.exists():
+            _make_own(cache, on_note)
     with _locked(cache / ALL, fcntl.LOCK_EX | fcntl.LOCK_NB) as free:
         yield free
 

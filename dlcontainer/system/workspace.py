@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from dlcontainer.errors import BuildError
@@ -51,7 +51,7 @@ def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
     except OSError as error:
         raise BuildError(
             f"can't write in {parent}: {error.strerror}",
-            next_step="choose another folder: -o for the image, --tmpdir for the build",
+            next_step="choose another folder: -o for the image, --tmpdir for the build, or TMPDIR",
         ) from None
     try:
         yield path
@@ -60,6 +60,17 @@ def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
             _remove_or_note(path, runner, note)
         finally:
             os.close(lock)
+
+
+@contextlib.contextmanager
+def temporary(environ: Mapping[str, str], runner: Runner) -> Iterator[Path]:
+    """Make a workspace below TMPDIR: unlike a folder of `tempfile`, it survives no kill for long.
+
+    Raises BuildError where it can't be made.
+    """
+    parent = Path(environ.get("TMPDIR") or "/tmp")  # noqa: S108  a private one in it
+    with workspace(parent, runner, lambda _: None) as path:
+        yield path
 
 
 def _locked(path: Path) -> int:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.system.workspace import PREFIX
 from tests.integration.test_bad_input import mounted
 from tests.integration.world import STEPPED, World
 from tests.processes import MARK, kill_marked, marked, new_mark, poll
 
 SEED = 20261121
 KILLS = 50
+# After so many kills a build runs to its end.
+NEXT = 5
 
 
 @pytest.fixture
@@ -164,29 +166,55 @@ def command(pid: int) -> bytes:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_killed_at_any_moment(alone: World, stepped: Path, tmp_path: Path) -> None:
-    """Kill -9 at random points, seeded: no half image, no lost cache, no mounts, no processes."""
+    """Kill -9 at random points, seeded: no half image, no lost cache, no mounts, no processes.
+
+    Every second time the whole process group, as `kill -9 -PID` and some batch systems do. The
+    next build is the first one's, bit for bit.
+    """
     recipe, output = write(stepped, STEPPED), tmp_path / "out"
     began = time.monotonic()
-    alone.run(*argv(recipe, output))
-    whole = time.monotonic() - began
+    first = alone.build(recipe, output)
+    whole, image = time.monotonic() - began, digest(first.image)
     moments, mark = random.Random(SEED), new_mark()
-    user = alone.having(**{MARK: mark})
+    user, killed = alone.having(**{MARK: mark}), 0
     for number in range(KILLS):
         # Every build has something to do: another last step, now and then all of them.
         fresh = ("--no-cache",) if number % 5 == 0 else ()
         change = ("--set", f"versions.third={number}")
         words = [*user.program, *map(str, argv(recipe, output, *change, *fresh))]
         with subprocess.Popen(
-            words, env=dict(user.environ), cwd=user.folder, stderr=subprocess.DEVNULL
+            words,
+            env=dict(user.environ),
+            cwd=user.folder,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         ) as process:
             time.sleep(moments.uniform(0.0, whole))
-            process.kill()
+            (os.killpg if number % 2 else os.kill)(process.pid, signal.SIGKILL)
+            killed += process.wait() == -signal.SIGKILL
         assert poll(lambda: not marked(mark), 10), (number, marked(mark))
         require_whole(alone, output)
-        mounts = Path("/proc/self/mounts").read_text()
-        assert str(tmp_path) not in mounts
-    built = alone.build(recipe, output)
-    assert [path.name for path in output.iterdir() if path.name.startswith(PREFIX)] == []
+        assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
+        if number % NEXT == 0 or number == KILLS - 1:
+            require_next(alone, recipe, tmp_path / "next", image)
+    # Some of them had ended.
+    assert killed > KILLS / 2
+    assert [path for path in output.iterdir() if path.name.startswith(".")] == []
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def require_next(world: World, recipe: Path, output: Path, image: str) -> None:
+    """Require that a build makes the very same image, and nothing is left of those before it."""
+    built = world.build(recipe, output)
+    assert digest(built.image) == image
     assert built.recorded()["work"][0]["seconds"] is None
+    shutil.rmtree(output)
+    assert list(Path(world.environ["TMPDIR"]).iterdir()) == []
+    cache = Path(world.environ["XDG_CACHE_HOME"])
+    hidden = {path for path in cache.rglob(".*") if path.name != ".lock"}
+    assert hidden == set()

@@ -225,8 +225,9 @@ class StepCache:
                 with guarded_files.file(key + TREE, shelf.handle) as tree:
                     # Held until it is gone: who wants it meanwhile finds it without a name.
                     if os.fstat(tree).st_uid == os.getuid() and file_locks.claim(tree):
-                        gone = step_folders.unlink_own(shelf, key + NOTE) and gone
-                        gone = step_folders.unlink_own(shelf, key + TREE) and gone
+                        # The note first: one that stays on a disk that is ill has its tree.
+                        names = (key + NOTE, key + TREE)
+                        gone = all(step_folders.unlink_own(shelf, name) for name in names) and gone
                     else:
                         gone = gone and os.fstat(tree).st_uid != os.getuid()
             except OSError:
@@ -238,13 +239,14 @@ class StepCache:
     def entries(self) -> list[tuple[CachedStep, float]]:
         """List all entries with their last use (s since 1970), the last first; those of others too.
 
-        An entry's maker is its owner, whatever its note says.
+        An entry's maker is its owner, whatever its note says. Halves of this user's are among them:
+        they take up room too.
         """
         found = [
             entry
             for shelf in step_folders.shelves(self.folder)
             for key in step_folders.keys(shelf)
-            if (entry := step_folders.listed(shelf, key)) is not None
+            if (entry := step_folders.listed(shelf, key) or step_folders.half(shelf, key))
         ]
         return sorted(found, key=lambda one: one[1], reverse=True)
 

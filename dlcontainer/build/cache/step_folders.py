@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ TREE = ".sqfs"
 NOTE = ".json"
 
 _BY = "by-"
+# Between a tree and its note lie two renames.
+_GRACE_S = 60.0
 _KEY = re.compile(r"[0-9a-z]{2,64}")
 _SHELF = re.compile(r"[0-9a-z]{2}")
 
@@ -202,9 +205,10 @@ def _shelves_in(folder: int, uid: int, prefix: str | None) -> Iterator[Shelf]:
 
 
 def keys(shelf: Shelf) -> list[str]:
-    """List the keys of a shelf's entries."""
-    notes = [name for name in guarded_files.names(shelf.handle) if name.endswith(NOTE)]
-    return [key for name in notes if _KEY.fullmatch(key := name.removesuffix(NOTE))]
+    """List the keys of a shelf's entries, and of halves of them."""
+    files = (name.rpartition(".") for name in guarded_files.names(shelf.handle))
+    found = {key for key, dot, suffix in files if dot + suffix in (TREE, NOTE)}
+    return sorted(filter(_KEY.fullmatch, found))
 
 
 def listed(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
@@ -223,6 +227,25 @@ def listed(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
         size = info.st_size if mine else min(info.st_size, info.st_blocks * 512)
         return replace(kept, maker=guarded_files.name_of(shelf.uid), size=size), used.st_mtime
     return None
+
+
+def half(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
+    """Describe a tree of this user's without a note, or a note without a tree; None for all else.
+
+    A build or a prune that was killed between the two left it. What is new may be of a build that
+    is just keeping it.
+    """
+    infos = []
+    for name in (key + TREE, key + NOTE):
+        with contextlib.suppress(OSError):
+            infos.append(os.stat(name, dir_fd=shelf.handle, follow_symlinks=False))
+    if len(infos) != 1 or {shelf.uid, infos[0].st_uid} != {os.getuid()}:
+        return None
+    size, used = infos[0].st_size, infos[0].st_mtime
+    if time.time() - used < _GRACE_S:
+        return None
+    maker = guarded_files.name_of(shelf.uid)
+    return CachedStep(key=key, name="not whole", maker=maker, made="", size=size, packages=()), used
 
 
 def unlink_own(shelf: Shelf, name: str) -> bool:

@@ -187,15 +187,22 @@ def prune(
         if not alone:
             on_note("a build is running: only kept steps of Apptainer's that it does not use go")
         gone: list[Entry] = []
+        stay = 0
         by_kind = {store.kind: store for store in stores}
         found = entries(stores)
         rest = sum(entry.size for entry in found)
         for entry in reversed(found):
             if rest <= max_bytes and max_bytes > 0:
                 break
-            if (alone or entry.kind == "steps") and by_kind[entry.kind].remove(entry):
+            if not alone and entry.kind != "steps":
+                continue
+            if by_kind[entry.kind].remove(entry):
                 rest -= entry.size
                 gone.append(entry)
+            else:
+                stay += 1
+        if stay:
+            on_note(f"entries that stay: {stay}; in use, another user's, or on a disk that fails")
     return gone
 
 

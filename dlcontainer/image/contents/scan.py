@@ -1,6 +1,5 @@
 """Take down what is in a tree: its packages, its sizes, its distribution."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from dlcontainer.image.contents.model import (
     Tree,
 )
 from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.system.workspace import temporary
 
 _RELEASES = ("/usr/lib/os-release", "/etc/os-release")
 _DEPTH = 2
@@ -24,8 +24,7 @@ def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) ->
     """Take down a tree's contents; `entries` are the tree's, where somebody has listed them."""
     entries = tree.entries() if entries is None else entries
     plain = [entry for entry in entries if entry.kind == "-"]
-    with tempfile.TemporaryDirectory(prefix="dlcontainer-") as name:
-        folder = Path(name)
+    with temporary(rpms.environ, rpms.runner) as folder:
         wanted = [entry for entry in plain if _wanted(entry.path)]
         chosen = [entry.path for entry in wanted if entry.size <= _most(entry.path)]
         beyond = sorted({entry.path for entry in wanted} - set(chosen))

@@ -1,7 +1,9 @@
 """Files that appear whole: what was there stays until all is written, and nothing is left."""
 
 import errno
+import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,3 +183,65 @@ def test_a_folder_that_fails_is_a_failure(target: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(OSError, match="Input/output error"):
         atomic_files.sync_folder(0)
+
+
+def left_beside(target: Path, *, age_s: float = 3600) -> Path:
+    path = target.with_name(f".{target.name}.0123abcd")
+    path.write_text("half")
+    moment = time.time() - age_s
+    os.utime(path, (moment, moment))
+    return path
+
+
+def test_what_a_killed_writer_left_goes(target: Path) -> None:
+    left_beside(target)
+    other = target.with_name(".another.0123abcd")
+    other.write_text("x")
+    os.utime(other, (0, 0))
+    atomic_files.write(target, "new")
+    assert names(target.parent) == [other.name, target.name]
+
+
+def test_what_a_writer_holds_stays(target: Path) -> None:
+    left = left_beside(target)
+    with left.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        atomic_files.write(target, "new")
+    assert left.read_text() == "half"
+
+
+def test_what_is_new_stays(target: Path) -> None:
+    left = left_beside(target, age_s=10)
+    atomic_files.write(target, "new")
+    assert left.exists()
+
+
+def test_a_link_or_a_fifo_of_such_a_name_stays(target: Path) -> None:
+    link = left_beside(target)
+    link.unlink()
+    link.symlink_to(target)
+    fifo = target.with_name(f".{target.name}.0123abce")
+    os.mkfifo(fifo)
+    os.utime(fifo, (0, 0))
+    atomic_files.write(target, "new")
+    assert link.is_symlink()
+    assert fifo.is_fifo()
+    assert target.read_text() == "new"
+
+
+def test_a_writer_holds_its_file_until_it_has_its_name(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def later(source: str, *args: object, **keywords: object) -> None:
+        # A second writer, after a fsync that took more than a minute.
+        os.utime(target.parent / source, (0, 0))
+        monkeypatch.setattr(os, "replace", real)
+        atomic_files.write(target, "second")
+        real(source, *args, **keywords)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "replace", later)
+    atomic_files.write(target, "first")
+    assert target.read_text() == "first"
+    assert names(target.parent) == [target.name]

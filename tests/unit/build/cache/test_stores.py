@@ -179,3 +179,20 @@ def test_a_kept_step_of_another_user_stays(cache: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     assert [steps.remove(entry) for entry in entries] == [False, False]
     assert len(list(cache.glob("steps/by-*/??/*.sqfs"))) == 2
+
+
+def test_what_can_t_be_removed_is_counted(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **keywords: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", fail)
+        patch.setattr(Path, "unlink", fail)
+        assert stores.prune(of(cache), 0, cache, NOTES.append) == []
+    assert NOTES == ["entries that stay: 6; in use, another user's, or on a disk that fails"]
+    found = [(one.kind, one.key, one.name) for one in stores.entries(of(cache))]
+    # Note and tree of a step stay together.
+    assert [one for one in found if one[0] == "steps"] == [
+        ("steps", "bb2", "s"),
+        ("steps", "aa1", "s"),
+    ]

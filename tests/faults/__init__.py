@@ -1,0 +1,1 @@
+"""A command, its calls that change files, and an oracle: SIGKILL or an error at each of them."""

@@ -1,0 +1,81 @@
+"""The commands that write down and collect the packages of a build: one wheel, on a small image."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from dlcontainer.config.field_types import ARCHES
+from dlcontainer.packages import bundle
+from dlcontainer.packages import lockfile as locks
+from dlcontainer.system.machine import read_host
+from tests import fakeregistry, layers
+from tests.faults.stage import Subject
+from tests.integration.world import write_wheel
+from tests.values import write_yaml
+
+_RECIPE = """\
+schema: 1
+name: wheels
+version: "1.0"
+summary: One wheel on an image, for tests
+space_mb: 300
+base:
+  image: IMAGE
+  system: {distribution: debian, release: bookworm, glibc: "2.36", python: "3.11", source: a test}
+prefix: /opt/wheels
+steps:
+  - name: wheel
+    python_packages: {packages: [dlctiny==1.0]}
+exposes: [python]
+verify: {script: verify.py}
+"""
+_LOCK, _FOLDER = "a.lock.json", "air gap"
+_PLAN = ("./recipe", "--site", "own.yaml")
+
+
+@contextlib.contextmanager
+def _registry(state: Path) -> Iterator[None]:
+    """Serve the recipe's base; write the recipe, its wheel and a site."""
+    with fakeregistry.serving() as server:
+        arch = next(arch for arch in ARCHES if arch == read_host({}).arch)
+        reference = layers.put(server, [layers.packed({"etc/hostname": b"x"})], arch=arch)
+        recipe = state / "recipe"
+        recipe.mkdir()
+        (recipe / "recipe.yaml").write_text(_RECIPE.replace("IMAGE", str(reference)))
+        (recipe / "verify.py").write_text("")
+        write_wheel(state / "wheels")
+        site = {"schema": 1, "name": "own", "summary": "For tests", "arch": arch}
+        wheels = {"wheels": [str(state / "wheels")]}
+        write_yaml(state / "own.yaml", {**site, "default_recipe": "wheels", "routing": wheels})
+        yield
+
+
+def _lock_of(state: Path) -> object:
+    """Read the lock; its time is another in each run."""
+    path = state / _LOCK
+    return {**json.loads(locks.as_text(locks.read(path))), "made": ""} if path.exists() else None
+
+
+def _bundle_of(state: Path) -> object:
+    folder = state / _FOLDER
+    if not (folder / bundle.LOCK_FILE).exists():
+        return None
+    lock = bundle.opened(folder).lock
+    return sorted(name for name, _ in bundle.named_files(lock))
+
+
+BUNDLES: Mapping[str, Subject] = {
+    "lock": Subject(
+        prepare=lambda state: None,
+        served=_registry,
+        argv=("lock", *_PLAN, "-o", _LOCK),
+        view=_lock_of,
+    ),
+    "fetch": Subject(
+        prepare=lambda state: None,
+        served=_registry,
+        argv=("fetch", *_PLAN, "-o", _FOLDER),
+        view=_bundle_of,
+    ),
+}

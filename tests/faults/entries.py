@@ -1,0 +1,66 @@
+"""What the zygote runs: the command line, as a user calls it, and two things that have none."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.cli import main
+
+
+def run(argv: Sequence[str]) -> None:
+    """Run the command line; it exits."""
+    sys.argv = ["dlcontainer", *argv]
+    main.run()
+
+
+def publish(argv: Sequence[str]) -> None:
+    """Run it where every check of an image passes: these run the image, and write no tree."""
+    from dlcontainer.validate import validate
+    from dlcontainer.validate.inspected import Check
+
+    def passed(*_: Any) -> list[Check]:
+        return [Check(name="runs", ok=True, detail="not run", state="ok")]
+
+    validate.validate = passed  # type: ignore[assignment]
+    run(argv)
+
+
+def collect(argv: Sequence[str]) -> None:
+    """Run it where no process has anything open: what others run here is another each time."""
+    from dlcontainer.publish.tree import in_use
+    from dlcontainer.publish.tree.in_use import Seen
+
+    in_use.seen = Seen  # type: ignore[assignment]
+    run(argv)
+
+
+def session(argv: Sequence[str]) -> None:
+    """Write a session of `bench` as its measuring does; one that was cut goes on."""
+    from dlcontainer.bench.samples import continuation
+    from dlcontainer.bench.samples.records import Resume, Stack
+    from dlcontainer.bench.samples.writer import Writer
+    from dlcontainer.errors import BenchDataError
+    from tests import benchseries
+
+    path, plan = Path(argv[0]), benchseries.Plan(pairs=2, control_pairs=1)
+    begun = None
+    if path.exists():
+        try:
+            begun = continuation.read(path)
+        except BenchDataError:
+            # Complete, or without a launch; as its text says: into a new file.
+            path.unlink()
+    try:
+        with Writer(path, benchseries.session(plan), after=begun) as writer:
+            if begun is None:
+                writer.stack(Stack(arm="native", facts=plan.reference))
+                writer.stack(Stack(arm="container", facts=plan.candidate))
+            else:
+                writer.resume(Resume(started=begun.session.started, dropped_bytes=begun.dropped))
+            for sample in benchseries.draw(plan)[len(begun.samples) if begun else 0 :]:
+                writer.sample(sample)
+            writer.end(complete=True)
+    except BenchDataError as error:
+        main._report(error, as_json=False)
+        sys.exit(error.exit_code)

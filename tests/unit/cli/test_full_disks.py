@@ -1,0 +1,40 @@
+"""A disk that is full or ill is no bug: a documented exit code, at whichever call it fails."""
+
+import errno
+import os
+
+import pytest
+
+from dlcontainer.cli import main
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [(["cache", "prune"], 5), (["publish"], 6), (["modules", "gc"], 6), (["bench", "run"], 7)],
+    ids=str,
+)
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ESTALE])
+def test_a_disk_that_fails_is_explained(
+    argv: list[str],
+    code: int,
+    number: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(**_: object) -> None:
+        raise OSError(number, os.strerror(number), "/a/file")
+
+    monkeypatch.setattr(main, "app", fail)
+    assert main._run(argv, as_json=False) == code
+    first, _, last = capsys.readouterr().err.partition("\n")
+    assert first == f"dlcontainer: /a/file: the file system failed: {os.strerror(number)}"
+    assert ("make room" in last) is (number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def test_another_error_of_ours_stays_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "", "/a/file")
+
+    monkeypatch.setattr(main, "app", fail)
+    with pytest.raises(FileNotFoundError):
+        main._run(["cache", "prune"], as_json=False)
