@@ -14,9 +14,10 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
@@ -97,6 +98,17 @@ def numbers(generations: Folder) -> list[int]:
     """List the generations that are there; other names are none."""
     names = guarded_files.names(generations.number)
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+
+@contextlib.contextmanager
+def striped(tree: Tree, folder: Folder, name: str) -> Iterator[BinaryIO]:
+    """Write a new file with the layout that the site sets, which holds for no other file."""
+    with tree.aside.make("striped") as alone:
+        tree.stripe(alone.path)
+        with alone.create(name) as file:
+            yield file
+        alone.rename(name, folder, name)
+    os.rmdir("striped", dir_fd=tree.aside.number)
 
 
 def set_link(tree: Tree, name: str, target: str) -> None:

@@ -18,7 +18,6 @@ from dlcontainer.publish.tree.layout import Tree
 from dlcontainer.system import digests, guarded_files
 
 _COPIED = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS)
-_COPY = "image"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,13 +104,8 @@ def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
                 tree, draft, other, staged
             ):
                 return
-    # In a folder of its own: what the site sets for it holds for no other file.
-    with tree.aside.make(_COPY) as folder:
-        tree.stripe(folder.path)
-        with folder.create(contents.IMAGE) as file:
-            sha256 = digests.of_open(draft.image, write=file.write, tell=tree.line)
-        folder.rename(contents.IMAGE, staged, contents.IMAGE)
-    os.rmdir(_COPY, dir_fd=tree.aside.number)
+    with layout.striped(tree, staged, contents.IMAGE) as file:
+        sha256 = digests.of_open(draft.image, write=file.write, tell=tree.line)
     if sha256 != draft.sha256:
         raise PublishError(
             f"{draft.name}/{draft.version}: this is not the image of its record",

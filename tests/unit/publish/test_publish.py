@@ -16,6 +16,7 @@ from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import publish as publishing
 from dlcontainer.publish.tree import changes
+from tests.fakes import RecordingRunner
 from tests.publishing import BOTH, RECIPE, hidden, image_of, put, seen
 from tests.skips import skip
 from tests.trees import act
@@ -406,3 +407,24 @@ def test_help_says_that_torch_compile_has_no_compiler(
     folder = put(image, root).folder
     for name in ("module.lua", "module.tcl"):
         assert ("torch.compile needs a C++ compiler" in (folder / name).read_text()) is says
+
+
+def test_the_site_s_commands_and_its_log(image: Path, root: Path) -> None:
+    """The image's folder is striped, the switch followed, and users read that starts are logged."""
+    modules: dict[str, list[str]] = {
+        "after_publish": ["update", "-d", "/c"],
+        "stripe": ["lfs", "setstripe", "-c", "8"],
+        "usage": ["logger", "-t", "it's"],
+    }
+    runner = RecordingRunner()
+    site = site_of(name="lab", modules=modules).value
+    done = put(image, root, site, runner=runner)
+    (*striped, folder), followed = runner.argvs
+    assert (striped, followed) == (modules["stripe"], ("update", "-d", "/c"))
+    assert folder.startswith(f"{root}/.dlcontainer-")
+    help_text = (done.folder / "module.lua").read_text()
+    assert "This site logs each start, with module, release and job" in help_text
+    wrapper = next((done.folder / "bin").iterdir()).read_text()
+    assert """ logger -t 'it'"'"'s' "module=""" in wrapper
+    assert put(image, root, site, runner=runner).new is False
+    assert len(runner.argvs) == 2
