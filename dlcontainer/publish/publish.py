@@ -29,6 +29,8 @@ from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.publish.tree import changes, layout, store, transaction
 from dlcontainer.publish.tree.transaction import Hand
+from dlcontainer.publish.unpacked import unpack
+from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
 from dlcontainer.system.machine import free_mb
@@ -55,6 +57,8 @@ class PublishContext:
     environ: Mapping[str, str] = field(default_factory=dict)
     # By which `module help` says how far the site got.
     proofs: reach.Files | None = None
+    # The image as a folder of its files, not as one file.
+    unpacked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,8 +143,26 @@ def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
 
 def _published(work: _Work) -> Published:
     """Publish; `new` is false where the generation stayed what it was."""
+    with _unpacked(work) as tree:
+        return _published_as(work, replace(_version(work), tree=tree))
+
+
+@contextlib.contextmanager
+def _unpacked(work: _Work) -> Iterator[Tree | None]:
+    """Unpack the image where that is asked for."""
+    context = work.context
+    if not context.unpacked:
+        yield None
+        return
+    context.progress.step("unpack the image")
+    own = ownership.of_root(work.root, work.site.modules.group)
+    tools = unpack.Tools(runner=context.runner, environ=context.environ, note=context.progress.note)
+    with unpack.unpacked(work.given.image, work.release.sha256, work.root, own, tools) as tree:
+        yield tree
+
+
+def _published_as(work: _Work, version: Version) -> Published:
     progress = work.context.progress
-    version = _version(work)
     draft = staging.draft(version)
     digest = store.digest_of_draft(draft)
     live = changes.standing(work.root, draft)

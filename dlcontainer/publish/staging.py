@@ -12,6 +12,8 @@ from dlcontainer.publish.modulefiles import Around, LastResort, Release, epoch_o
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.tree import contents
 from dlcontainer.publish.tree.store import Draft
+from dlcontainer.publish.unpacked import listing
+from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site
 
 # What was looked at, each with its name, whether it holds and what was seen.
@@ -32,6 +34,8 @@ class Version:
     templates: tuple[Path, ...]
     # How far the site got, a line each.
     reached: tuple[str, ...] = ()
+    # The image unpacked, to be published in its place.
+    tree: Tree | None = None
 
 
 def draft(version: Version) -> Draft:
@@ -46,6 +50,7 @@ def draft(version: Version) -> Draft:
         image=version.offered.image,
         sha256=version.release.sha256,
         files={**_files(version), **{name: text.encode() for name, text in texts.items()}},
+        tree=version.tree.path if version.tree else None,
     )
 
 
@@ -67,6 +72,7 @@ def _files(version: Version) -> dict[str, bytes]:
     offered = version.offered
     files: dict[str, bytes | None] = {
         "record.json": offered.record.data,
+        listing.FILE: version.tree.text if version.tree else None,
         f"sbom{sbom.SUFFIX}": offered.bill,
         "build.log": offered.log,
         "checks.json": (json.dumps(checks, indent=1) + "\n").encode(),
@@ -89,4 +95,5 @@ def _wrappers(version: Version) -> Mapping[str, str]:
 
 def _around(version: Version) -> Around:
     around = launch_files.around(version.epochs, version.release, epoch_of(version.site))
-    return replace(around, reached=version.reached)
+    image = contents.TREE if version.tree else around.image
+    return replace(around, reached=version.reached, image=image)

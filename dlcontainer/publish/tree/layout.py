@@ -27,6 +27,7 @@ from dlcontainer.system.process import quote
 
 RELEASES, GENERATIONS, IMAGES = "releases", "generations", "images"
 CURRENT, MODULES = "current", "modules"
+UNPACKED = "tree"
 MODULES_TARGET = f"{CURRENT}/{MODULES}"
 # Each kind of module tree: the suffix of a version's file there, and the release's file.
 KINDS = {"lmod": (".lua", "module.lua"), "tcl": ("", "module.tcl")}
@@ -136,7 +137,9 @@ def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Fold
 def settle_modes(folder: Folder, own: Ownership) -> None:
     """Set group and mode of a staged folder, and bring it to the disk; links stay as they are."""
     inherited = own.shared & stat.S_ISGID
-    for parent, _, names, number in os.fwalk(".", dir_fd=folder.number, onerror=_raise):
+    for parent, below, names, number in os.fwalk(".", dir_fd=folder.number, onerror=_raise):
+        # An unpacked image was settled when it was unpacked: its programs stay programs.
+        below[:] = [name for name in below if parent != "." or name != UNPACKED]
         for name in names:
             if stat.S_ISLNK(os.stat(name, dir_fd=number, follow_symlinks=False).st_mode):
                 continue
