@@ -120,6 +120,12 @@ def settle(tree: Tree, name: str, folder: Folder, as_name: str) -> bool:
     return True
 
 
+def take(path: Path, staged: Folder, as_name: str) -> None:
+    """Move a finished folder out of a private one into what is staged."""
+    with Folder.at(path.parent) as private:
+        private.rename(path.name, staged, as_name)
+
+
 def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Folder:
     """Open a folder of the root; one that is missing appears with its mode, by a rename."""
     if top.info(name) is None:

@@ -15,7 +15,7 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, layout
-from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.publish.tree.layout import UNPACKED, Tree
 from dlcontainer.publish.unpacked import listing
 from dlcontainer.system import digests, guarded_files
 
@@ -82,7 +82,7 @@ def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
         _image(tree, draft, staged)
         sums[contents.IMAGE] = draft.sha256
     else:
-        os.rename(draft.tree, contents.TREE, dst_dir_fd=staged.number)
+        layout.take(draft.tree, staged, UNPACKED)
         staged.write(listing.CATALOG, b"")
     with contextlib.ExitStack() as held:
         opened = {"": staged}
