@@ -91,8 +91,9 @@ def _module(world: "World", given: str | None, root: Path | None) -> "Module":
 
     if given is None:
         python = find_program("python", world.environ)
-        if root is None and python is not None and (python.parent.parent / "image.sif").is_file():
-            return kernelspec.at(python.parent.parent)
+        folder = python.parent.parent if python is not None else None
+        if root is None and folder is not None and _has_image(folder):
+            return kernelspec.at(folder)
         raise UsageError(
             "no module is loaded, and none was named",
             next_step="module load NAME, or give NAME/VERSION with --root ROOT",
@@ -110,3 +111,8 @@ def _module(world: "World", given: str | None, root: Path | None) -> "Module":
     raise UsageError(
         f"{given} is not published in {root}", next_step=layout.typed(root.absolute(), "list")
     )
+
+
+def _has_image(folder: Path) -> bool:
+    """Tell whether a folder is a release, of an image file or an unpacked one."""
+    return any((folder / name).is_file() for name in ("image.sif", "tree.list"))

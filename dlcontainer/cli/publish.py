@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dlcontainer.cli import options, output
 from dlcontainer.cli.signing import trust_options
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.image.record import Record
@@ -23,6 +24,20 @@ def publish(
         Path | None,
         typer.Option(
             "--root", metavar="DIR", help="Where modules are published. Default: the site's folder."
+        ),
+    ] = None,
+    layout: Annotated[
+        Literal["sif", "tree"],
+        typer.Option(
+            "--layout", help="The image as one file, or as a folder of its files (CernVM-FS)."
+        ),
+    ] = "sif",
+    cvmfs: Annotated[
+        Path | None,
+        typer.Option(
+            "--cvmfs",
+            metavar="FILE",
+            help="With --layout tree: write a script that publishes in CernVM-FS; publish nothing.",
         ),
     ] = None,
     proofs: options.Proofs = None,
@@ -48,6 +63,14 @@ def publish(
     world = here()
     path = options.image_file(image)
     loaded = world.site(site).value
+    if cvmfs is not None:
+        if layout != "tree" or root is None:
+            raise UsageError(
+                "--cvmfs takes --layout tree and --root",
+                next_step="--layout tree --root /cvmfs/REPOSITORY/FOLDER",
+            )
+        _write_script(cvmfs, path, site, root, as_json=as_json)
+        return
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
     given = reach.read(proofs, loaded.engine.builders) if proofs else None
@@ -80,11 +103,27 @@ def publish(
         environ=world.environ,
         proofs=given,
         verify=trust_options.verifier(trust, demand, world, console),
+        unpacked=layout == "tree",
     )
     done = publishing.publish(path, loaded, root.absolute() if root else None, context)
     for closed in done.closed:
         console.note(str(closed))
     _show(done, loaded.modules.kind, as_json=as_json)
+
+
+def _write_script(target: Path, image: Path, site: str, root: Path, *, as_json: bool) -> None:
+    from dlcontainer.cli.context import here
+    from dlcontainer.publish.unpacked import cvmfs
+    from dlcontainer.system import report_files
+
+    templates = here().resources.template_folders()
+    named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
+    report_files.write(cvmfs.script(image.absolute(), named, root, templates), target, "--cvmfs")
+    if as_json:
+        output.emit("publish-script", {"script": str(target), "root": str(root)})
+        return
+    output.say(f"wrote {target}")
+    output.say("next: run it on the release manager machine of the repository")
 
 
 def _show(done: "Published", kind: str, *, as_json: bool) -> None:

@@ -70,6 +70,8 @@ class Around:
     mpi: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     logged: bool = False
+    # The image beside bin/: a file, or a folder of its files.
+    image: str = "image.sif"
 
 
 _BARE = Around()
@@ -205,6 +207,8 @@ def wrappers(
     values = {
         "name": release.name,
         "version": release.version,
+        "image": Text(around.image),
+        "unpacked": around.image != _BARE.image,
         "prefix": release.prefix,
         "bind_home": int(site.modules.bind_home),
         "folders": "\n".join(path for path in filesystems if path not in _ALREADY),

@@ -30,6 +30,8 @@ from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.publish.tree import changes, layout, store, strangers, transaction
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.publish.tree.transaction import Hand
+from dlcontainer.publish.unpacked import unpack
+from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
 from dlcontainer.system.machine import free_mb
@@ -58,6 +60,8 @@ class PublishContext:
     proofs: reach.Files | None = None
     # Requires signature and evidence of an open image; gives the evidence that holds, by file name.
     verify: Callable[[Path, int], Mapping[str, bytes]] | None = None
+    # The image as a folder of its files, not as one file.
+    unpacked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,11 +146,30 @@ def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
 
 def _published(work: _Work) -> Published:
     """Publish; `new` is false where the generation stayed what it was."""
-    progress = work.context.progress
-    version = _version(work)
-    if work.context.verify is not None:
-        held = work.context.verify(work.given.path, work.given.image.fileno())
+    version, verify = _version(work), work.context.verify
+    if verify is not None:
+        held = verify(work.given.path, work.given.image.fileno())
         version = replace(version, evidence=held)
+    with _unpacked(work) as tree:
+        return _published_as(work, replace(version, tree=tree))
+
+
+@contextlib.contextmanager
+def _unpacked(work: _Work) -> Iterator[Tree | None]:
+    """Unpack the image where that is asked for."""
+    context = work.context
+    if not context.unpacked:
+        yield None
+        return
+    context.progress.step("unpack the image")
+    own = ownership.of_root(work.root, work.site.modules.group)
+    tools = unpack.Tools(runner=context.runner, environ=context.environ, note=context.progress.note)
+    with unpack.unpacked(work.given.image, work.release.sha256, work.root, own, tools) as tree:
+        yield tree
+
+
+def _published_as(work: _Work, version: Version) -> Published:
+    progress = work.context.progress
     draft = staging.draft(version)
     digest = store.digest_of_draft(draft)
     live = changes.standing(work.root, draft)

@@ -12,6 +12,8 @@ from dlcontainer.publish.modulefiles import Around, LastResort, Release, epoch_o
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.tree import contents
 from dlcontainer.publish.tree.store import Draft
+from dlcontainer.publish.unpacked import listing
+from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site
 
 # The folder of a release that holds its signed evidence.
@@ -36,6 +38,8 @@ class Version:
     reached: tuple[str, ...] = ()
     # Signed evidence that was verified, by file name.
     evidence: Mapping[str, bytes] = field(default_factory=dict)
+    # The image unpacked, to be published in its place.
+    tree: Tree | None = None
 
 
 def draft(version: Version) -> Draft:
@@ -50,6 +54,7 @@ def draft(version: Version) -> Draft:
         image=version.offered.image,
         sha256=version.release.sha256,
         files={**_files(version), **{name: text.encode() for name, text in texts.items()}},
+        tree=version.tree.path if version.tree else None,
     )
 
 
@@ -71,6 +76,7 @@ def _files(version: Version) -> dict[str, bytes]:
     offered = version.offered
     files: dict[str, bytes | None] = {
         "record.json": offered.record.data,
+        listing.FILE: version.tree.text if version.tree else None,
         f"sbom{sbom.SUFFIX}": offered.bill,
         "build.log": offered.log,
         "checks.json": (json.dumps(checks, indent=1) + "\n").encode(),
@@ -95,4 +101,5 @@ def _wrappers(version: Version) -> Mapping[str, str]:
 def _around(version: Version) -> Around:
     around = launch_files.around(version.epochs, version.release, epoch_of(version.site))
     logged = bool(version.site.modules.usage)
-    return replace(around, reached=version.reached, logged=logged)
+    image = contents.TREE if version.tree else around.image
+    return replace(around, reached=version.reached, logged=logged, image=image)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.publish.unpacked import cvmfs
 from dlcontainer.system.process import ProcessRunner
 from tests import goldens
 from tests.integration.world import missing
@@ -102,6 +103,13 @@ def test_sections_of_definition_files(section: str, rendered: Path, tmp_path: Pa
         files[-1].write_text(text)
     assert files
     lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)
+
+
+def test_the_script_for_cernvm_fs(tmp_path: Path) -> None:
+    script = tmp_path / "cvmfs.sh"
+    root = Path("/cvmfs/sw.example.org/a folder")
+    script.write_text(cvmfs.script(Path("/images/it's.sif"), "lab", root, [ROOT / "templates"]))
+    lint([linter("shellcheck"), *SHELLCHECK], [script], tmp_path)
 
 
 def test_the_linters_do_find_something(tmp_path: Path) -> None:

@@ -281,6 +281,11 @@ def promote(tree: Tree, source: Path, module: str) -> Generation:
         contents.require_sound(releases, entry.digest, entry.module)
         release = held.enter_context(releases.sub(entry.digest))
         said = contents.described(release)
+        if release.info(contents.TREE) is not None:
+            raise PublishError(
+                f"{entry.module} is an unpacked image, which is not promoted",
+                next_step="publish its image in the other tree: dlcontainer publish --layout tree",
+            )
         files = _files(release, said.folder)
         draft = Draft(
             name=entry.name,

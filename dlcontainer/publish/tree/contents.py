@@ -19,6 +19,7 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree, modulefiles
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import layout
+from dlcontainer.publish.unpacked import listing
 from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.process import quote
 
@@ -28,7 +29,7 @@ _ROOT = Path("/@root@")
 FILE = "release.json"
 IMAGE = "image.sif"
 # An unpacked image, in its place.
-TREE = "tree"
+TREE = layout.UNPACKED
 SCHEMA = "dlcontainer/release/1"
 _MOST_BYTES = 256_000_000
 _QUOTED: Mapping[str, Callable[[object], str]] = {
@@ -37,7 +38,7 @@ _QUOTED: Mapping[str, Callable[[object], str]] = {
 }
 # Of a benchmark, put there after publishing.
 _LATER = {"report.html", "report.json"}
-_ALONE = (module_tree.MARK, checksums.FILE, FILE)
+_ALONE = (module_tree.MARK, checksums.FILE, FILE, listing.CATALOG)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +67,7 @@ def digest_of(sums: Mapping[str, str]) -> str:
 
 def covers(path: str) -> bool:
     """Tell whether a file's content is part of the digest."""
-    return path in (IMAGE, *_QUOTED) or path.startswith(("bin/", "launch/"))
+    return path in (IMAGE, listing.FILE, *_QUOTED) or path.startswith(("bin/", "launch/"))
 
 
 def mode_of(path: str) -> int:
@@ -173,13 +174,33 @@ def _faults(release: Folder, digest: str) -> Iterator[Fault]:
             counted[name] = hashlib.sha256(original).hexdigest()
     for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - _LATER):
         yield Fault(where=str(release.path / name), why="it was not published")
-    if digest_of(counted) != digest or wanted.get(IMAGE) != said.image:
+    yield from _image(release, said, wanted)
+    if digest_of(counted) != digest:
         yield Fault(where=str(release.path), why="its content does not give its digest")
 
 
+def _image(release: Folder, said: Described, wanted: Mapping[str, str]) -> Iterator[Fault]:
+    """Compare the image's name with its checksum, or an unpacked one with its listing."""
+    if listing.FILE not in wanted:
+        if wanted.get(IMAGE) != said.image:
+            yield Fault(where=str(release.path), why="its content does not give its digest")
+        return
+    path = release.path / TREE
+    try:
+        with release.open(listing.FILE) as file, release.sub(TREE) as tree:
+            listed = foreign_files.content(file, _MOST_BYTES)
+            for why in listing.differences(listed, tree.number):
+                name, _, reason = why.rpartition(": ")
+                yield Fault(where=str(path / name), why=reason)
+    except (OSError, ValueError, PublishError) as error:
+        yield _fault(path, error)
+
+
 def files(release: Folder) -> Iterator[tuple[str, os.stat_result]]:
-    """List all that lies in a release, one folder deep."""
+    """List all that lies in a release, one folder deep; an unpacked image has its own listing."""
     for name in guarded_files.names(release.number):
+        if name == TREE:
+            continue
         info = release.info(name)
         if info is not None and stat.S_ISDIR(info.st_mode):
             with release.sub(name) as folder:

@@ -28,6 +28,7 @@ from dlcontainer.system.process import quote
 
 RELEASES, GENERATIONS, IMAGES = "releases", "generations", "images"
 CURRENT, MODULES = "current", "modules"
+UNPACKED = "tree"
 MODULES_TARGET = f"{CURRENT}/{MODULES}"
 # Each kind of module tree: the suffix of a version's file there, and the release's file.
 KINDS = {"lmod": (".lua", "module.lua"), "tcl": ("", "module.tcl")}
@@ -133,6 +134,12 @@ def settle(tree: Tree, name: str, folder: Folder, as_name: str) -> bool:
     return True
 
 
+def take(path: Path, staged: Folder, as_name: str) -> None:
+    """Move a finished folder out of a private one into what is staged."""
+    with Folder.at(path.parent) as private:
+        private.rename(path.name, staged, as_name)
+
+
 def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Folder:
     """Open a folder of the root; one that is missing appears with its mode, by a rename."""
     if top.info(name) is None:
@@ -150,7 +157,9 @@ def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Fold
 def settle_modes(folder: Folder, own: Ownership) -> None:
     """Set group and mode of a staged folder, and bring it to the disk; links stay as they are."""
     inherited = own.shared & stat.S_ISGID
-    for parent, _, names, number in os.fwalk(".", dir_fd=folder.number, onerror=_raise):
+    for parent, below, names, number in os.fwalk(".", dir_fd=folder.number, onerror=_raise):
+        # An unpacked image was settled when it was unpacked: its programs stay programs.
+        below[:] = [name for name in below if parent != "." or name != UNPACKED]
         for name in names:
             if stat.S_ISLNK(os.stat(name, dir_fd=number, follow_symlinks=False).st_mode):
                 continue

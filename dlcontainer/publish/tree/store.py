@@ -8,13 +8,15 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, layout
-from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.publish.tree.layout import UNPACKED, Tree
+from dlcontainer.publish.unpacked import listing
 from dlcontainer.system import digests, guarded_files
 
 _COPIED = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS)
@@ -33,12 +35,15 @@ class Draft:
     sha256: str
     files: Mapping[str, bytes]
     source: Folder | None = None
+    # The image unpacked, in its place: a folder on the tree's file system, moved from there.
+    tree: Path | None = None
 
 
 def digest_of_draft(draft: Draft) -> str:
     """Give the digest of the release that a draft becomes."""
     sums = {path: hashlib.sha256(data).hexdigest() for path, data in draft.files.items()}
-    return contents.digest_of({**sums, contents.IMAGE: draft.sha256})
+    image = {} if draft.tree is not None else {contents.IMAGE: draft.sha256}
+    return contents.digest_of({**sums, **image})
 
 
 def add(tree: Tree, draft: Draft) -> str:
@@ -72,8 +77,13 @@ def _require_names(draft: Draft) -> None:
 def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
     folder = tree.root / layout.RELEASES / digest
     staged.write(module_tree.MARK, b"dlcontainer/release/1\n")
-    _image(tree, draft, staged)
-    sums = {contents.IMAGE: draft.sha256}
+    sums = {}
+    if draft.tree is None:
+        _image(tree, draft, staged)
+        sums[contents.IMAGE] = draft.sha256
+    else:
+        layout.take(draft.tree, staged, UNPACKED)
+        staged.write(listing.CATALOG, b"")
     with contextlib.ExitStack() as held:
         opened = {"": staged}
         for path, data in draft.files.items():

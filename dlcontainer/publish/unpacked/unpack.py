@@ -1,0 +1,56 @@
+"""An image file -> its unpacked tree, beside the published tree, before anybody holds that."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from dlcontainer.errors import PublishError
+from dlcontainer.image.contents.squashfs_tree import Packed
+from dlcontainer.publish.ownership import Ownership
+from dlcontainer.publish.unpacked import listing
+from dlcontainer.system import digests
+from dlcontainer.system.process import Runner
+from dlcontainer.system.workspace import workspace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """An unpacked image in a private folder of the root's file system, and its listing."""
+
+    path: Path
+    text: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tools:
+    """What unpacking needs: processes, their environment, and somebody to tell."""
+
+    runner: Runner
+    environ: Mapping[str, str]
+    note: Callable[[str], None]
+
+
+@contextlib.contextmanager
+def unpacked(image: BinaryIO, sha256: str, root: Path, own: Ownership, by: Tools) -> Iterator[Tree]:
+    """Unpack an open image below the root; what is not taken from there is removed at the end.
+
+    Raises PublishError where it is not the image of its record.
+    """
+    with workspace(root, by.runner, by.note) as folder:
+        copy, target = folder / "image.sif", folder / "tree"
+        # Its name may lead elsewhere by now: what was opened is copied, and that is unpacked.
+        with copy.open("wb") as file:
+            actual = digests.of_open(image, write=file.write)
+        if actual != sha256:
+            raise PublishError(
+                "this is not the image of its record", next_step="build the image again"
+            )
+        Packed.of(copy, by.environ, by.runner).unpack(target)
+        copy.unlink()
+        left_out = listing.settle(target, own)
+        if left_out:
+            names = ", ".join(left_out[:5])
+            by.note(f"left out, as only root could make them: {names}{', …' * bool(left_out[5:])}")
+        yield Tree(path=target, text=listing.text(target))
