@@ -51,7 +51,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 # What the engine writes into an image by itself: the date of the build, and folders' names.
 ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
-LONG = {"build", "emulation", "squash", "storm", "storm_sshfs"}
+LONG = {"before_after", "build", "emulation", "squash", "storm", "storm_sshfs"}
 # These have a test of their own.
 APART = {*LONG, "import_figures", "startup"}
 
@@ -128,6 +128,25 @@ def test_build(world: World, tiny: Path, wheels: Path, tmp_path: Path) -> None:
     user = world.having(PIP_FIND_LINKS=f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}")
     body = json.loads(run("build", tiny, "-n", "1", "--folder", tmp_path, "--json", world=user))
     assert body["sizes_mb"]["ours"] < body["sizes_mb"]["default"]
+
+
+@pytest.mark.long
+def test_before_and_after(world: World, tiny: Path, wheels: Path, tmp_path: Path) -> None:
+    """This checkout against itself."""
+    user = world.having(PIP_FIND_LINKS=f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}")
+    argv = (ROOT, ROOT, tiny, "-n", "1", "--folder", tmp_path, "--json")
+    body = json.loads(run("before_after", *argv, world=user))
+    assert len(body["samples_s"]) == 4
+    # The same program: what it costs differs by the machine's moods alone.
+    assert all(0.5 < row["value"]["median"] < 2 for row in body["rows"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_checkouts_are_needed(tmp_path: Path) -> None:
+    argv = [sys.executable, str(BENCHMARKS / "before_after.py"), str(ROOT), str(tmp_path), "."]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"{tmp_path}: no checkout of dlcontainer" in done.stderr
 
 
 @pytest.mark.long

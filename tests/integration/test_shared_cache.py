@@ -161,7 +161,9 @@ def member(alone: World, engine: Apptainer) -> Iterator[World]:
 
 
 @pytest.mark.parametrize(
-    "mask", [0o022, pytest.param(0o077, marks=pytest.mark.long)], ids=["0o22", "0o77"]
+    "mask",
+    [0o022, *(pytest.param(mask, marks=pytest.mark.long) for mask in (0o002, 0o077))],
+    ids=["0o22", "0o2", "0o77"],
 )
 def test_two_users_share_what_they_keep(
     alone: World, member: World, cache: Path, stepped: Path, tmp_path: Path, mask: int

@@ -1,10 +1,11 @@
 """Changes of a tree: each makes a generation beside the live one, and one switch."""
 
+import contextlib
 import errno
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import changes
+from dlcontainer.publish.tree import changes, transaction
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.layout import Tree
 from dlcontainer.system import guarded_files
+from tests.skips import skip
 from tests.trees import Clock, act, both, draft, hand, hidden, image_file, put, seen
 
 
@@ -118,6 +120,43 @@ def test_a_damaged_image_is_not_linked(root: Path, image: Path) -> None:
     put(root, image, facts="new")
     (new,) = set((root / "releases").iterdir()) - {release}
     assert (new / "image.sif").read_bytes() == b"an image"
+
+
+@pytest.mark.parametrize("change", ["group", "mode"])
+def test_an_image_of_another_group_or_mode_is_copied(root: Path, image: Path, change: str) -> None:
+    """Group and mode are of all names of a file: a link would publish them too."""
+    put(root, image)
+    (old,) = root.glob("releases/*/image.sif")
+    if change == "mode":
+        old.chmod(0o640)
+    elif os.getuid() == 0:
+        os.chown(old, -1, 65534)
+    else:
+        skip("needs root, which can give a file to another group", elsewhere="a run as root")
+    before = old.stat()
+    put(root, image, facts="new")
+    images = [path.stat() for path in root.glob("releases/*/image.sif")]
+    (new,) = (info for info in images if info.st_ino != before.st_ino)
+    assert (stat.S_IMODE(new.st_mode), new.st_gid) == (0o644, root.stat().st_gid)
+
+
+def test_a_private_folder_that_is_not_ours(
+    root: Path, image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write in ROOT puts another folder in the place of the one just made."""
+
+    @contextlib.contextmanager
+    def swapped(parent: Path, runner: object, note: object) -> Iterator[Path]:
+        made = parent / ".dlcontainer-build-other"
+        made.mkdir(mode=0o755)
+        made.chmod(0o777)
+        yield made
+        made.rmdir()
+
+    monkeypatch.setattr(transaction, "workspace", swapped)
+    with pytest.raises(PublishError, match="was replaced while it was made"):
+        put(root, image)
+    assert not (root / "releases").exists()
 
 
 def test_another_image_needs_another_version(root: Path, image: Path, tmp_path: Path) -> None:

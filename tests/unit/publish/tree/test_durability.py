@@ -71,9 +71,9 @@ def test_a_publication(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert {path.name for path in files} <= before
     # The journal's `begin` comes before the generation, its `done` after the switch.
     assert synced.count(root / "journal.jsonl") == 2
-    at = [number for number, call in enumerate(watched.calls) if call[1].name == "journal.jsonl"]
+    told = [n for n, call in enumerate(watched.calls) if call[1].name == "journal.jsonl"]
     switched = watched.calls.index(("rename", root / "current"))
-    assert at[0] < watched.calls.index(("rename", root / "generations/1")) < switched < at[1]
+    assert told[0] < watched.calls.index(("rename", root / "generations/1")) < switched < told[1]
 
 
 def test_a_rollback(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
