@@ -165,6 +165,7 @@ class Build:
         routed = preparation.route(self.plan, self.context, self.run.folders.work)
         guard = leaks.Leaks(credentials=routed.credentials, plan=self.plan.name)
         with guard.hidden(self.run.folders.log, self.run.steps):
+            guard.planned(self.plan.content)
             return self._made(routed, guard)
 
     def _made(self, routed: Routed, guard: Leaks) -> Image | None:

@@ -1,7 +1,8 @@
 """No password or token of a build's routing stays: not in the image, its log or what is said."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,11 @@ class Leaks:
     credentials: tuple[Credential, ...]
     plan: str
 
+    def planned(self, content: Mapping[str, object]) -> None:
+        """Refuse a plan that says one: its variables and texts are in the image, and in labels."""
+        said = json.dumps(content, ensure_ascii=False).encode()
+        self._refuse_bytes(said, "the plan: a recipe's or a site's text")
+
     def after_step(self, backend: BuildBackend, step: str, began_ns: int) -> None:
         """Refuse a step that wrote one down, before its result is kept; raises BuildError.
 
@@ -39,11 +45,8 @@ class Leaks:
 
     def beside(self, files: Sequence[Path]) -> None:
         """Refuse what lies beside an image, and says of it, where it holds one."""
-        for path in files:
-            data = path.read_bytes() if self.credentials else b""
-            for credential in self.credentials:
-                if any(form in data for form in credential.forms):
-                    raise self._error(f"there is a credential of {credential.origin}", [path.name])
+        for path in files if self.credentials else ():
+            self._refuse_bytes(path.read_bytes(), path.name)
 
     @contextlib.contextmanager
     def hidden(self, log: Path, steps: Steps) -> Iterator[None]:
@@ -68,6 +71,11 @@ class Leaks:
             origins = ", ".join(credential.origin for credential in self.credentials)
             raise self._error(f"{what} a credential in the image (of {origins})", held)
 
+    def _refuse_bytes(self, data: bytes, name: str) -> None:
+        for credential in self.credentials:
+            if any(form in data for form in credential.forms):
+                raise self._error(f"there is a credential of {credential.origin}", [name])
+
     def _error(self, what: str, held: Sequence[str]) -> BuildError:
         named = [credentials.masked(path, self.credentials) for path in held[:_NAMED]]
         more = len(held) - len(named)
@@ -75,7 +83,7 @@ class Leaks:
             f"{self.plan}: {what}",
             why="".join(f"\n    {path}" for path in named)
             + (f"\n    and {more} more" if more else ""),
-            next_step="let the recipe remove the file in the step that writes it; the way out of a "
+            next_step="let the recipe remove the file in the step that writes it; the egress of a "
             "build is no part of an image (docs/security.md)",
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dlcontainer.build import build as building
-from dlcontainer.build import dry_run
+from dlcontainer.build import dry_run, provenance
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.root_tree import BaseTree
@@ -212,15 +212,30 @@ def test_a_password_from_before_the_steps_is_found_at_the_end(
     assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
 
 
-def test_a_password_in_the_record_fails_the_build(behind_a_proxy: Builder, tmp_path: Path) -> None:
+def test_a_password_in_the_plan_fails_the_build_before_its_first_step(
+    behind_a_proxy: Builder, tmp_path: Path
+) -> None:
     builder = behind_a_proxy
     routing = {"apt": "default", "pip": "default", "proxy": PROXY, "ca": "default"}
     folder = folder_of(tmp_path, steps=STEPS, space_mb=1, environment={"HELD": "planted-word"})
     builder.plan = plan_of(folder, site=site_of(routing=routing))
-    with pytest.raises(BuildError, match=r"a credential of http_proxy") as caught:
+    with pytest.raises(BuildError, match="a credential of http_proxy") as caught:
         builder.build()
+    assert "the plan: a recipe's or a site's text" in str(caught.value)
+    assert builder.benches == []
+
+
+def test_a_password_in_the_record_fails_the_build(
+    behind_a_proxy: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gathered(*_: object) -> dict[str, object]:
+        return {"tools": {"some tool": "1.0 from http://planted-word/"}}
+
+    monkeypatch.setattr(provenance, "gather", gathered)
+    with pytest.raises(BuildError, match="a credential of http_proxy") as caught:
+        behind_a_proxy.build()
     assert "record.json" in str(caught.value)
-    assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
+    assert names(behind_a_proxy.output) == [f"{behind_a_proxy.plan.name}.failed.log"]
 
 
 def test_an_error_shows_no_password(behind_a_proxy: Builder) -> None:

@@ -160,3 +160,30 @@ def test_a_gpu_flag_that_contradicts_the_site(
         ConfigError, match=rf"{key}\.flags: {flag} against s\.yaml:\d+:\d+: {message}"
     ):
         load(write_yaml(tmp_path / "s.yaml", site))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://mirror.example/simple",
+        "--trusted-host=mirror.example",
+        "https://mirror.example --trusted-host=x",
+        "-f /srv/wheels",
+        "/",
+        "/home/ada",
+        "/srv/../root",
+        "simple",
+    ],
+)
+def test_an_index_is_an_address_or_a_folder_and_no_option(tmp_path: Path, place: str) -> None:
+    routing = {"pip": {"extra_indexes": ["https://fine.example/simple", place]}}
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "routing": routing})
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    lines = path.read_text().splitlines()
+    line = next(
+        n
+        for n, text in enumerate(lines, 1)
+        if text.strip().startswith("- ") and place in text and "fine" not in text
+    )
+    assert f"s.yaml:{line}:7: routing.pip.extra_indexes[1]: " in str(caught.value)
