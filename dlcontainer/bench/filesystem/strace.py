@@ -71,7 +71,10 @@ def calls(lines: Iterable[str]) -> Iterator[Call]:
             if head is None:
                 continue
             rest = f"{again[1]}({head}{again[2]}"
-        call = _call(process, rest)
+        try:
+            call = _call(process, rest)
+        except (ValueError, IndexError):  # cut: strace was ended while it wrote
+            continue
         if call is not None:
             yield call
 
