@@ -73,6 +73,7 @@ def _check(plan: Plan) -> None:
         if starts_line and _SECTION.search(text):
             raise ConfigError(
                 f"{key}: a line that begins with '%' can't stand in a definition file",
+                where=plan.place_of(text),
                 why="the engine takes it for the head of a section",
                 next_step="begin the line with something else, or put the text into a file",
             )
@@ -80,6 +81,7 @@ def _check(plan: Plan) -> None:
         if found:
             raise ConfigError(
                 f"{key}: {found[0]!r} can't stand in a definition file",
+                where=plan.place_of(text),
                 why="the engine takes it for a variable of its own",
                 next_step="write it apart: '{' '{', or put the text into a file",
             )

@@ -54,6 +54,7 @@ def text(plan: Plan) -> str:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
             f"site {plan.site.name}: its annotations make no EDF: {error}",
+            where=plan.place_in_site("jobs", "flags"),
             why="a name can't have a value and names below it",
             next_step="change jobs.flags or mpi.flags",
         ) from None

@@ -42,6 +42,7 @@ def meeting(plan: Plan) -> Meeting:
     if asked.interface and not batch.script_on_first:
         raise ConfigError(
             f"site {site.name}: jobs.rendezvous.interface: nobody can ask the first node for it",
+            where=plan.place_in_site("jobs", "rendezvous"),
             why=f"a job script of {site.scheduler.kind} does not run on a node of its job",
             next_step="give suffix, address, or nothing: the first node's name",
         )
@@ -128,6 +129,7 @@ def one_a_node(plan: Plan) -> list[Text]:
     if known is None or not known.one_a_node:
         raise ConfigError(
             f"site {plan.site.name}: jobs.staging: {program} starts no process on each node",
+            where=plan.place_in_site("jobs", "staging"),
             why="no words of it are known for that",
             next_step="sbcast with Slurm; or leave jobs.staging out",
         )

@@ -30,6 +30,7 @@ def stage(plan: Plan) -> Stage | None:
     if site.engine.runtime not in ("apptainer", "singularity"):
         raise ConfigError(
             f"site {site.name}: jobs.staging: {site.engine.runtime} has no image file to copy",
+            where=plan.place_in_site("jobs", "staging"),
             next_step="leave jobs.staging out: `how: none`",
         )
     to = host_variables.shell(staging.to)
@@ -50,6 +51,7 @@ def _local(plan: Plan, to: str) -> list[str]:
         if not batch.broadcast:
             raise ConfigError(
                 f"site {plan.site.name}: jobs.staging: sbcast is Slurm's",
+                where=plan.place_in_site("jobs", "staging"),
                 why=f"the site's scheduler is {plan.site.scheduler.kind}",
                 next_step="how: copy",
             )

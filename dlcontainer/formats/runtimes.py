@@ -125,6 +125,7 @@ def _container_engine(plan: Plan, around: Surroundings) -> Start:
         if flag.startswith("-") or "=" not in flag:
             raise ConfigError(
                 f"site {plan.site.name}: {flag!r} is not an annotation",
+                where=plan.place_of(flag),
                 why="the Container Engine is told more by annotations only, no flags",
                 next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
             )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -20,6 +21,7 @@ MOST_BYTES = 64_000_000
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # They become names of files: nothing that leads elsewhere.
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~_-]*$")]
+_SEPARATORS = re.compile(r"[-_.]+")
 WheelFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+!-]*\.whl$")]
 
 
@@ -55,6 +57,15 @@ class WheelPin(Strict):
     version: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-]*$")]
     file: WheelFile
     sha256: Sha256
+
+    @model_validator(mode="after")
+    def _file_is_of_that_name(self) -> Self:
+        # A wheel's file begins with its name, whose '-', '_' and '.' are one (binary distribution
+        # format: "Escaping and Unicode").
+        first = self.file.partition("-")[0]
+        if _SEPARATORS.sub("-", first).lower() != _SEPARATORS.sub("-", self.name).lower():
+            raise ValueError(f"{self.file} is not a wheel of {self.name}")
+        return self
 
 
 class SourcePin(Strict):

@@ -1,6 +1,7 @@
 """The plan: one recipe for one site, every value settled, with the origin of each. Pure."""
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
-from dlcontainer.errors import ConfigError
+from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
 from dlcontainer.planning import candidates, conflicts, layers, site_facts, variants
 from dlcontainer.planning.choice import Choice
@@ -48,6 +49,8 @@ class Plan:
     probe: tuple[FileEntry, ...]
     templates: Mapping[str, str]
     origins: tuple[tuple[str, object, Origin], ...]
+    # the site's file as it was written, for the places of its values
+    written: Document
     notes: tuple[str, ...]
     trial: Trial | None
 
@@ -62,6 +65,17 @@ class Plan:
     def python(self) -> str:
         """Path of the image's Python."""
         return f"{self.recipe.prefix}/bin/python"
+
+    def place_in_site(self, *path: str) -> Mark | str:
+        """Say where a key of the site's file stands."""
+        return self.written.origin(path).where
+
+    def place_of(self, text: str) -> Mark | str | None:
+        """Say where a text stands, in the recipe or in the site's file; None for one of ours."""
+        of_recipe = (origin for _, value, origin in self.origins if value == text)
+        of_site = (origin for _, value, origin in config.flatten(self.written) if value == text)
+        first = next(itertools.chain(of_recipe, of_site), None)
+        return first.where if first else None
 
     @property
     def content(self) -> dict[str, object]:
@@ -144,6 +158,7 @@ def resolve(
         probe=tuple(map(_probe_entry, setting.probe)),
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(config.flatten(expanded)),
+        written=site.document,
         notes=(*_variant_notes(choice), *_notes(settled, site.value, setting.host, setting.trial)),
         trial=setting.trial,
     )

@@ -8,6 +8,7 @@ process) or was cut by a kill is left out.
 import codecs
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -71,7 +72,10 @@ def calls(lines: Iterable[str]) -> Iterator[Call]:
             if head is None:
                 continue
             rest = f"{again[1]}({head}{again[2]}"
-        call = _call(process, rest)
+        try:
+            call = _call(process, rest)
+        except (ValueError, IndexError):  # cut: strace was ended while it wrote
+            continue
         if call is not None:
             yield call
 
@@ -122,7 +126,9 @@ def _text(escaped: str) -> str:
     """Undo strace's escapes: octal, hexadecimal and C's."""
     if "\\" not in escaped:
         return escaped
-    return os.fsdecode(codecs.escape_decode(escaped.encode())[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # an escape of nobody's, in a cut line
+        return os.fsdecode(codecs.escape_decode(escaped.encode())[0])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -150,7 +150,8 @@ def test_what_cannot_stand_in_a_definition_file(
     plan = plan_of(folder_of(tmp_path, **changes))
     with pytest.raises(ConfigError) as caught:
         render(plan, "apptainer")
-    assert str(caught.value).startswith(message)
+    assert caught.value.what.startswith(message)
+    assert str(caught.value.where).startswith("recipe.yaml:")
     assert render(plan, "dockerfile")
 
 

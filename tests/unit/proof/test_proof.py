@@ -36,7 +36,7 @@ def test_a_proof_edited_by_hand_is_refused(tmp_path: Path) -> None:
         ("[]", "not a proof of the version"),
         ('{"schema": "dlcontainer/proof/2"}', "not a proof of the version"),
         ('{"schema": "dlcontainer/proof/1"}', "changed after"),
-        ('{"schema": "dlcontainer/proof/1", "content": NaN}', "invalid proof"),
+        ('{"schema": "dlcontainer/proof/1", "content": NaN}', "NaN is not JSON"),
     ],
 )
 def test_what_is_no_proof(tmp_path: Path, text: str, says: str) -> None:
