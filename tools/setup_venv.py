@@ -23,6 +23,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 STAMP = "setup-stamp.json"
 # Made first, so that a half-made environment can be told from a folder of somebody's.
 MARKER = "setup-started"
+# An environment with pip in it takes less.
+_PIP_BYTES = 30_000_000
 _PIP_LINES = ("Building wheel", "Downloading", "Installing", "Successfully", "ERROR")
 
 
@@ -100,7 +102,13 @@ def make_venv(venv: Path, *, unpack_only: bool) -> None:
         _install_venv_package()
     if has_ensurepip():
         say(f"making {venv} with Python {platform.python_version()}")
-        run([base_python(), "-m", "venv", str(venv)])
+        try:
+            run([base_python(), "-m", "venv", str(venv)])
+        except SetupError as error:
+            # It doesn't say why its pip could not be unpacked.
+            if shutil.disk_usage(venv).free < _PIP_BYTES:
+                error.next_step = error.next_step or cure("No space left")
+            raise
         return
     say("this Python lacks ensurepip: pip comes from the distribution's wheel, unpacked")
     run([base_python(), "-m", "venv", "--without-pip", str(venv)])

@@ -110,7 +110,8 @@ def debian() -> None:
     need("dpkg-deb", "dpkg")
 
 
-@pytest.fixture(scope="module", params=["root", "user"])
+# As root: `make test`, typed by root, sets the engine that it runs on up by the same steps.
+@pytest.fixture(scope="module", params=[pytest.param("root", marks=pytest.mark.long), "user"])
 def place(request: pytest.FixtureRequest, debian: None) -> Iterator[Place]:
     """Yield a folder that holds an Apptainer, set up by root and by an ordinary user."""
     become: tuple[str, ...] = ()

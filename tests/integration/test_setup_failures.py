@@ -163,10 +163,9 @@ def test_only_a_mirror_answers(project: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("size_mb", [4, 26])
-def test_a_full_disk_and_then_room(project: Path, tmp_path: Path, size_mb: int) -> None:
-    """Full while the environment is made, and while packages go into it."""
-    for small in mounted(tmp_path / "small", f"size={size_mb}m"):
+def test_a_full_disk_and_then_room(project: Path, tmp_path: Path) -> None:
+    """Full while pip is unpacked: Python's own venv hides why it failed."""
+    for small in mounted(tmp_path / "small", "size=4m"):
         there = small / "a project"
         shutil.copytree(project, there)
         error = make_venv(there, **os.environ).error

@@ -70,7 +70,10 @@ def test_a_failed_step_is_where_the_next_build_goes_on(
     assert ran(alone, stepped, tmp_path / "images") == ["third", "image"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+# SIGINT, in each phase of a build: test_interrupt.py.
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL]
+)
 def test_after_a_signal_it_goes_on(
     alone: World, stepped: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
