@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -74,8 +75,6 @@ def test_another_signer(
 
 
 def test_stripped(signed: Path, signer: Pair, engine: Any, capsys: Capture) -> None:
-    import subprocess
-
     from dlcontainer.image import sif
 
     (number,) = [part.number for part in sif.parts(signed) if part.kind == "signature"]
@@ -199,6 +198,7 @@ def test_the_registry_itself_is_refused_without_login_and_ca(
     assert "can be read or changed by others" in done.err
 
 
+@pytest.mark.long  # unit/registry/test_referrers.py: an index that was overwritten
 def test_two_pushers_at_once_lose_nothing(
     signed: Path, signer: Pair, registry: Secured, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -258,13 +258,12 @@ def test_no_secret_is_seen(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture,
 ) -> None:  # fmt: skip
     """Passphrase, key and password: in no argument, environment, output, record or evidence."""
-    from dlcontainer.system import process
     from tests.signers import pair
 
     word = "canary-passphrase-4711"
     locked = pair(tmp_path / "locked", "locked", passphrase=word)
     seen: list[str] = []
-    popen = process.subprocess.Popen
+    popen = subprocess.Popen
 
     def noted(argv: list[str], **more: Any) -> Any:
         started = popen(argv, **more)
@@ -273,7 +272,7 @@ def test_no_secret_is_seen(
         seen.append(" ".join(map(str, argv)))
         return started
 
-    monkeypatch.setattr(process.subprocess, "Popen", noted)
+    monkeypatch.setattr(subprocess, "Popen", noted)
     image = image_of(tmp_path / "other", b"hsqs" + bytes(9000))
     given = tmp_path / "word"
     given.write_text(f"{word}\n")

@@ -20,7 +20,7 @@ KIND = "application/vnd.dlcontainer.evidence.bench.v1"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeArtifacts]:
-    monkeypatch.setattr(referrers.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
     with fakeartifacts.serving() as running:
         yield running
 
