@@ -32,7 +32,8 @@ def _private(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey, word: 
     lock: serialization.KeySerializationEncryption = serialization.NoEncryption()
     if word:
         lock = serialization.BestAvailableEncryption(word.encode())
-    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock)
+    data: bytes = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock)
+    return data
 
 
 def pair(folder: Path, name: str, *, curve: bool = False, passphrase: str = "") -> Pair:

@@ -50,6 +50,7 @@ def validate(
             "ok": ok,
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "plan": written.digest if written else None,
+            "sha256": written.image.sha256 if written else None,
             "site": judge.named(loaded) if loaded else None,
             "checks": [asdict(check) for check in checks],
         }

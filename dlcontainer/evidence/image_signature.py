@@ -21,7 +21,7 @@ from dlcontainer.evidence.keys import PublicKey, SigningKey
 from dlcontainer.system.process import CommandFailedError, Completed, Runner
 
 _LISTED = re.compile(r"^(\d+)\)\s+User:|^\s*Fingerprint:\s*([0-9A-Fa-f]{40})", re.MULTILINE)
-_TAKE_KEY = "key import".split()
+_TAKE_KEY = "key import"
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 # What the engine says (1.4.5) -> what it means; the first that fits, the most telling first.
 _CAUSES = (
@@ -131,7 +131,12 @@ def verify(image: int, where: Path, trust: Trust, engine: Engine) -> Signer:
             words = [paths.get(word, word) for word in arguments]
             try:
                 if not arguments:
-                    _run(engine, around, [*_TAKE_KEY, _path(numbers[0])], inherited=(numbers[0],))
+                    _run(
+                        engine,
+                        around,
+                        [*_TAKE_KEY.split(), _path(numbers[0])],
+                        inherited=(numbers[0],),
+                    )
                     words = ["--local"]
                 words = ["verify", "--all", *words, _path(image)]
                 _run(engine, around, words, inherited=(image, *numbers))

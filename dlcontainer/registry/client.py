@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
 
 from dlcontainer.config.image_names import Reference, is_digest, is_loopback
@@ -71,7 +71,7 @@ class Client:
     _session: "Session | None" = None
     _token: str | None = None
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:

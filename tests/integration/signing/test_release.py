@@ -10,7 +10,8 @@ import pytest
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import PublishError
 from dlcontainer.evidence import folder
-from tests.integration.signing.tools import PASSWORD, Secured, typed
+from tests.integration.signing.tools import PASSWORD, Secured, session_of, typed
+from tests.integration.world import Built, World
 from tests.publishing import BOTH, put, seen
 from tests.signers import Authority, Pair, pair
 
@@ -164,3 +165,29 @@ def test_a_site_may_always_demand_it(image: Path, tmp_path: Path) -> None:
         put(image, tmp_path / "modules", verify=verify)
     assert not (tmp_path / "modules" / "current").exists()
     assert json.loads(image.with_suffix(".json").read_text())["content"]["site"] == "lab"
+
+
+@pytest.mark.long  # test_from_the_build_machine_to_a_published_module, with an image that runs
+def test_a_built_image_to_a_module_of_the_command_line(
+    world: World, as_built: Built, signer: Pair, registry: Secured, tmp_path: Path
+) -> None:
+    image, place = as_built.image, registry.place("site/built:1")
+    given, root = tmp_path / "validate.json", tmp_path / "modules"
+    world.run("sign", image, "--key", signer.private)
+    given.write_text(world.run("validate", image, "--json").stdout)
+    session = session_of(image, tmp_path / "session.jsonl")
+    words = (f"validate={given}", f"bench={session}", "--key", signer.private)
+    world.run("attest", image, *words)
+    world.run("push", image, place, *registry.options)
+    target, wanted = tmp_path / "taken.sif", ("--key", signer.public, *WANTED)
+    world.run("pull", place, "-o", target, *wanted, *registry.options)
+    publish = ("publish", target, "--site", "local", "--root", root)
+    stranger = pair(tmp_path, "stranger").public
+    refused = world.run(*publish, "--key", stranger, "--require-signed", code=6)
+    assert "is signed by somebody else" in refused.stderr
+    assert not (root / "current").exists()
+    world.run(*publish, *wanted)
+    names = {path.name.partition("-")[0] for path in root.glob("releases/*/evidence/*")}
+    assert names == {"record", "bill", "validate", "bench"}
+    audit = world.run("modules", "audit", "--root", root, *wanted, code=None)
+    assert "image.sif" not in audit.stdout

@@ -1,0 +1,65 @@
+"""The commands of signing: what the command line and the site demand together, and wrong words."""
+
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.cli import main
+from dlcontainer.cli.signing import trust_options
+from dlcontainer.errors import ConfigError, UsageError
+from tests.publishing import image_of
+from tests.signers import pair
+from tests.values import site_of
+
+
+def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
+    own, other = pair(tmp_path, "own").public, pair(tmp_path, "other").public
+    given = {"keys": [str(own)], "require_signed": True, "require_evidence": ["bench"]}
+    site = site_of(trust=given).value
+    demand = trust_options.demand_of(site, None, signed=False)
+    assert (demand.signed, demand.kinds) == (True, ("bench",))
+    demand = trust_options.demand_of(site, "validate, bench", signed=False)
+    assert demand.kinds == ("validate", "bench")
+    assert trust_options.demand_of(None, None, signed=False).is_empty
+    (key,) = trust_options.trust_of(site).keys
+    assert key.where == str(own)
+    (key,) = trust_options.trust_of(site, keys=[other]).keys
+    assert key.where == str(other)
+    own.chmod(0o666)
+    with pytest.raises(ConfigError, match="others may write in it"):
+        trust_options.trust_of(site)
+    with pytest.raises(UsageError, match="'bnech' is no kind of evidence"):
+        trust_options.kinds_of("bnech")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["sign", "IMAGE"], "exactly one of --key and --pgp is needed"),
+        (["sign", "IMAGE", "--key", "K", "--pgp", "F"], "exactly one of --key and --pgp"),
+        (["sign", "IMAGE", "--key", "K", "--passphrase-fd", "99"], "no passphrase can be read"),
+        (["attest", "IMAGE", "bench", "--key", "K"], "'bench' is not KIND=FILE"),
+        (["attest", "IMAGE", "banch=x", "--key", "K"], "'banch' is no kind of evidence"),
+        (["push", "IMAGE", "docker://h/x"], "is no place in a registry"),
+        (["push", "IMAGE", "oras://h/x@sha256:" + "0" * 64], "a digest can't be pushed to"),
+        (["push", "IMAGE", "oras://h/x", "--ca", "none.pem"], "there is no such file"),
+        (["pull", "oras://h/x", "-o", "x.txt"], "not the name of an image's file"),
+        (["pull", "oras://H/X", "-o", "x.sif"], "is no place in a registry"),
+        (["verify", "none.sif", "--key", "K"], "No such file"),
+    ],
+)
+def test_wrong_words_are_usage_errors(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    engine = tmp_path / "bin" / "apptainer"
+    engine.parent.mkdir()
+    engine.write_text("#!/bin/false\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", str(engine.parent))
+    image = str(image_of(tmp_path / "images"))
+    key = str(pair(tmp_path, "release").private)
+    argv = [{"IMAGE": image, "K": key}.get(word, word) for word in words]
+    assert main._run(argv, as_json=False) == 2
+    assert why in capsys.readouterr().err
