@@ -46,7 +46,7 @@ from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.system.atomic_files import flush
 from dlcontainer.system.background import Task, beside
 from dlcontainer.system.progress import Steps
-from dlcontainer.system.workspace import settle, settling, workspace
+from dlcontainer.system.workspace import reap, settle, settling, workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,15 +91,18 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
     preflight.check_architecture(plan, execution.host)
     if context.oci and context.export.outcome == "sif":
         preflight.check_conversion(plan)
+    scratch = preflight.choose_tmpdir(plan, execution.host, options.tmpdir)
+    runner, note = execution.runner, execution.progress.note
     existing = None if options.fresh or options.until else _existing(plan, context, output, start)
     if existing is not None:
+        # The build that made it may have been killed while it removed its folders.
+        for folder in (output, scratch):
+            reap(folder, runner, note)
         return existing
     if not preparation.has_base(plan, context):
         preflight.check_base(plan, execution.host)
-    scratch = preflight.choose_tmpdir(plan, execution.host, options.tmpdir)
     preflight.make_folder(output)
     preflight.check_space(plan, output, scratch, execution.progress)
-    runner, note = execution.runner, execution.progress.note
     failed = output / f"{plan.name}.failed.log"
     with (
         workspace(output, runner, note) as staging,

@@ -164,9 +164,10 @@ def environ(state: Path, given: Mapping[str, str]) -> dict[str, str]:
     return {
         **{name: given[name] for name in ("PATH", "LANG") if name in given},
         **{name: str(state / path) for name, path in own.items()},
-        # All that is fetched comes from this machine.
+        # All that is fetched comes from this machine; two builds of one moment are the same bits.
         "PIP_NO_INDEX": "1",
         "no_proxy": "127.0.0.1",
+        "SOURCE_DATE_EPOCH": "1784678400",
     }
 
 

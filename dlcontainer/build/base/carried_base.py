@@ -43,40 +43,38 @@ class BaseRecord(Strict):
 
 def write(wanted: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
     """Copy a base to a file, its record beside it; the record comes last. Raises ConfigError."""
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
             guarded_files.file(tree.path) as source,
-            guarded_files.created(aside, mode=0o644) as copy,
+            atomic_files.replacing(target) as copy,
         ):
-            sha256 = guarded_files.copy(source, copy)
-        if sha256 != tree.sha256:
-            raise BuildError(
-                "the base changed while it was copied", next_step="make it again: base make"
-            )
+            # Whatever the umask: others build from it.
+            os.fchmod(copy.fileno(), 0o644)
+            if guarded_files.copy(source, copy.fileno()) != tree.sha256:
+                raise BuildError(
+                    "the base changed while it was copied", next_step="make it again: base make"
+                )
+            size = os.fstat(copy.fileno()).st_size
+            beside(target).unlink(missing_ok=True)
         record = BaseRecord(
             schema="dlcontainer/base/1",
             distribution=wanted.distribution,
             release=wanted.release,
             arch=wanted.arch,
             locked=wanted.locked,
-            sha256=sha256,
-            size=aside.stat().st_size,
+            sha256=tree.sha256,
+            size=size,
             made=tree.made,
             maker=getpass.getuser(),
             dlcontainer=__version__,
         )
-        beside(target).unlink(missing_ok=True)
-        atomic_files.move(aside, target)
         text = record.model_dump_json(by_alias=True, exclude_none=True, indent=1)
         atomic_files.write(beside(target), text + "\n")
     except OSError as error:
         raise ConfigError(
             f"can't write {target}: {error.strerror}", next_step="give another path: -o"
         ) from None
-    finally:
-        aside.unlink(missing_ok=True)
     return record
 
 

@@ -22,6 +22,7 @@ from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.image.contents import Unpacked
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.process import CommandFailedError
+from dlcontainer.system.workspace import PREFIX
 from tests.fakes import RecordingRunner, completed
 from tests.values import TEMPLATES, execution_of, folder_of, plan_of, site_of
 
@@ -143,6 +144,19 @@ def test_an_image_that_is_there_is_not_built_again(builder: Builder) -> None:
     assert (first is None, second is None, third is None) == (False, False, False)
     assert [image.found for image in (first, second, third) if image] == [False, True, False]
     assert len(builder.benches) == 2
+
+
+def test_what_a_build_killed_at_its_end_left_goes(builder: Builder, tmp_path: Path) -> None:
+    builder.build()
+    left = [folder / f"{PREFIX}abcdefgh" for folder in (builder.output, tmp_path)]
+    for folder in left:
+        (folder / "files").mkdir(parents=True)
+        # Its lock went first; it is an hour old.
+        os.utime(folder, (1_700_000_000,) * 2)
+    image = builder.build()
+    assert image is not None
+    assert image.found
+    assert [folder for folder in left if folder.exists()] == []
 
 
 def test_an_end_after_a_step_leaves_no_image(builder: Builder) -> None:

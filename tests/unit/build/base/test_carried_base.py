@@ -1,6 +1,7 @@
 """A base made elsewhere: taken only if it is the plan's, whole, and of somebody trusted."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,17 @@ def test_written_and_taken(plan: Plan, given: Path, tmp_path: Path) -> None:
         "it's a base",
         "it's a base.json",
     ]
+
+
+def test_what_a_killed_copy_left_goes(plan: Plan, given: Path, tmp_path: Path) -> None:
+    left = given.with_name(f".{given.name}.0123abcd")
+    left.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    sha256 = digests.of_file(given)
+    tree = BaseTree(path=tmp_path / "kept.sqfs", sha256=sha256, made="2026", cached=True)
+    carried_base.write(root_tree.root_tree(plan), tree, given)
+    assert not left.exists()
+    assert given.stat().st_mode & 0o777 == 0o644
 
 
 @pytest.mark.parametrize(
