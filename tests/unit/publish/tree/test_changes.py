@@ -55,6 +55,7 @@ def test_the_first_publication(root: Path, image: Path) -> None:
         for name, quote in (("module.lua", modulefiles.lua), ("module.tcl", modulefiles.tcl)):
             bare = given.files[name].decode()
             wanted = bare.replace("/@release@", quote(str(release))[1:-1])
+            wanted = wanted.replace("/@root@", quote(str(root))[1:-1])
             assert (release / name).read_text() == wanted != bare
             assert quote(f"{release}/bin") in wanted
     assert hidden(root) == []
