@@ -1,12 +1,13 @@
 """Before a build: where its files go, and whether it can end well there."""
 
+import os
 from pathlib import Path
 
 from dlcontainer.engines import apptainer, emulation
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import docker_values
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import machine
+from dlcontainer.system import guarded_files, machine
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.progress import Progress
 
@@ -95,6 +96,12 @@ def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> 
     if not scratch.is_dir():
         raise BuildError(f"no folder {scratch}", next_step="give one that exists: --tmpdir")
     apptainer.require_bindable(scratch)
+    if not guarded_files.is_private(Path(os.path.realpath(scratch))):
+        # The engine works there by path: whoever renames our folder puts another in its place.
+        progress.note(
+            f"other users may rename what is in {scratch}, or it lies below such a folder: they "
+            "could exchange the tree of a build; give a private or sticky folder: --tmpdir"
+        )
     mount = machine.mount_of(scratch)
     if "noexec" in mount.options:
         raise BuildError(

@@ -11,6 +11,7 @@ from dlcontainer.errors import BuildError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
 from dlcontainer.system.machine import Mount
+from tests.hostile import open_place
 from tests.values import HOST, IMAGE_BASE, folder_of, host, plan_of, site_of
 
 MEMORY = Path("/dev/shm")
@@ -146,6 +147,25 @@ def test_a_network_file_system_is_noted(plan: Plan, tmp_path: Path, roomy: dict[
     roomy["kind"] = "nfs4"
     preflight.check_space(plan, tmp_path, tmp_path, said)
     assert [note.split(": ")[0] for note in said.notes] == [f"{tmp_path} lies on nfs4"]
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_a_folder_that_others_may_exchange_is_noted(
+    plan: Plan, tmp_path: Path, roomy: dict[str, Any], *, above: bool
+) -> None:
+    with open_place() as place:
+        scratch = place / "of a group" / "scratch"
+        scratch.mkdir(parents=True)
+        open_to_all = scratch.parent if above else scratch
+        said = Notes()
+        open_to_all.chmod(0o777)
+        preflight.check_space(plan, tmp_path, scratch, said)
+        assert [note.split(",")[0] for note in said.notes] == [
+            f"other users may rename what is in {scratch}"
+        ]
+        open_to_all.chmod(0o1777)  # as /tmp is
+        preflight.check_space(plan, tmp_path, scratch, said)
+        assert len(said.notes) == 1
 
 
 def test_programs_may_not_run(plan: Plan, tmp_path: Path, roomy: dict[str, Any]) -> None:
