@@ -49,7 +49,13 @@ def _matching(pattern: str, what: str) -> AfterValidator:
     return _checked(re.compile(pattern).fullmatch, what)
 
 
+# Far beyond what a variable or a summary holds; messages and labels repeat such texts.
+_LONGEST_LINE = 32_768
+
+
 def _one_line(value: str) -> str:
+    if len(value) > _LONGEST_LINE:
+        raise ValueError(f"a text of more than {_LONGEST_LINE} characters")
     # One line and printable: it may become a label, an ENV line, a comment or a directive, none of
     # which can hold a line break, whatever is quoted.
     if not value.strip():
