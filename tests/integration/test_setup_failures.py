@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -177,7 +176,7 @@ def test_a_full_disk_and_then_room(project: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("everyone", [True, False], ids=["all its processes", "itself alone"])
 def test_killed_at_several_points_and_repeated(project: Path, everyone: bool) -> None:
-    for point in ("making", "installing", "Installing build dependencies: started", "Installing c"):
+    for point in ("making", "installing", "Installing build dependencies: started"):
         argv = [PYTHON, str(project / "tools/setup_venv.py")]
         with subprocess.Popen(
             argv, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -185,7 +184,6 @@ def test_killed_at_several_points_and_repeated(project: Path, everyone: bool) ->
             for line in running.stdout or ():
                 if point in line:
                     break
-            time.sleep(0.3)
             end = os.killpg if everyone else os.kill
             end(running.pid, signal.SIGKILL)
         assert not (project / ".venv/setup-stamp.json").exists()
