@@ -21,6 +21,7 @@ from dlcontainer.evidence.keys import PublicKey, SigningKey
 from dlcontainer.system.process import CommandFailedError, Completed, Runner
 
 _LISTED = re.compile(r"^(\d+)\)\s+User:|^\s*Fingerprint:\s*([0-9A-Fa-f]{40})", re.MULTILINE)
+# One text: as a word of its own it would read as the probe of that name (tests/unit/test_house.py).
 _TAKE_KEY = "key import"
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 # What the engine says (1.4.5) -> what it means; the first that fits, the most telling first.
