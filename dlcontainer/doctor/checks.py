@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dlcontainer.config.field_types import ARCHES
-from dlcontainer.doctor import causes, oci
+from dlcontainer.doctor import causes, installing, oci
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import apptainer, base_modes, capabilities, emulation
 from dlcontainer.engines.base import EngineKind
-from dlcontainer.errors import EngineError
+from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.process import Runner
 
@@ -18,12 +18,15 @@ HELPERS = {
     "mksquashfs": ("packs images", "squashfs-tools"),
     "unsquashfs": ("unpacks the base", "squashfs-tools"),
 }
-# Words in an engine's or mmdebstrap's answer -> the cause, and what to type.
+# Words in an engine's or mmdebstrap's answer, a missing program first -> its package.
+_MISSING: Mapping[str, str] = {
+    "newuidmap": "uidmap",
+    "mksquashfs": "squashfs-tools",
+    "unsquashfs": "squashfs-tools",
+    "unshare: not found": "util-linux",
+}
+# Words in such an answer -> the cause, and what to type.
 _SAID: Mapping[str, str] = {
-    "newuidmap": "newuidmap is missing; an administrator types: apt-get install uidmap",
-    "mksquashfs": "mksquashfs is missing: make setup, or: apt-get install squashfs-tools",
-    "unsquashfs": "unsquashfs is missing: make setup, or: apt-get install squashfs-tools",
-    "unshare: not found": "unshare is missing; an administrator types: apt-get install util-linux",
     "No space left": "the disk is full: export TMPDIR=/a/roomier/folder",
     "Read-only file system": "a folder is read-only: export TMPDIR=/a/writable/folder",
 }
@@ -57,7 +60,7 @@ def _engine(host: Host, runner: Runner, cache: Path, why: Sequence[Finding]) -> 
     try:
         engine = apptainer.find(host.environ)
         found = capabilities.perform(cache, engine, host, runner)
-    except EngineError as error:
+    except (EngineError, BuildError) as error:
         detail = f"{error.what}: {error.why}" if error.why else error.what
         yield Finding(name="engine", state="error", detail=detail, mend=error.next_step)
         return
@@ -69,11 +72,11 @@ def _engine(host: Host, runner: Runner, cache: Path, why: Sequence[Finding]) -> 
             detail = f"works in mode {mode}" + (f" ({because})" if because else "")
             yield Finding(name=what, state="ok", detail=detail)
         elif because:
-            mend = _mend(what, because, why)
+            mend = _mend(what, because, why, host)
             yield Finding(name=what, state="error", detail=because, mend=mend)
         else:
             detail = "not tried: no tiny image could be made, neither built nor packed"
-            mend = "make setup brings mksquashfs, or: apt-get install squashfs-tools"
+            mend = _setup("squashfs-tools", host)
             yield Finding(name=what, state="error", detail=detail, mend=mend)
 
 
@@ -83,24 +86,24 @@ def _base(host: Host, runner: Runner, why: Sequence[Finding]) -> Iterable[Findin
         # Where there is no apt there is nothing to install: it is done otherwise.
         here = find_program("apt-get", host.environ) is None
         detail = "not found; it makes the base of an image from a distribution's packages"
-        mend = f"without it: {_WAYS}" if here else _setup("mmdebstrap")
+        mend = f"without it: {_WAYS}" if here else _setup("mmdebstrap", host)
         yield Finding(name="base", state="warning" if here else "error", detail=detail, mend=mend)
         return
     tried = base_modes.attempt(program, host, runner)
     because = "; ".join(f"{name} failed: {said}" for name, said in tried.failures.items())
     if tried.mode is None:
-        mend = f"{_mend('base', because, why)}; without it: {_WAYS}"
+        mend = f"{_mend('base', because, why, host)}; without it: {_WAYS}"
         yield Finding(name="base", state="error", detail=because, mend=mend)
         return
     detail = f"can be made in mode {tried.mode.name}" + (f" ({because})" if because else "")
     yield Finding(name="base", state="ok", detail=detail)
 
 
-def _setup(package: str) -> str:
-    return f"make setup (no root needed), or: sudo apt-get install {package}"
+def _setup(package: str, host: Host) -> str:
+    return f"make setup (no root needed), or an administrator: {installing.line(host, package)}"
 
 
-def _mend(what: str, said: str, why: Sequence[Finding]) -> str:
+def _mend(what: str, said: str, why: Sequence[Finding], host: Host) -> str:
     """Name the causes with their lines: of this host, and of the answer itself."""
     flaws = [finding for finding in why if finding.state != "ok" and finding.mend]
     if what != "run":
@@ -109,6 +112,10 @@ def _mend(what: str, said: str, why: Sequence[Finding]) -> str:
     flaws = [flaw for flaw in flaws if flaw.name != causes.TEMPORARY or flaw.state == "error"]
     flaws = [flaw for flaw in flaws if flaw.name != causes.MEMORY]
     named = [f"{flaw.name}: {flaw.mend}" for flaw in flaws]
+    for word, package in _MISSING.items():
+        if word in said:
+            line = installing.line(host, package)
+            named.append(f"{word.partition(':')[0]} is missing; an administrator types: {line}")
     named += [cause for word, cause in _SAID.items() if word in said]
     if named:
         return "; ".join(named)
@@ -127,7 +134,7 @@ def _helpers(host: Host) -> Iterable[Finding]:
                 name=name,
                 state="error",
                 detail=f"not found; it {purpose}",
-                mend=_setup(package),
+                mend=_setup(package, host),
             )
 
 

@@ -30,7 +30,9 @@ def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: None)
     mount(monkeypatch)
     monkeypatch.setattr("os.access", lambda path, mode: True)
-    environ = {"PATH": str(folder), "TMPDIR": "/it's tmp", "HTTPS_PROXY": "http://u:secret@p"}
+    temporary = tmp_path / "it's tmp"
+    temporary.mkdir()
+    environ = {"PATH": str(folder), "TMPDIR": str(temporary), "HTTPS_PROXY": "http://u:secret@p"}
     files(monkeypatch, tmp_path)
     return host(environ=environ)
 
@@ -107,6 +109,14 @@ def test_an_engine_without_a_working_mode(healthy: Host, tmp_path: Path) -> None
     assert "base pin" in str(found["base"].mend)
 
 
+def test_a_folder_for_temporary_files_that_is_missing(healthy: Host, tmp_path: Path) -> None:
+    (tmp_path / "it's tmp").rmdir()
+    found = examine(healthy, tmp_path, VERSION, OK, OK)
+    assert found["engine"].state == "error"
+    assert "can't write in" in found["engine"].detail
+    assert "TMPDIR" in str(found["engine"].mend)
+
+
 def test_running_is_tried_where_building_failed(healthy: Host, tmp_path: Path) -> None:
     packed = [OK, OK, OK]
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, *packed, OK, OK)
@@ -123,6 +133,7 @@ def test_running_is_tried_where_building_failed(healthy: Host, tmp_path: Path) -
     ],
 )
 def test_an_answer_names_its_cause(healthy: Host, tmp_path: Path, said: str, line: str) -> None:
+    executable(tmp_path / "it's bin" / "apt-get")
     no = completed("x", code=255, stderr=f"{said}\n")
     found = examine(healthy, tmp_path, VERSION, OK, no, no, no, NO, OK)
     assert line in str(found["build"].mend)
@@ -164,6 +175,7 @@ def test_subordinate_ids_that_can_not_be_mapped(
     healthy: Host, tmp_path: Path, program: str
 ) -> None:
     (tmp_path / "it's bin" / program).unlink()
+    executable(tmp_path / "it's bin" / "apt-get")
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, NO, OK)
     assert found["subordinate ids"].state == "warning"
     assert found["subordinate ids"].detail.startswith(f"lines for ada, but no {program}: ")
@@ -193,6 +205,24 @@ def test_a_missing_helper(healthy: Host, tmp_path: Path, name: str, package: str
     said = examine(healthy, tmp_path, VERSION, OK, OK, OK, *base)
     found = said["base" if name == "mmdebstrap" else name]
     assert (found.state, str(found.mend).endswith(f"apt-get install {package}")) == ("error", True)
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("apt-get", "apt-get install uidmap"),
+        ("dnf", "dnf install shadow-utils"),
+        ("zypper", "zypper install shadow"),
+        ("pacman", "install the package uidmap"),
+    ],
+)
+def test_the_distribution_s_own_line(
+    healthy: Host, tmp_path: Path, command: str, line: str
+) -> None:
+    executable(tmp_path / "it's bin" / command)
+    (tmp_path / "it's bin" / "newuidmap").unlink()
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, NO, OK)
+    assert found["subordinate ids"].mend == f"an administrator types: {line}"
 
 
 def test_a_host_without_apt_has_three_ways_to_a_base(healthy: Host, tmp_path: Path) -> None:
@@ -297,7 +327,7 @@ def test_temporary_files(
     monkeypatch.setattr(machine, "free_mb", lambda path: free)
     found = examine(healthy, tmp_path)["temporary files"]
     assert (found.state, "--tmpdir" in str(found.mend)) == (state, True)
-    assert found.detail.startswith("/it's tmp: ")
+    assert found.detail.startswith(f"{healthy.environ['TMPDIR']}: ")
 
 
 def test_little_memory_for_a_login(
