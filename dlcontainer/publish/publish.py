@@ -5,12 +5,11 @@ has it. Killed anywhere, a publication leaves nothing visible, and the next run 
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlcontainer.errors import ChecksFailedError, ConfigError, PublishError
+from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import (
@@ -20,27 +19,21 @@ from dlcontainer.publish import (
     offered,
     ownership,
     releases,
+    roots,
     staging,
 )
 from dlcontainer.publish.modulefiles import LastResort, Release
 from dlcontainer.publish.offered import Offered
-from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.staging import Checks, Version
-from dlcontainer.publish.tree import changes, layout, store, strangers, transaction
+from dlcontainer.publish.tree import changes, layout, store, transaction
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.publish.tree.transaction import Hand
 from dlcontainer.publish.unpacked import unpack
 from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
-from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
-
-# ':' parts PATH and MODULEPATH; Environment Modules finds nothing below a path with $ [ ] { or \,
-# and Lmod's reader of Tcl modulefiles takes what follows a '"' for code (both tried).
-_UNFIT = ':$[]{}\\"`'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,12 +100,12 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
     image under the same version, for a published one that is damaged, for a root that can't be
     written or is a tree of an earlier version.
     """
-    chosen = _root(root, site)
-    with _explained(chosen), offered.opened(image) as given:
+    chosen = roots.chosen(root, site)
+    with roots.explained(chosen), offered.opened(image) as given:
         release = releases.described(given, site)
         site = _site_of(given.record.record, site, context)
         epochs = launch_files.sites_of(site, context.at, release)
-        own = _prepared_root(chosen, site, context.progress.note)
+        own = roots.prepared(chosen, site, context.progress.note)
         work = _Work(
             given=given,
             release=release,
@@ -180,7 +173,7 @@ def _published_as(work: _Work, version: Version) -> Published:
         # Checks and their date are no part of the digest.
         draft = staging.draft(replace(version, checks=_checked(work)))
         if live is None:
-            _require_space(work.given.size, work.root)
+            roots.require_space(work.given.size, work.root)
     progress.step(f"publish {draft.name}/{draft.version} in {work.root}")
     with transaction.opened(work.root, _hand(work)) as tree:
         before = layout.current(tree.top)
@@ -223,55 +216,6 @@ def _hand(work: _Work) -> Hand:
     )
 
 
-def _root(given: Path | None, site: Site) -> Path:
-    if given is None and site.modules.root is None:
-        raise ConfigError(
-            f"no folder to publish in: the site {site.name} names none",
-            next_step="give --root DIR, or write modules.root in the site config",
-        )
-    root = given if given is not None else Path(str(site.modules.root))
-    bad = sorted({character for character in str(root) if character in _UNFIT})
-    if bad or not str(root).isprintable():
-        raise ConfigError(
-            f"can't publish in {str(root)!r}",
-            why="module systems can't load from a path with "
-            + (" ".join(bad) if bad else "a control character"),
-            next_step="give another folder: --root DIR",
-        )
-    return root
-
-
-def _prepared_root(root: Path, site: Site, note: Callable[[str], None]) -> Ownership:
-    missing = [path for path in (root, *root.parents) if not path.exists()]
-    for path in reversed(missing):
-        with Folder.at(path.parent) as parent:
-            try:
-                made = parent.make(path.name)
-            except FileExistsError:
-                continue  # another publisher's
-            with made:
-                os.fchmod(made.number, 0o755)
-    own = ownership.of_root(root, site.modules.group)
-    strangers.require_none(root, own, note)
-    return own
-
-
-@contextlib.contextmanager
-def _explained(root: Path) -> Iterator[None]:
-    try:
-        yield
-    except ChecksFailedError as error:
-        raise PublishError(
-            error.what, where=error.where, why=error.why, next_step=error.next_step
-        ) from None
-    except OSError as error:
-        raise PublishError(
-            f"can't publish in {root}: {error.strerror}",
-            where=str(error.filename) if error.filename else None,
-            next_step="publish where you may write and there is space: --root DIR",
-        ) from None
-
-
 def _require_image(work: _Work) -> None:
     work.context.progress.step("compare with what is published")
     if digests.of_open(work.given.image, tell=work.context.progress.line) != work.release.sha256:
@@ -305,13 +249,4 @@ def _require_ok(checks: Checks) -> None:
             f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}",
             why="only what works is published",
             next_step="see why: dlcontainer validate IMAGE",
-        )
-
-
-def _require_space(size: int, root: Path) -> None:
-    wanted, free = size // 1_000_000 + 1, free_mb(root)
-    if free < wanted:
-        raise PublishError(
-            f"the image needs {wanted} MB, {root} has {free} MB",
-            next_step="make room, or give another folder: --root DIR",
         )

@@ -15,6 +15,7 @@ from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import publish as publishing
+from dlcontainer.publish import roots
 from dlcontainer.publish.tree import changes
 from tests.fakes import RecordingRunner
 from tests.publishing import BOTH, RECIPE, hidden, image_of, put, seen
@@ -316,7 +317,7 @@ def test_a_root_that_cannot_be_written(image: Path) -> None:
 
 
 def test_no_space(image: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "free_mb", lambda path: 0)
+    monkeypatch.setattr(roots, "free_mb", lambda path: 0)
     with pytest.raises(PublishError, match=r"the image needs 1 MB, .* has 0 MB"):
         put(image, root)
     assert (seen(root), hidden(root)) == ([], [])
