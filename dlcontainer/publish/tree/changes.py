@@ -1,12 +1,9 @@
 """What staff do with a published tree; each change is one new generation, or one switch."""
 
 import contextlib
-import errno
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, module_tree
@@ -17,9 +14,9 @@ from dlcontainer.publish.tree import (
     generation,
     journal,
     layout,
+    reading,
     store,
     strangers,
-    transaction,
 )
 from dlcontainer.publish.tree.generation import Deprecation, Entry, Generation
 from dlcontainer.publish.tree.journal import Line
@@ -29,26 +26,6 @@ from dlcontainer.publish.tree.transaction import commit, live, switch
 from dlcontainer.system import foreign_files
 
 _MOST_BYTES = 256_000_000
-_TRIES = 3
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class _StaleError(PublishError):
-    """A folder of a network file system was replaced while it was read."""
-
-
-def _retried(look: Callable[P, T]) -> Callable[P, T]:
-    """Look again where a handle went stale: what a cached name leads to was collected."""
-
-    @functools.wraps(look)
-    def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-        for _ in range(_TRIES - 1):
-            with contextlib.suppress(_StaleError):
-                return look(*args, **kwargs)
-        return look(*args, **kwargs)
-
-    return retried
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,13 +67,13 @@ def _is_whole(tree: Tree, base: Generation) -> bool:
         return False
 
 
-@_retried
+@reading.retried
 def standing(root: Path, draft: Draft) -> Entry | None:
     """Give the entry that is live under a draft's name and version; takes no lock.
 
     Raises PublishError for another image, and for a tree of an earlier version.
     """
-    with _reading(root) as top:
+    with reading.opened(root) as top:
         number = layout.current(top)
         if number is None:
             return None
@@ -217,13 +194,13 @@ def _before(tree: Tree, now: int) -> int:
     return base
 
 
-@_retried
+@reading.retried
 def require_published(root: Path, *, plain: bool = False) -> int | None:
     """Give the live generation's number; raises PublishError for a root that is no tree.
 
     `plain` takes one of an earlier version, without generations. A mistyped root stays as it is.
     """
-    with _reading(root, plain=plain) as top:
+    with reading.opened(root, plain=plain) as top:
         number = layout.current(top)
         if number is None and not (plain and top.info(layout.MODULES)):
             raise PublishError(
@@ -232,36 +209,23 @@ def require_published(root: Path, *, plain: bool = False) -> int | None:
     return number
 
 
-@_retried
+@reading.retried
 def history(root: Path) -> Sequence[Line]:
     """List all switches, the oldest first; takes no lock."""
-    with _reading(root) as top:
+    with reading.opened(root) as top:
         return [line for line in journal.read(top).lines if line.state in ("done", "noticed")]
 
 
-@_retried
+@reading.retried
 def listing(root: Path) -> Sequence[Listed]:
     """List the modules that are live; takes no lock."""
-    with _reading(root) as top:
+    with reading.opened(root) as top:
         number = layout.current(top)
         if number is None:
             return []
         with top.sub(GENERATIONS) as generations:
             entries = generation.read(generations, number).entries
     return [Listed(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
-
-
-@contextlib.contextmanager
-def _reading(root: Path, *, plain: bool = False) -> Iterator[Folder]:
-    try:
-        with Folder.at(root) as top:
-            transaction.require_layout(top, plain=plain)
-            yield top
-    except OSError as error:
-        kind = _StaleError if error.errno == errno.ESTALE else PublishError
-        raise kind(
-            f"can't read {root}: {error.strerror}", next_step="give the root of a published tree"
-        ) from None
 
 
 def promote(tree: Tree, source: Path, module: str) -> Generation:
@@ -271,7 +235,7 @@ def promote(tree: Tree, source: Path, module: str) -> Generation:
     """
     strangers.require_none(tree.root, tree.own, tree.note)
     with contextlib.ExitStack() as held:
-        top = held.enter_context(_reading(source))
+        top = held.enter_context(reading.opened(source))
         number = layout.current(top)
         if number is None:
             raise PublishError(f"nothing is published in {source}")
