@@ -19,6 +19,8 @@ _READS = ("EIO", "ESTALE")
 # Above it, files are linked into a stage: nothing writes into a finished base.
 _LARGE = 1_000_000
 _TRIES = 4
+# Made by the engine itself where it is tried again: a fault may have hit the trial that is kept.
+_ENGINES_OWN = "home/.apptainer"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +89,11 @@ class Stage:
     def listing(self) -> set[str]:
         """List all paths, but those of which there may be more."""
         paths = (named(str(path.relative_to(self.state))) for path in self.state.rglob("*"))
-        return {path for path in paths if not self.subject.ours(path)}
+        return {
+            path
+            for path in paths
+            if not self.subject.ours(path) and not path.startswith(_ENGINES_OWN)
+        }
 
     def killed(self, call: Call) -> None:
         """Kill the command at a call, and ask the oracle."""
