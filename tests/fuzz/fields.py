@@ -109,6 +109,12 @@ _SITE_MORE = {
         "plain_http": ["registry.example.org:5000"],
         "upstreams": {"https://example.org/whl": "https://mirror.example.org/whl"},
     },
+    "trust": {
+        "keys": ["/etc/signers/release.pub"],
+        "certificate_roots": "/etc/signers/ca.pem",
+        "keyrings": ["/etc/signers/staff.pgp"],
+        "sources": ["a page"],
+    },
     "images": {
         "docker://example.org/base/os:8": f"docker://example.org/base/os@sha256:{'ab' * 32}"
     },
@@ -117,7 +123,10 @@ _SITE_MORE = {
 # Leaves without a place in the data: names of keys, two ways of which only one is taken, and what a
 # test of its own has.
 ELSEWHERE = {
-    *((group, "remembered", ITEM) for group in (*GROUPS, "mpi", "scheduler", "jobs", "modules")),
+    *(
+        (group, "remembered", ITEM)
+        for group in (*GROUPS, "mpi", "scheduler", "jobs", "modules", "trust")
+    ),
     *(("engine", "remembered", ITEM), ("memory", "remembered", ITEM)),
     *(("filesystems", ITEM, "remembered", ITEM), ("scheduler", "forms", ANY, "remembered", ITEM)),
     ("scheduler", "parallel_environment", "name"),
