@@ -35,7 +35,9 @@ def left(*folders: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("together", [False, pytest.param(True, marks=pytest.mark.long)])
+# Each builds twice; test_steps.py has two builders at once in the short set.
+@pytest.mark.long
+@pytest.mark.parametrize("together", [False, True])
 def test_builds_of_one_plan_beside_a_prune(
     alone: World, stepped: Path, tmp_path: Path, *, together: bool
 ) -> None:

@@ -90,6 +90,7 @@ def test_an_image_that_a_step_runs_stays(centre: Centre, cluster: Cluster, tmp_p
     assert centre.gc()[0] == [f"releases/{release.name}"]
 
 
+@pytest.mark.long
 def test_an_image_that_a_waiting_job_has_in_its_environment_stays(
     centre: Centre, cluster: Cluster
 ) -> None:
