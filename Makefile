@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 # The private Apptainer and helper programs are linked in BIN. Not exported for all: `make setup`
 # must not take the environment's own python3 for the machine's.
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
+# Each worker builds its own base and images: more of them need the disk and memory for it.
+WORKERS := -n auto --maxprocesses 4 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-venv setup-tests demo golden unit check test test-long test-bare lint dist clean
@@ -41,12 +43,12 @@ golden: setup-venv ## write the golden files anew; look at `git diff` before you
 	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py --update-golden
 
 unit: setup-venv ## the unit tests: no engine needed; one of them: make unit ONLY=tests/unit/cli
-	$(BIN)/python -m pytest -q -m "not long" $(ONLY)
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not long" $(ONLY)
 
 check: lint unit ## lint and the unit tests: before each commit
 
 test: setup-tests lint ## lint and all tests but those that take minutes
-	$(WITH_BIN) $(BIN)/python -m pytest -m "not long"
+	$(WITH_BIN) $(BIN)/python -m pytest $(WORKERS) -m "not long"
 
 test-long: setup-tests ## all tests
 	$(WITH_BIN) $(BIN)/python -m pytest

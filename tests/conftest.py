@@ -1,6 +1,9 @@
 import signal
+from pathlib import Path
 
 import pytest
+
+_TESTS = Path(__file__).parent
 
 
 def pytest_configure() -> None:
@@ -24,3 +27,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Write the golden files again.",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep on one worker what shares a daemon, a cluster or a built image.
+
+    That is a folder of integration tests, and elsewhere a file.
+    """
+    for item in items:
+        kind, name, *more = item.path.relative_to(_TESTS).parts
+        group = f"{kind}/{name}" if kind == "integration" and more else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))

@@ -95,8 +95,12 @@ def _catalogue(number: int, generations: Folder) -> Iterator[Fault]:
         yield from _open_to_all(folder)
         wanted = {}
         if folder.info(checksums.FILE) is not None:
-            with folder.open(checksums.FILE) as file:
-                wanted = checksums.read(foreign_files.content(file, _MOST_BYTES))
+            try:
+                with folder.open(checksums.FILE) as file:
+                    wanted = checksums.read(foreign_files.content(file, _MOST_BYTES))
+            except (OSError, ValueError) as error:
+                yield contents.unreadable(folder.path / checksums.FILE, error)
+                return
         for name, sha256 in wanted.items():
             path = str(folder.path / name)
             if folder.info(name) is None:

@@ -132,10 +132,10 @@ def faults(releases: Folder, digest: str) -> Iterator[Fault]:
         with releases.sub(digest) as release:
             yield from _faults(release, digest)
     except (OSError, PublishError) as error:
-        yield _fault(path, error)
+        yield unreadable(path, error)
 
 
-def _fault(path: Path, error: Exception) -> Fault:
+def unreadable(path: Path, error: Exception) -> Fault:
     """Say what can't be read, and why."""
     why = getattr(error, "strerror", None) or getattr(error, "what", None) or error
     return Fault(where=str(getattr(error, "filename", None) or path), why=str(why))
@@ -147,7 +147,7 @@ def _faults(release: Folder, digest: str) -> Iterator[Fault]:
         with release.open(checksums.FILE) as file:
             wanted = checksums.read(foreign_files.content(file, 1_000_000))
     except (OSError, ValueError) as error:
-        yield _fault(release.path / checksums.FILE, error)
+        yield unreadable(release.path / checksums.FILE, error)
         return
     there = dict(files(release))
     counted = {}
@@ -164,7 +164,7 @@ def _faults(release: Folder, digest: str) -> Iterator[Fault]:
                 data = foreign_files.content(file, _MOST_BYTES) if is_text else b""
                 actual = hashlib.sha256(data).hexdigest() if is_text else digests.of_open(file)
         except OSError as error:
-            yield _fault(release.path / name, error)
+            yield unreadable(release.path / name, error)
             continue
         if actual != sha256:
             yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
@@ -193,7 +193,7 @@ def _image(release: Folder, said: Described, wanted: Mapping[str, str]) -> Itera
                 name, _, reason = why.rpartition(": ")
                 yield Fault(where=str(path / name), why=reason)
     except (OSError, ValueError, PublishError) as error:
-        yield _fault(path, error)
+        yield unreadable(path, error)
 
 
 def files(release: Folder) -> Iterator[tuple[str, os.stat_result]]:

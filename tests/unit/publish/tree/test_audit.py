@@ -203,6 +203,11 @@ def catalogue(root: Path) -> None:
     path.write_text(path.read_text().replace("module load", "rm -r"))
 
 
+def catalogue_sums(root: Path) -> None:
+    path = root / "generations/4/SHA256SUMS"
+    path.write_bytes(b"`" + path.read_bytes()[1:])
+
+
 def missing_catalogue(root: Path) -> None:
     (root / "generations/4/catalogue.json").unlink()
 
@@ -231,6 +236,7 @@ def lost_generation(root: Path) -> None:
         (for_anybody, "any user can change it: its mode is 0777"),
         (stale_alias, ".modulerc: its text was changed"),
         (catalogue, "catalogue.html: its SHA-256 is not that of SHA256SUMS"),
+        (catalogue_sums, "SHA256SUMS: line 1 is not a checksum and a name of its own"),
         (missing_catalogue, "catalogue.json: it is missing"),
         (further_in_a_generation, "generations/4/more: it was not published"),
         (lost_generation, "generations/2: the release of demo/1.0 is missing"),
