@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dlcontainer.bench.probes import gradient_check
 from dlcontainer.bench.probes.base import (
+    GROUP,
     MARGIN,
     MEMORY,
     STEPS,
+    UNIT,
     Cell,
     Contents,
     Option,
@@ -110,7 +112,7 @@ def _settled(typed: Values, setting: Setting) -> Values:
 def _arguments(cell: Cell) -> tuple[str, ...]:
     values = cell.values
     options: dict[str, Any] = {
-        "steps": cell.steps,
+        "steps": cell.steps or None,
         "warmup": _WARMUP_STEPS,
         "seed": _SEED,
         "threads": cell.threads,
@@ -157,7 +159,7 @@ TRAIN = Probe(
         Metric(name="cpu_s_per_step", unit="s", statistic="mean"),
         Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
     ),
-    options=(STEPS, _DEVICE, _DISTRIBUTED),
+    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,
