@@ -1,16 +1,25 @@
 """Resident processes that run nothing: threads that answer orders as the probe's baton.py does."""
 
 import json
+import math
+import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO, Unpack
 
 import pytest
 
 from dlcontainer.bench.measure.units import groups
+from dlcontainer.bench.samples.records import Declared, Order, Sample, Session, Stack
+from dlcontainer.bench.samples.resident import agreement, order
+from dlcontainer.bench.samples.resident.order import GroupOrder
+from dlcontainer.bench.samples.resident.records import GroupPlan, Lost, Resident, Turn
+from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.system.process import CommandFailedError, Completed, RunOptions
+from tests import benchseries
 from tests.fakes import completed
 
 STEP_S = 0.0005
@@ -121,3 +130,140 @@ class _Process:
             "stack": self.runner.stack,
         }
         return f"dlc-start {start}\n{json.dumps(body)}\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What is known of a synthetic session of groups; scatters are standard deviations of logs."""
+
+    ratio: float = 1.0
+    between: float = 0.015
+    turns: float = 0.01
+    pairs: int = 8
+    per_arm: int = 2
+    rounds: int = 8
+    turn_steps: int = 8
+    seed: int = 1
+    lost: tuple[ArmName, ...] = ()
+    # How much longer the first timed step of a turn takes, in both arms.
+    cold: float = 0.0
+
+
+def write(path: Path, truth: Truth) -> Path:
+    """Write a session of groups whose truth is known, by the writer that `bench` uses."""
+    session = _session(truth)
+    lot = _Lot(truth, random.Random(truth.seed), session.declared)
+    with Writer(path, session) as out:
+        out.stack(Stack(arm="native", facts=benchseries.FACTS))
+        out.stack(Stack(arm="container", facts=benchseries.INSIDE))
+        for arm in truth.lost:
+            out.lost(
+                Lost(group=1, arm=arm, process="x", reason="ended by signal 9", started="2026")
+            )
+        for group in agreement.schedule(session.declared)[0]:
+            for sample in lot.group(group.number, group.order):
+                out.sample(sample)
+        out.end(complete=True)
+    return path
+
+
+def _session(truth: Truth) -> Session:
+    plan = GroupPlan(
+        per_arm=truth.per_arm,
+        rounds=truth.rounds,
+        turn_steps=truth.turn_steps,
+        renew_rounds=2,
+        gap_s=0.01,
+        cpus=(1,),
+        lost_most=2,
+    )
+    session = benchseries.session(benchseries.Plan(pairs=truth.pairs, control_pairs=0))
+    declared = replace(
+        session.declared, metric="wall_s", groups=plan, steps=plan.steps, seed=truth.seed
+    )
+    return replace(session, declared=declared)
+
+
+@dataclass
+class _Lot:
+    truth: Truth
+    random: random.Random
+    declared: Declared
+    now: float = 1000.0
+    samples: int = 0
+
+    def group(self, number: int, first: Order) -> list[Sample]:
+        plan = self.declared.groups
+        assert plan is not None
+        pair = agreement.schedule(self.declared)[0]
+        drawn = order.drawn(
+            self.declared.seed, next(one for one in pair if one.number == number), plan
+        )
+        began = self.now
+        starts = {name: self._later(1.0) for name in drawn.start}
+        steps = {name: self._step(name) for name in drawn.start}
+        turns: dict[str, list[Turn]] = {name: [] for name in drawn.start}
+        for place, names in enumerate(drawn.rounds):
+            for at, name in enumerate(names):
+                turns[name].append(self._turn(place, at, steps[name]))
+        return [
+            self._sample(number, first, letter, _Group(drawn, starts, turns, self.now - began))
+            for letter in first
+        ]
+
+    def _later(self, seconds: float) -> float:
+        self.now += seconds
+        return self.now
+
+    def _step(self, name: str) -> float:
+        ratio = math.log(self.truth.ratio) if name[0] == order.CANDIDATE else 0.0
+        return 0.025 * math.exp(ratio + self.random.gauss(0, self.truth.between))
+
+    def _turn(self, number: int, place: int, step: float) -> Turn:
+        step *= math.exp(self.random.gauss(0, self.truth.turns))
+        steps = [round(step, 9)] * self.truth.turn_steps
+        steps[0] = round(step * (1 + self.truth.cold), 9)
+        wall = round(sum(steps), 9)
+        start = round(self._later(0.01), 9)
+        seen = step + wall + 0.001
+        self._later(seen)
+        return Turn(
+            round=number, place=place, trainer=1 + number // 2, start_s=start, first_s=step,
+            wall_s=wall, cpu_s=0.98 * wall, steps_s=tuple(steps), voluntary=0, involuntary=1,
+            faults=0, idle_cpu_s=0.0, seen_s=seen,
+        )  # fmt: skip
+
+    def _sample(self, number: int, first: Order, letter: str, group: "_Group") -> Sample:
+        names = [name for name in order.names(self.truth.per_arm) if name[0] == letter]
+        residents = tuple(
+            Resident(
+                name=name,
+                started_s=group.starts[name],
+                ready_s=3.0,
+                turns=tuple(group.turns[name]),
+            )
+            for name in names
+        )
+        wall = sum(one.wall_s for one in residents)
+        self.samples += 1
+        return Sample(
+            index=self.samples - 1,
+            role="pair",
+            arm="native" if letter == order.REFERENCE else "container",
+            started=benchseries.BEGIN.isoformat(),
+            returncode=0,
+            wall_s=wall,
+            pair=number,
+            position=0 if first[0] == letter else 1,
+            order=first,
+            values={"elapsed_s": group.elapsed_s, "loss": [2.0, 1.0]},
+            residents=residents,
+        )
+
+
+@dataclass(frozen=True)
+class _Group:
+    drawn: GroupOrder
+    starts: dict[str, float]
+    turns: dict[str, list[Turn]]
+    elapsed_s: float

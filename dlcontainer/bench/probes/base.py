@@ -180,6 +180,10 @@ def _mean(values: Sequence[float | None]) -> str:
     return f"{sum(known) / len(known):.4g}" if known else "-"
 
 
+def _nothing(_declared: "Declared") -> str:
+    return ""
+
+
 def _no_section(_series: "Series") -> Section | None:
     return None
 
@@ -200,6 +204,8 @@ class Probe:
     subject: "Callable[[Declared], str]"
     task: "Callable[[Declared], str]"
     unsaid: str = ""
+    # What else, by what was declared.
+    unsaid_of: "Callable[[Declared], str]" = _nothing
     options: tuple[Option, ...] = ()
     # Parameters from what was typed; None: as typed, as declared before, or the default.
     settle: Callable[[Values, Setting], Values] | None = None
@@ -255,6 +261,6 @@ class Probe:
             metrics=self.metrics,
             subject=self.subject(declared),
             task=self.task(declared),
-            unsaid=self.unsaid,
+            unsaid=self.unsaid + self.unsaid_of(declared),
             section=self.section(series),
         )

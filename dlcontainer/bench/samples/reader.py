@@ -262,6 +262,12 @@ def _begin(path: Path, line: Line) -> _Found:
             "the declaration is not the one that was hashed", where=where, next_step=_REMEASURE
         )
     declared = session.declared
+    if (int(version) >= GROUPS_VERSION) != (declared.groups is not None):
+        raise BenchDataError(
+            f"{schema} with{'out' if declared.groups is None else ''} a plan of groups",
+            where=where,
+            next_step=_REMEASURE,
+        )
     tolerance = declared.loss_tolerance
     # Declared where something is trained, and nowhere else.
     compared = combinations(declared.arms, 2) if tolerance else ()

@@ -1,7 +1,7 @@
 """A group as its file has it: does it contradict itself, or the declaration? Pure.
 
-Someone who recomputes every hash is not stopped by those; values that can't have been measured so are
-found here.
+The chain of hashes does not stop a writer who recomputes all of it. Values that can't have been
+measured so are found here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
