@@ -74,7 +74,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
             why=why,
             made=made,
         )
-        _measure(settings, subject, context, sides)
+        measure(settings, subject, context, sides)
     return settings.output
 
 
@@ -122,9 +122,10 @@ def _joiner(
         )
 
 
-def _measure(
+def measure(
     settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> None:
+    """Measure sides that are ready, until a declared look decides or the last one is taken."""
     choice = availability.choose(settings, sides)
     if choice.why:
         context.execution.progress.note(f"fresh launches, not groups: {choice.why}")

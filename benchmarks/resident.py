@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Resident groups where the truth is known, beside pinned fresh launches of the same hour.
+
+Both arms are one image, under the two labels: nothing differs, or the candidate's training steps
+are longer by a known share of their own processor time (byte code of torch.optim.sgd with a burning
+loop, one file bound over the image's). Each session is a file of its own in the folder; a run that
+was interrupted goes on with it, and a complete file is never measured again. After each session of
+groups come a few pairs of fresh launches, bound to the same cores.
+
+Counts are printed with their Clopper-Pearson bounds: they count sessions on this machine. How often
+the procedure errs is for the simulation to say (benchmarks/statistics.py).
+
+    python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M] [--report]
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# Not this folder: its statistics.py is not Python's.
+sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
+
+from benchmarks.bounds import clopper_pearson
+from dlcontainer.bench.analysis import resident_groups
+from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
+from dlcontainer.bench.measure import arms, session
+from dlcontainer.bench.measure.bench_image import BenchImage
+from dlcontainer.bench.measure.context import BenchContext
+from dlcontainer.bench.measure.declaration import Sides
+from dlcontainer.bench.measure.units import cpuset
+from dlcontainer.bench.probes import PROBES
+from dlcontainer.bench.probes.base import Probe, Value
+from dlcontainer.bench.samples import continuation, reader
+from dlcontainer.cli.bench import bench_context, sessions
+from dlcontainer.cli.bench.session_options import SessionOptions
+from dlcontainer.cli.context import here
+from dlcontainer.cli.output import Console
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.base import RunSpec
+from dlcontainer.errors import BenchDataError
+
+PLANT = """
+def _plant():
+    import time
+
+    step, state = SGD.step, {"end": None, "owed": 0.0}
+
+    def slower(self, *words, **named):
+        done = step(self, *words, **named)
+        now = time.process_time()
+        if state["end"] is not None:
+            state["owed"] += SHARE * (now - state["end"])
+        while time.process_time() - now < state["owed"]:
+            pass
+        state["end"] = time.process_time()
+        state["owed"] -= state["end"] - now
+        return done
+
+    SGD.step = slower
+
+
+_plant()
+"""
+# Says where the module and its byte code lie, then compiles the one with the plant.
+COMPILE = (
+    "import sys, py_compile, torch.optim.sgd as m; "
+    "open('/mnt/sgd.py', 'w').write(open(m.__file__).read() + open('/mnt/plant.py').read()); "
+    "py_compile.compile('/mnt/sgd.py', '/mnt/sgd.pyc', m.__file__, doraise=True, "
+    "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH); print(m.__cached__)"
+)
+FRESH_PAIRS, FRESH_STEPS = 8, 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """Sessions of one kind: the margin, the share that the candidate is slower by, how many."""
+
+    name: str
+    margin: float
+    slower: float
+    count: int
+
+    @property
+    def wrong(self) -> frozenset[str]:
+        """The words that would be wrong."""
+        right = {"SLOWER", "INCONCLUSIVE"} if self.slower > self.margin else {"INCONCLUSIVE"}
+        if not self.slower:
+            right = {"EQUIVALENT", "INCONCLUSIVE"}
+        return frozenset({"EQUIVALENT", "SLOWER", "FASTER", "NOT COMPARABLE"}) - right
+
+
+CELLS = (
+    Cell(name="nothing-5", margin=0.05, slower=0.0, count=40),
+    Cell(name="nothing-2", margin=0.02, slower=0.0, count=10),
+    Cell(name="slower-3", margin=0.02, slower=0.03, count=10),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """With what all sessions are measured."""
+
+    image: Path
+    site: str
+    recipe: str | None
+    folder: Path
+    threads: int
+    group: int
+
+
+def main() -> None:
+    """Measure what is missing, and print the counts."""
+    parser = argparse.ArgumentParser(description="Resident groups where the truth is known.")
+    parser.add_argument("--image", type=Path, required=True)
+    parser.add_argument("--site", default="local")
+    parser.add_argument("--recipe")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the sessions")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--group", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no session after them")
+    parser.add_argument("--cells", default=",".join(cell.name for cell in CELLS))
+    parser.add_argument("--report", action="store_true", help="measure nothing")
+    wanted = parser.parse_args()
+    wanted.out.mkdir(parents=True, exist_ok=True)
+    place = Place(
+        image=wanted.image.absolute(),
+        site=wanted.site,
+        recipe=wanted.recipe,
+        folder=wanted.out.absolute(),
+        threads=wanted.threads,
+        group=wanted.group,
+    )
+    cells = [cell for cell in CELLS if cell.name in wanted.cells.split(",")]
+    end = time.monotonic() + 60 * wanted.minutes if wanted.minutes else float("inf")
+    if not wanted.report:
+        for cell, number in interleaved(cells):
+            if time.monotonic() > end:
+                break
+            for unit in ("groups", "launches"):
+                one_session(place, cell, number, unit)
+    for cell in cells:
+        print_cell(place.folder, cell)
+
+
+def interleaved(cells: Sequence[Cell]) -> Iterator[tuple[Cell, int]]:
+    """Spread the sessions of each kind evenly over the whole run."""
+    order = sorted(
+        ((number + 0.5) / cell.count, index, number)
+        for index, cell in enumerate(cells)
+        for number in range(cell.count)
+    )
+    return ((cells[index], number) for _, index, number in order)
+
+
+def path_of(folder: Path, cell: Cell, number: int, unit: str) -> Path:
+    """Name a session's file."""
+    return folder / f"{cell.name}-{number:02d}-{unit}.jsonl"
+
+
+def one_session(place: Place, cell: Cell, number: int, unit: str) -> None:
+    """Measure a session, go on with one that was cut, or leave a complete one alone."""
+    path = path_of(place.folder, cell, number, unit)
+    cut = path if path.exists() else None
+    if cut and reader.read(cut).complete:
+        return
+    if cut:
+        try:
+            continuation.read(cut)
+        except BenchDataError as error:
+            # Kept for whoever asks why; its place is taken by a new session.
+            print(f"{path.name}: set aside: {error}", flush=True)
+            path.rename(path.with_suffix(f".{int(time.time())}.lost"))
+            cut = None
+    load = os.getloadavg()[0]
+    begin = time.monotonic()
+    probe = with_margin(PROBES["train"], cell.margin)
+    values: dict[str, Value] = {"device": "cpu", "unit": unit, "group": place.group}
+    fresh = unit == "launches"
+    options = SessionOptions(
+        site=place.site,
+        image=place.image,
+        recipe=place.recipe,
+        threads=place.threads,
+        seed=1000 * (CELLS.index(cell) + 1) + number,
+        values=values | ({"steps": FRESH_STEPS} if fresh else {}),
+        controls="0" if fresh else None,
+        looks=str(FRESH_PAIRS) if fresh else None,
+        target=None if cut else path,
+        resume=cut,
+    )
+    everywhere = os.sched_getaffinity(0)
+    if fresh:
+        # Fresh launches get the cores that groups have.
+        os.sched_setaffinity(0, cpuset.choose(place.threads) or everywhere)
+    try:
+        run(probe, options, cell.slower)
+    except BenchDataError as error:
+        print(f"{path.name}: {error}", flush=True)
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    took = time.monotonic() - begin
+    print(f"{path.name}: {took:.0f} s, load at its start {load:.2f}", flush=True)
+
+
+def with_margin(probe: Probe, margin: float) -> Probe:
+    """Give a probe whose judged figure has another margin."""
+    judged, *others = probe.metrics
+    return replace(probe, metrics=(replace(judged, margin=margin), *others))
+
+
+def run(probe: Probe, options: SessionOptions, slower: float) -> None:
+    """Measure one image against itself, its steps longer by a share on the one side."""
+    world, console = here(), Console(verbose=False, quiet=True)
+    ready = sessions._settled(probe, options, world, console)
+    with bench_context.opened(world, console, ready.plan, None, ready.image) as context:
+        candidate = arms.container(context, ready.image, probe)
+        reference = replace(candidate, name="native", mount="none")
+        if slower:
+            candidate = replace(candidate, context=planted(context, ready.image, slower))
+        sides = Sides(reference=reference, candidate=candidate, joiner=None, why="the same image")
+        session.measure(ready.settings, ready.image, context, sides)
+
+
+def planted(context: BenchContext, subject: BenchImage, share: float) -> BenchContext:
+    """Give the surroundings that lay slower byte code over the image's."""
+    folder = context.work / "plant"
+    folder.mkdir()
+    (folder / "plant.py").write_text(PLANT.replace("SHARE", str(share)))
+    execution = context.execution
+    spec = RunSpec(
+        image=subject.image,
+        argv=(subject.python, "-c", COMPILE),
+        mode=execution.run_mode,
+        binds=((folder, "/mnt"),),
+    )
+    environment = apptainer.environment(execution.host.environ)
+    done = execution.runner(execution.engine.run_argv(spec), env=environment, timeout=120)
+    target = done.stdout.split()[-1]
+    around = context.surroundings
+    bound = replace(around, binds=(*around.binds, f"{folder / 'sgd.pyc'}:{target}:ro"))
+    return replace(context, surroundings=bound)
+
+
+def print_cell(folder: Path, cell: Cell) -> None:
+    """Print what came out of the sessions of one kind."""
+    print(f"\n{cell.name}: margin {cell.margin:.0%}, planted {cell.slower:.0%}")
+    for unit in ("groups", "launches"):
+        paths = (path_of(folder, cell, number, unit) for number in range(cell.count))
+        found = [judged(path) for path in paths if path.exists()]
+        whole = [one for one in found if one.series.complete]
+        if not whole:
+            print(f"  {unit}: none is complete")
+            continue
+        words = Counter(one.verdict.word for one in whole)
+        print(f"  {unit}: {len(whole)} complete of {cell.count}: {dict(words)}")
+        for label, hits in (
+            ("wrong", sum(one.verdict.word in cell.wrong for one in whole)),
+            ("decided", sum(one.verdict.word in {"EQUIVALENT", "SLOWER"} for one in whole)),
+        ):
+            low, high = clopper_pearson(hits, len(whole))
+            bounds = f"at least {low:.1%}, at most {high:.1%} (each 95 %)"
+            print(f"    {label}: {hits} of {len(whole)}, {bounds}")
+        fits = [one.main.fitted for one in whole if one.main and one.main.fitted.df > 0]
+        if fits:
+            sd = (sum(fit.sd**2 for fit in fits) / len(fits)) ** 0.5
+            mean = exp(sum(fit.mean for fit in fits) / len(fits))
+            counts = sorted(fit.n for fit in fits)
+            print(f"    sd of one {sd:.2%}, mean ratio {mean:.4f}, numbers {counts}")
+        print_components(whole)
+
+
+def print_components(whole: Sequence[Analysis]) -> None:
+    """Print the scatter between processes, and between turns."""
+    described = [resident_groups.of(one.series) for one in whole]
+    parts = [part for one in described if one for part in (one.reference, one.candidate)]
+    if parts:
+        between = (sum(part.between**2 for part in parts) / len(parts)) ** 0.5
+        turns = (sum(part.turns**2 for part in parts) / len(parts)) ** 0.5
+        lost = Counter({part.arm: 0 for part in parts})
+        for part in parts:
+            lost[part.arm] += part.lost
+        print(f"    between processes {between:.2%}, between turns {turns:.2%}, lost {dict(lost)}")
+
+
+def judged(path: Path) -> Analysis:
+    """Judge a session by its file."""
+    series = reader.read(path)
+    return analyse(series, PROBES[series.session.declared.probe].traits(series))
+
+
+if __name__ == "__main__":
+    main()
