@@ -46,10 +46,11 @@ class Baton(object):
 
 def pin(cpus):
     """Bind every thread of this process, those that an import has started too."""
+    os.sched_setaffinity(0, cpus)
     for thread in os.listdir("/proc/self/task"):
         try:
             os.sched_setaffinity(int(thread), cpus)
-        except OSError:  # it has ended meanwhile
+        except OSError:  # a thread that has ended meanwhile
             pass
 
 

@@ -22,9 +22,10 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings, Settled, Sides
 from dlcontainer.bench.measure.recorder import Recorder
 from dlcontainer.bench.measure.units import availability
-from dlcontainer.bench.measure.units.groups import Groups
+from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
 from dlcontainer.bench.measure.units.launches import RANKS, Launches
 from dlcontainer.bench.measure.units.unit import Task, Unit
+from dlcontainer.bench.probes.base import UNIT
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
@@ -127,26 +128,38 @@ def measure(
 ) -> None:
     """Measure sides that are ready, until a declared look decides or the last one is taken."""
     choice = availability.choose(settings, sides)
-    if choice.why:
-        context.execution.progress.note(f"fresh launches, not groups: {choice.why}")
+    task = Task(settings=settings, subject=subject, context=context, sides=sides)
+    why = choice.why
     if choice.per_arm:
         # The processes of one arm are each other's controls.
         alone = replace(
             settings.schedule, controls=0, candidate_controls=0, joiners=0, grouped=True
         )
-        settings = replace(settings, schedule=alone)
-    task = Task(settings=settings, subject=subject, context=context, sides=sides)
-    unit: Unit = Launches(task=task)
-    if choice.per_arm:
-        unit = Groups(task=task, per_arm=choice.per_arm, cpus=choice.cpus)
+        grouped = replace(task, settings=replace(settings, schedule=alone))
+        try:
+            _measured(grouped, Groups(task=grouped, per_arm=choice.per_arm, cpus=choice.cpus))
+        except CannotTakeTurnsError as error:
+            # The warm-up found it: nothing is written yet.
+            if settings.cut or settings.values.get(UNIT.name):
+                raise
+            why = str(error.why)
+        else:
+            return
+    if why:
+        context.execution.progress.note(f"fresh launches, not groups: {why}")
+    _measured(task, Launches(task=task))
+
+
+def _measured(task: Task, unit: Unit) -> None:
+    settings, context, sides = task.settings, task.context, task.sides
     began = time.monotonic()
     with (_resumed if settings.cut else _fresh)(task, unit) as (recorder, settled):
-        launch_s = settings.gap_s + (time.monotonic() - began) / len(sides.all())
+        sample_s = unit.sample_s(settled, time.monotonic() - began)
         for line in outlook.lines(
             settings.schedule,
             _planned(task),
             lambda group: len(sides.launches(group)),
-            launch_s * (choice.per_arm or 1),
+            sample_s,
         ):
             context.execution.progress.note(line)
         _stages(task, unit, settled, recorder)

@@ -27,6 +27,8 @@ from dlcontainer.errors import BenchDataError
 # cold are filled by the step before it.
 TURN_S = 0.2
 _HEADROOM = 1.1
+# A turn with its dropped step, by the aim; steps are longer than the quickest one.
+_TURN_SHARE = 1.4
 ROUNDS = 8
 RENEW_ROUNDS = 2
 # Longer than any team of threads is known to spin (KMP_BLOCKTIME: 0.2 s).
@@ -35,6 +37,10 @@ _LEAST_GAP_S = 0.01
 _TRIAL_STEPS = 10
 # One group in so many of the longest session may be lost and measured again.
 _LOST_SHARE = 8
+
+
+class CannotTakeTurnsError(BenchDataError):
+    """The processes of a side don't leave the processors to the others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +83,7 @@ class Groups:
         # All threads' time: as long as one that spins alone, longer than each of a team.
         spun = max(outcome.values.get("idle_cpu_s", 0.0) for outcome in outcomes)
         if spun >= _LONGEST_SPIN_S:
-            raise BenchDataError(
+            raise CannotTakeTurnsError(
                 "a process that waits for its turn uses processor time",
                 why=f"{spun:.2f} s of it in a wait of {_LONGEST_SPIN_S} s: its threads spin, and "
                 "would be measured as the others' steps",
@@ -95,6 +101,12 @@ class Groups:
         plan = settled.groups or self._plan(turn_steps=1, gap_s=_LONGEST_SPIN_S)
         seat = Seat(folder=self.task.context.work / "group", name="n0", cpus=plan.cpus)
         return replace(self._work(), seat=seat)
+
+    def sample_s(self, settled: Settled, warmed_s: float) -> float:
+        """Foresee the seconds of half a group: imports beside each other, then turns."""
+        gap = settled.groups.gap_s if settled.groups else 0.0
+        turns = 2 * self.per_arm * ROUNDS * (_TURN_SHARE * TURN_S + gap)
+        return (warmed_s * self.per_arm + turns) / 2
 
     def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
         """Measure a group, and again where it loses a process, as often as was declared."""

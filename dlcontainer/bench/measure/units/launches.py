@@ -38,6 +38,10 @@ class Launches:
         """Give what every launch runs."""
         return self._work(settled.steps)
 
+    def sample_s(self, _settled: Settled, warmed_s: float) -> float:
+        """Foresee the seconds of a launch, the gap before it in them."""
+        return self.task.settings.gap_s + warmed_s / len(self.task.sides.all())
+
     def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
         """Launch the sides of a pair or triple, in its order."""
         work = self.work(settled)

@@ -33,5 +33,8 @@ class Unit(Protocol):
     def work(self, settled: Settled) -> Workload:
         """Give what every arm runs."""
 
+    def sample_s(self, settled: Settled, warmed_s: float) -> float:
+        """Foresee the seconds of one sample by those of the warm-up."""
+
     def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
         """Measure a pair, a triple or a group, and record it."""

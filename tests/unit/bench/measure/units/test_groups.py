@@ -1,17 +1,22 @@
 """Sessions of resident groups, with processes that are threads of a fake."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
+from dlcontainer.bench.report import html_report
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.resident import agreement, order
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError, UsageError
+from dlcontainer.system.process import Completed, Runner, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
+from tests.judging import analyse
 from tests.residents import STEP_S, Odd, ResidentRunner, short
+from tests.unit.bench.report.test_html_report import TEMPLATES
 
 PAIRS = 2
 
@@ -22,7 +27,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(tmp_path, unit="groups")
 
 
-def run(bench: Bench, runner: ResidentRunner | ProbeRunner, **changes: Any) -> Series:
+def run(bench: Bench, runner: Runner, **changes: Any) -> Series:
     bench.run(runner, probe="train", **{"threads": 1, "looks": (PAIRS,), **changes})
     return bench.read()
 
@@ -50,6 +55,9 @@ def test_a_whole_session(bench: Bench) -> None:
         assert part.values["step_p95_s"] == pytest.approx(step)
         assert part.values["loss"] == [2.0, 1.0]
     assert parts[0].figure("counts.max_rss_mb") == 300.0
+    page = html_report.html([analyse(series)], TEMPLATES)
+    assert "2 groups" in page
+    assert "Processes of the groups" in page
 
 
 def test_one_process_is_at_work_at_a_time_and_each_group_has_new_ones(bench: Bench) -> None:
@@ -152,6 +160,19 @@ def test_a_process_that_spins_while_it_waits(bench: Bench) -> None:
     with pytest.raises(BenchDataError, match="waits for its turn uses processor time"):
         run(bench, ResidentRunner(spun_s=0.01))
     assert not (bench.folder / "samples.jsonl").exists()
+
+
+def test_launches_where_a_process_would_spin(bench: Bench) -> None:
+    bench.unit = None
+    fresh, resident = ProbeRunner(), ResidentRunner(spun_s=0.01)
+
+    def runner(argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+        return (resident if "--baton" in argv else fresh)(argv, **options)
+
+    series = run(bench, runner, controls=1)
+    assert series.session.declared.groups is None
+    assert series.session.declared.control_pairs == 1
+    assert series.complete
 
 
 def test_the_gap_is_longer_than_the_longest_spin(bench: Bench) -> None:
