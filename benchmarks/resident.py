@@ -28,11 +28,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
 from benchmarks.bounds import clopper_pearson
+from benchmarks.slower_steps import planted
 from dlcontainer.bench.analysis import resident_groups
 from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
 from dlcontainer.bench.measure import arms, session
-from dlcontainer.bench.measure.bench_image import BenchImage
-from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import Sides
 from dlcontainer.bench.measure.units import cpuset
 from dlcontainer.bench.probes import PROBES
@@ -42,39 +41,8 @@ from dlcontainer.cli.bench import bench_context, sessions
 from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.cli.context import here
 from dlcontainer.cli.output import Console
-from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.errors import BenchDataError
 
-PLANT = """
-def _plant():
-    import time
-
-    step, state = SGD.step, {"end": None, "owed": 0.0}
-
-    def slower(self, *words, **named):
-        done = step(self, *words, **named)
-        now = time.process_time()
-        if state["end"] is not None:
-            state["owed"] += SHARE * (now - state["end"])
-        while time.process_time() - now < state["owed"]:
-            pass
-        state["end"] = time.process_time()
-        state["owed"] -= state["end"] - now
-        return done
-
-    SGD.step = slower
-
-
-_plant()
-"""
-# Says where the module and its byte code lie, then compiles the one with the plant.
-COMPILE = (
-    "import sys, py_compile, torch.optim.sgd as m; "
-    "open('/mnt/sgd.py', 'w').write(open(m.__file__).read() + open('/mnt/plant.py').read()); "
-    "py_compile.compile('/mnt/sgd.py', '/mnt/sgd.pyc', m.__file__, doraise=True, "
-    "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH); print(m.__cached__)"
-)
 FRESH_PAIRS, FRESH_STEPS = 8, 60
 
 
@@ -159,25 +127,36 @@ def interleaved(cells: Sequence[Cell]) -> Iterator[tuple[Cell, int]]:
     return ((cells[index], number) for _, index, number in order)
 
 
-def path_of(folder: Path, cell: Cell, number: int, unit: str) -> Path:
-    """Name a session's file."""
-    return folder / f"{cell.name}-{number:02d}-{unit}.jsonl"
+def paths_of(folder: Path, cell: Cell, number: int, unit: str) -> Iterator[Path]:
+    """Name a session's file, and those that take its place where it can't go on."""
+    stem = f"{cell.name}-{number:02d}-{unit}"
+    yield folder / f"{stem}.jsonl"
+    yield from (folder / f"{stem}-again{attempt}.jsonl" for attempt in range(1, 10))
+
+
+def can_go_on(path: Path) -> bool:
+    """Tell whether a session that was cut can go on; says why not."""
+    try:
+        continuation.read(path)
+    except BenchDataError as error:
+        print(f"{path.name}: {error}", flush=True)
+        return False
+    return True
 
 
 def one_session(place: Place, cell: Cell, number: int, unit: str) -> None:
     """Measure a session, go on with one that was cut, or leave a complete one alone."""
-    path = path_of(place.folder, cell, number, unit)
-    cut = path if path.exists() else None
-    if cut and reader.read(cut).complete:
-        return
-    if cut:
-        try:
-            continuation.read(cut)
-        except BenchDataError as error:
-            # Kept for whoever asks why; its place is taken by a new session.
-            print(f"{path.name}: set aside: {error}", flush=True)
-            path.rename(path.with_suffix(f".{int(time.time())}.lost"))
+    for path in paths_of(place.folder, cell, number, unit):
+        if not path.exists():
             cut = None
+            break
+        if reader.read(path).complete:
+            return
+        if can_go_on(path):
+            cut = path
+            break
+    else:
+        return
     load = os.getloadavg()[0]
     begin = time.monotonic()
     probe = with_margin(PROBES["train"], cell.margin)
@@ -228,38 +207,19 @@ def run(probe: Probe, options: SessionOptions, slower: float) -> None:
         session.measure(ready.settings, ready.image, context, sides)
 
 
-def planted(context: BenchContext, subject: BenchImage, share: float) -> BenchContext:
-    """Give the surroundings that lay slower byte code over the image's."""
-    folder = context.work / "plant"
-    folder.mkdir()
-    (folder / "plant.py").write_text(PLANT.replace("SHARE", str(share)))
-    execution = context.execution
-    spec = RunSpec(
-        image=subject.image,
-        argv=(subject.python, "-c", COMPILE),
-        mode=execution.run_mode,
-        binds=((folder, "/mnt"),),
-    )
-    environment = apptainer.environment(execution.host.environ)
-    done = execution.runner(execution.engine.run_argv(spec), env=environment, timeout=120)
-    target = done.stdout.split()[-1]
-    around = context.surroundings
-    bound = replace(around, binds=(*around.binds, f"{folder / 'sgd.pyc'}:{target}:ro"))
-    return replace(context, surroundings=bound)
-
-
 def print_cell(folder: Path, cell: Cell) -> None:
     """Print what came out of the sessions of one kind."""
     print(f"\n{cell.name}: margin {cell.margin:.0%}, planted {cell.slower:.0%}")
     for unit in ("groups", "launches"):
-        paths = (path_of(folder, cell, number, unit) for number in range(cell.count))
-        found = [judged(path) for path in paths if path.exists()]
+        names = (paths_of(folder, cell, number, unit) for number in range(cell.count))
+        found = [judged(path) for paths in names for path in paths if path.exists()]
         whole = [one for one in found if one.series.complete]
         if not whole:
             print(f"  {unit}: none is complete")
             continue
         words = Counter(one.verdict.word for one in whole)
-        print(f"  {unit}: {len(whole)} complete of {cell.count}: {dict(words)}")
+        cut = len(found) - len(whole)
+        print(f"  {unit}: {len(whole)} complete of {cell.count}, {cut} cut: {dict(words)}")
         for label, hits in (
             ("wrong", sum(one.verdict.word in cell.wrong for one in whole)),
             ("decided", sum(one.verdict.word in {"EQUIVALENT", "SLOWER"} for one in whole)),

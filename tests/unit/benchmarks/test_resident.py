@@ -3,15 +3,19 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from benchmarks import resident
 from benchmarks.bounds import clopper_pearson
-from benchmarks.resident import CELLS, PLANT
+from benchmarks.resident import CELLS
+from benchmarks.slower_steps import PLANT
 from tests import residents
 from tests.residents import Truth
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.bench.session_options import SessionOptions
 
 
 def test_sessions_of_all_kinds_are_spread_over_the_run() -> None:
@@ -46,7 +50,7 @@ def test_counts_are_printed_with_their_bounds(
         residents.write(tmp_path / f"nothing-5-{number:02d}-groups.jsonl", truth)
     resident.print_cell(tmp_path, CELLS[0])
     said = capsys.readouterr().out
-    assert "groups: 3 complete of 40: {'EQUIVALENT': 2, 'SLOWER': 1}" in said
+    assert "groups: 3 complete of 40, 0 cut: {'EQUIVALENT': 2, 'SLOWER': 1}" in said
     assert "wrong: 1 of 3, at least 1.7%, at most 86.5%" in said
     assert "lost {'native': 0, 'container': 0}" in said
     assert "launches: none is complete" in said
@@ -71,3 +75,27 @@ def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait() -> None:
     begin = time.process_time()
     one.step()
     assert time.process_time() - begin >= 0.02
+
+
+def test_a_session_that_cannot_go_on_is_measured_in_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[SessionOptions] = []
+    monkeypatch.setattr(resident, "run", lambda _probe, options, _slower: asked.append(options))
+    place = resident.Place(
+        image=tmp_path / "a.sif", site="local", recipe=None, folder=tmp_path, threads=1, group=2
+    )
+    (first, again, *_) = resident.paths_of(tmp_path, CELLS[0], 0, "groups")
+    resident.one_session(place, CELLS[0], 0, "groups")
+    assert (asked[0].target, asked[0].resume) == (first, None)
+    # Nothing was measured in it but its header: it can't go on.
+    whole = residents.write(tmp_path / "whole.jsonl", Truth()).read_text()
+    first.write_text(whole.splitlines(keepends=True)[0])
+    resident.one_session(place, CELLS[0], 0, "groups")
+    assert asked[1].target == again
+    again.write_text("".join(whole.splitlines(keepends=True)[:6]))
+    resident.one_session(place, CELLS[0], 0, "groups")
+    assert asked[2].resume == again
+    again.write_text(whole)
+    resident.one_session(place, CELLS[0], 0, "groups")
+    assert len(asked) == 3

@@ -15,7 +15,6 @@ from dlcontainer.bench.samples.resident.records import GroupPlan, Resident, Turn
 from dlcontainer.system.background import Beside, Task, beside
 from dlcontainer.system.process import Runner
 
-# A trainer is made with its warm-up steps, which are as many as five in each probe.
 _DIGITS = 9
 # Beside what its threads may spin in the gap: reading an order, the interpreter's own.
 _IDLE_SLACK_S = 0.02

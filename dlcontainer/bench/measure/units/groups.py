@@ -178,12 +178,12 @@ class Groups:
         return ArmLaunch(arm=self._sides()[lost.name], started=started, outcome=outcome)
 
     def _sides(self) -> Mapping[str, Arm]:
-        arms = {order.REFERENCE: self.task.sides.reference, order.CANDIDATE: self._candidate}
+        sides = self.task.sides
+        arms: dict[str, Arm] = {
+            order.REFERENCE: sides.reference,
+            order.CANDIDATE: sides.candidate,
+        }
         return {name: arms[name[0]] for name in order.names(self.per_arm)}
-
-    @property
-    def _candidate(self) -> Arm:
-        return self.task.sides.candidate
 
     def _work(self) -> Workload:
         task = self.task
