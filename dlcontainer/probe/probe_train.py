@@ -205,15 +205,14 @@ def _resident(module, wanted):
     pipes.answer({"here": os.getpid()})
     # Before the session's first order: processes import beside each other.
     importlib.import_module(wanted.framework)
-    first = {}
+    stamp("import")
+    first = dict(STAMPS)
 
     def make():
         trainer = module.Trainer(wanted)
-        # The phases are those of the start; what is made later has none.
-        if first:
-            STAMPS.update(first)
-        else:
-            first.update(STAMPS)
+        # It was made when the session said so: no phase of this process's start.
+        STAMPS.clear()
+        STAMPS.update(first)
         return trainer
 
     resident = baton.Resident(make, wanted.warmup, [int(cpu) for cpu in wanted.cpus.split(",")])
