@@ -12,14 +12,14 @@ from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Setting
+from dlcontainer.bench.probes.base import Setting, Value
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
 from dlcontainer.planning.launch.here import Here
 from dlcontainer.system.machine import Host
-from dlcontainer.system.process import Completed, RunOptions
+from dlcontainer.system.process import Completed, Runner, RunOptions
 from tests.fakes import completed
 from tests.values import HOST, execution_of, folder_of, plan_of
 
@@ -78,9 +78,11 @@ class Bench:
     # The image is somebody else's; nobody trusted it.
     adopted: bool = False
     surroundings: Here = field(default_factory=Here)
+    unit: str | None = "launches"
+    group: int | None = None
 
     def run(
-        self, runner: ProbeRunner, probe: str = "import", native_as: str = "tree", **changes: Any
+        self, runner: Runner, probe: str = "import", native_as: str = "tree", **changes: Any
     ) -> Path:
         recipe = folder_of(Path(tempfile.mkdtemp(dir=self.folder)))
         native = self.folder / "native"
@@ -108,7 +110,9 @@ class Bench:
             work=work,
             surroundings=self.surroundings,
         )
-        typed = {"import": {"native_as": native_as}, "train": {"device": "cpu"}}[probe]
+        typed: dict[str, Value] = {"native_as": native_as}
+        if probe == "train":
+            typed = {"device": "cpu", "unit": self.unit, "group": self.group}
         values = PROBES[probe].values(typed, Setting(contents=subject.contents))
         wanted |= {"probe": PROBES[probe], "values": values, **changes}
         numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}

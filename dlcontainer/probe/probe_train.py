@@ -67,6 +67,9 @@ def options(arguments):
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--distributed", metavar="WAY", help="ranks train together, e.g. ddp")
+    parser.add_argument("--baton", metavar="FOLDER", help="where the pipes lie: see baton.py")
+    parser.add_argument("--process", metavar="NAME", default="", help="this process's pipes")
+    parser.add_argument("--cpus", default="", help="the processors that it is bound to, e.g. 0,2")
     wanted = parser.parse_args(arguments)
     if wanted.distributed and wanted.distributed not in WAYS.get(wanted.framework, ()):
         parser.error(
@@ -179,6 +182,8 @@ def _trained(wanted):
     way = FILES.get(wanted.distributed, wanted.distributed)
     name = "_".join(["train", wanted.framework] + ([way] if way else []))
     wanted.place, wanted.meeting = place, meeting
+    if wanted.baton:
+        return _resident(importlib.import_module(name), wanted)
     trainer = importlib.import_module(name).Trainer(wanted)
     before = trainer.weights() if wanted.distributed else []
     values, steps = measure(trainer, wanted, lambda: meeting().wait())
@@ -189,6 +194,40 @@ def _trained(wanted):
         meeting().wait()  # nobody leaves while others need the group
         trainer.close()
     meeting().close()
+    return body
+
+
+def _resident(module, wanted):
+    """Train in turns, as the session orders; the report is that of all turns together."""
+    import baton
+
+    pipes = baton.Baton(wanted.baton, wanted.process)
+    pipes.answer({"here": os.getpid()})
+    # Before the session's first order: processes import beside each other.
+    importlib.import_module(wanted.framework)
+    stamp("import")
+    first = dict(STAMPS)
+
+    def make():
+        trainer = module.Trainer(wanted)
+        # It was made when the session said so: no phase of this process's start.
+        STAMPS.clear()
+        STAMPS.update(first)
+        return trainer
+
+    resident = baton.Resident(make, wanted.warmup, [int(cpu) for cpu in wanted.cpus.split(",")])
+    if not resident.serve(pipes):
+        raise SystemExit("the session ended before this process had a turn")
+    wanted.steps = max(1, len(resident.steps))
+    values = {
+        "wall_s": resident.wall,
+        "cpu_s_per_step": resident.cpu / wanted.steps,
+        "idle_cpu_s": resident.idle,
+    }
+    body = _report(resident.trainer, wanted, values, resident.steps)
+    body["losses"] = resident.losses
+    del body["workload"]["steps"]  # how often it had its turn, not what it did
+    pipes.close()
     return body
 
 
@@ -203,7 +242,7 @@ def _report(trainer, wanted, values, steps):
     counts.update(trainer.counts())
     workload = dict(vars(wanted), device=trainer.device, precision="fp32", ranks=wanted.place.size)
     # The stack names the framework with its version; the place is this rank's own.
-    for name in ("framework", "place", "meeting"):
+    for name in ("framework", "place", "meeting", "baton", "process", "cpus"):
         del workload[name]
     return {
         "schema": SCHEMA,

@@ -64,7 +64,7 @@ def holds(
     found = _holds(series, whole)
     if found:
         return found
-    unit = "triples" if series.session.declared.is_triple else "pairs"
+    unit = series.session.declared.unit
     word = "INCONCLUSIVE"
     for look in series.looks:
         word = _at(series, rules, pairs, refusals, look).word

@@ -11,10 +11,12 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Launch, inside, stamped
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
+from dlcontainer.bench.measure.units import baton
+from dlcontainer.bench.measure.units.baton import Seat
 from dlcontainer.bench.probes.base import Cell, Probe
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import Containment, RunSpec
+from dlcontainer.engines.base import Binds, Containment, RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.system import digests
@@ -37,18 +39,29 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Workload:
     """What every arm runs: one cell of a probe, and the environment declared for all arms.
 
-    With a gathering each launch is that of its ranks.
+    With a gathering each launch is that of its ranks, with a seat that of a group's process.
     """
 
     probe: Probe
     cell: Cell
     environment: Mapping[str, str]
     gathering: Gathering | None = None
+    seat: Seat | None = None
 
-    def argv(self, python: str, folder: str) -> tuple[str, ...]:
+    def argv(self, python: str, folder: str, *, contained: bool = False) -> tuple[str, ...]:
         """Give the command that runs the probe, which lies in a folder, with a Python."""
         # -S: the probe runs the site module itself, and times it.
-        return (python, "-S", folder, *self.probe.words(self.cell))
+        argv = (python, "-S", folder, *self.probe.words(self.cell))
+        if self.seat is None:
+            return argv
+        return (*argv, *self.seat.words(baton.INSIDE if contained else str(self.seat.folder)))
+
+    @property
+    def binds(self) -> Binds:
+        """What a container sees of the host for it."""
+        if self.seat is not None:
+            return self.seat.binds
+        return self.gathering.binds if self.gathering else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +103,8 @@ class Contained:
 
     def launch(self, workload: Workload) -> Launch:
         """Give the command that starts a workload on this side."""
-        argv, gathered = workload.argv(self.python, layout.PROBE), workload.gathering
+        argv = workload.argv(self.python, layout.PROBE, contained=True)
+        gathered = workload.gathering
         if gathered is None:
             argv = tuple(inside(argv))
         else:
@@ -101,7 +115,7 @@ class Contained:
             argv=argv,
             mode=_mode(self.context, self.image),
             environment={**workload.environment, **around.image_paths},
-            binds=gathered.binds if gathered else (),
+            binds=workload.binds,
             together=gathered is not None,
             contained=self.contained,
             accelerators=self.context.accelerators,

@@ -24,6 +24,7 @@ from dlcontainer.bench.samples.records import (
     Declared,
     Json,
 )
+from dlcontainer.bench.samples.resident.records import GroupPlan
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
@@ -57,6 +58,8 @@ class SessionSettings:
     gap_s: float = 0.2
     rank_group: RankGroup | None = None
     cut: Series | None = None
+    # Whether controls were asked for: pairs of launches.
+    has_controls: bool = False
 
     @property
     def steps(self) -> int:
@@ -71,6 +74,14 @@ class SessionSettings:
     def cell(self, steps: int) -> Cell:
         """Give what one launch of so many steps runs."""
         return Cell(values=self.values, steps=steps, threads=self.threads)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """What the warm-up settles: the steps of a sample; with groups, how they are measured."""
+
+    steps: int
+    groups: GroupPlan | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,16 +175,18 @@ def steps_for(settings: SessionSettings, thrown: Sequence[Outcome]) -> int:
     return math.ceil(_HEADROOM * STEADY_S / quickest)
 
 
-def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps: int) -> Declared:
+def declare(
+    settings: SessionSettings, subject: BenchImage, sides: Sides, settled: Settled
+) -> Declared:
     """Write the declaration: it is hashed into the file before the first sample."""
-    probe, schedule = settings.probe, settings.schedule
+    probe, schedule, steps = settings.probe, settings.schedule, settled.steps
     work: dict[str, Json] = {
         "threads": settings.threads,
         **probe.declared(settings.cell(steps)),
     }
     if settings.native_as != "tree":
         work |= {NATIVE_AS.name: settings.native_as}
-    if probe.repeats:
+    if probe.repeats and not settled.groups:
         work |= {"steady_s": 0.0 if settings.steps else STEADY_S}
     if settings.rank_group:
         # How ranks work together; empty where each works for itself.
@@ -198,6 +211,7 @@ def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps:
         warmups=len(sides.all()),
         arms=sides.names(),
         steps=steps,
+        groups=settled.groups,
         loss_tolerance=probe.loss_tolerance,
         workload=work,
         site=settings.site,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
+from dlcontainer.bench.samples.resident.records import Resident
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -86,6 +87,8 @@ class Outcome:
     # Of ranks: what each node attests, and what each rank says, raw.
     nodes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     ranks: tuple[Mapping[str, Json], ...] = ()
+    # Of a group's processes: every turn.
+    residents: tuple[Resident, ...] = ()
     reason: str = ""
     stderr: tuple[str, ...] = ()
 

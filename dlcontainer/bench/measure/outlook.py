@@ -29,9 +29,10 @@ def lines(
         launches += sum(sides(group) for group in stage)
         counts.update(group.series for group in stage)
         kinds = ", ".join(f"{counts[series]} {KINDS[series]}" for series in KINDS if counts[series])
+        launched = "" if schedule.grouped else f"{launches} launches, "
         yield (
             f"to the look at {look} {schedule.unit}: {sum(counts.values())} {schedule.unit} "
-            f"({kinds}), {launches} launches, about {launches * launch_s:.0f} s by the warm-up"
+            f"({kinds}), {launched}about {launches * launch_s:.0f} s by the warm-up"
         )
 
 

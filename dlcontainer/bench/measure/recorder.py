@@ -8,6 +8,7 @@ from dlcontainer.bench.measure.arms import Arm
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.resident.records import Lost
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
@@ -53,13 +54,15 @@ class Recorder:
     # What each arm attested before an interruption: it must be the same arm that goes on.
     attested: Mapping[ArmName, Nodes] = field(default_factory=dict)
     stacks: dict[tuple[ArmName, str], Nodes] = field(default_factory=dict)
+    # Groups that were discarded, those before an interruption too.
+    losses: int = 0
 
     def thrown(self, launch: ArmLaunch) -> None:
         """Write a warm-up launch, and once for each arm and node what it is made of."""
         side, outcome, changed = launch.arm, launch.outcome, ""
         if side.name in self.attested and side.mount != "joiner":
             self.stacks[(side.name, side.mount)] = self.attested[side.name]
-            changed = self._changed(launch)
+            changed = self.changed(launch)
         elif outcome.stack and side.mount != "joiner":
             # The workload is attested too: both sides must have run the same.
             work: dict[str, Json] = {"workload": dict(outcome.workload)}
@@ -70,10 +73,22 @@ class Recorder:
 
     def paired(self, group: Group, position: int, launch: ArmLaunch) -> None:
         """Write one launch of a pair or a triple."""
-        sample = _sample(self.index, launch, self._changed(launch))
+        sample = _sample(self.index, launch, self.changed(launch))
         self._write(_placed(sample, group, position), launch)
 
-    def _changed(self, launch: ArmLaunch) -> str:
+    def lost(self, lost: Lost, most: int, outcome: Outcome) -> None:
+        """Write that a group was discarded; ends the session where it was one too many."""
+        self.writer.lost(lost)
+        self.losses += 1
+        if self.losses > most:
+            reason = (
+                f"{lost.arm}, group {lost.group}: process {lost.process}: {lost.reason}; more "
+                f"groups were lost than the {most} that were declared"
+            )
+            self._stop(reason, outcome)
+
+    def changed(self, launch: ArmLaunch) -> str:
+        """Say how a side differs from what it attested first; empty where it does not."""
         side, outcome = launch.arm, launch.outcome
         before = self.stacks.get((side.name, side.mount), {})
         if outcome.status != "ok":
@@ -94,7 +109,9 @@ class Recorder:
         self.index += 1
         if sample.error is None:
             return
-        reason = f"{sample.arm}, launch {sample.index}: {sample.error.splitlines()[0]}"
+        self._stop(f"{sample.arm}, launch {sample.index}: {sample.error.splitlines()[0]}", outcome)
+
+    def _stop(self, reason: str, outcome: Outcome) -> None:
         self.writer.end(complete=False, reason=reason)
         last = "".join(f"\n    {line}" for line in outcome.stderr)
         raise BenchDataError(
@@ -138,6 +155,7 @@ def _sample(index: int, launch: ArmLaunch, changed: str) -> Sample:
         values=values,
         mount=side.mount,
         ranks=outcome.ranks,
+        residents=outcome.residents,
         error=outcome.reason or changed or None,
     )
 

@@ -12,17 +12,20 @@ from dlcontainer.bench.measure import (
     bench_image,
     declaration,
     outlook,
-    ranked_launch,
     ranks,
     reference_arm,
     shared_mount,
 )
-from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
+from dlcontainer.bench.measure.arms import Contained, Native
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.declaration import SessionSettings, Sides
-from dlcontainer.bench.measure.launch import Outcome, perform
-from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
+from dlcontainer.bench.measure.declaration import SessionSettings, Settled, Sides
+from dlcontainer.bench.measure.recorder import Recorder
+from dlcontainer.bench.measure.units import availability
+from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
+from dlcontainer.bench.measure.units.launches import RANKS, Launches
+from dlcontainer.bench.measure.units.unit import Task, Unit
+from dlcontainer.bench.probes.base import UNIT
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
@@ -31,9 +34,6 @@ from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan
-
-# In the session's own folder: what the ranks of a launch write.
-_RANKS = "ranks"
 
 
 def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext) -> Path:
@@ -51,7 +51,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
         )
     _require_apart(settings, subject)
     if settings.rank_group:
-        (context.work / _RANKS).mkdir(mode=0o700)
+        (context.work / RANKS).mkdir(mode=0o700)
     candidate = arms.container(context, subject, settings.probe)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
     reference, why = reference_arm.choose(settings, plan, subject, context)
@@ -75,7 +75,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
             why=why,
             made=made,
         )
-        _measure(settings, subject, context, sides)
+        measure(settings, subject, context, sides)
     return settings.output
 
 
@@ -102,7 +102,7 @@ def _joiner(
         )
         yield None
         return
-    seen = ranks.binds(context.work / _RANKS) if settings.rank_group else ()
+    seen = ranks.binds(context.work / RANKS) if settings.rank_group else ()
     with ExitStack() as stack:
         try:
             instance = stack.enter_context(
@@ -123,59 +123,79 @@ def _joiner(
         )
 
 
-def _measure(
+def measure(
     settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
 ) -> None:
-    begin = _resumed if settings.cut else _fresh
+    """Measure sides that are ready, until a declared look decides or the last one is taken."""
+    choice = availability.choose(settings, sides)
+    task = Task(settings=settings, subject=subject, context=context, sides=sides)
+    why = choice.why
+    if choice.per_arm:
+        # The processes of one arm are each other's controls.
+        alone = replace(
+            settings.schedule, controls=0, candidate_controls=0, joiners=0, grouped=True
+        )
+        grouped = replace(task, settings=replace(settings, schedule=alone))
+        try:
+            _measured(grouped, Groups(task=grouped, per_arm=choice.per_arm, cpus=choice.cpus))
+        except CannotTakeTurnsError as error:
+            # The warm-up found it: nothing is written yet.
+            if settings.cut or settings.values.get(UNIT.name):
+                raise
+            why = str(error.why)
+        else:
+            return
+    if why:
+        context.execution.progress.note(f"fresh launches, not groups: {why}")
+    _measured(task, Launches(task=task))
+
+
+def _measured(task: Task, unit: Unit) -> None:
+    settings, context, sides = task.settings, task.context, task.sides
     began = time.monotonic()
-    with begin(settings, subject, context, sides) as (recorder, work):
-        launch_s = settings.gap_s + (time.monotonic() - began) / len(sides.all())
-        stages = _planned(settings, sides)
+    with (_resumed if settings.cut else _fresh)(task, unit) as (recorder, settled):
+        sample_s = unit.sample_s(settled, time.monotonic() - began)
         for line in outlook.lines(
-            settings.schedule, stages, lambda group: len(sides.launches(group)), launch_s
+            settings.schedule,
+            _planned(task),
+            lambda group: len(sides.launches(group)),
+            sample_s,
         ):
             context.execution.progress.note(line)
-        _stages(settings, work, context, sides, recorder)
+        _stages(task, unit, settled, recorder)
 
 
 @contextmanager
-def _fresh(
-    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
-) -> Iterator[tuple[Recorder, Workload]]:
-    context.execution.progress.step("warm-up launches, one of each side")
-    trial = declaration.workload(settings, subject, declaration.trial_steps(settings), context)
-    thrown = [_timed(side, trial, settings, context) for side in sides.all()]
-    outcomes = [launch.outcome for launch in thrown]
-    fine = all(outcome.status == "ok" for outcome in outcomes)
-    steps = declaration.steps_for(settings, outcomes) if fine else settings.steps
-    work = declaration.workload(settings, subject, steps, context)
+def _fresh(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
+    settings, sides = task.settings, task.sides
+    task.context.execution.progress.step("warm-up launches, one of each side")
+    thrown = unit.warmed(None)
+    settled = unit.settled(thrown)
     session = Session(
-        declared=declaration.declare(settings, subject, sides, steps),
-        arms=sides.described(work, subject.image),
-        machine=declaration.machine(context, subject, sides),
+        declared=declaration.declare(settings, task.subject, sides, settled),
+        arms=sides.described(unit.work(settled), task.subject.image),
+        machine=declaration.machine(task.context, task.subject, sides),
         started=thrown[0].started,
     )
     with Writer(settings.output, session) as writer:
         recorder = Recorder(writer=writer)
         for launch in thrown:
             recorder.thrown(launch)
-        yield recorder, work
+        yield recorder, settled
 
 
 @contextmanager
-def _resumed(
-    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
-) -> Iterator[tuple[Recorder, Workload]]:
+def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
+    settings, context, sides = task.settings, task.context, task.sides
     begun = settings.cut
     if begun is None:
         raise ValueError("no session to go on with")
-    steps = begun.session.declared.steps
-    declared = declaration.declare(settings, subject, sides, steps)
-    continuation.check(begun, declared, declaration.machine(context, subject, sides))
+    before = begun.session.declared
+    settled = Settled(steps=before.steps, groups=before.groups)
+    declared = declaration.declare(settings, task.subject, sides, settled)
+    continuation.check(begun, declared, declaration.machine(context, task.subject, sides))
     # Refused before anything is written, where the file is not the schedule's beginning.
-    continuation.groups_done(
-        begun, (group for stage in _planned(settings, sides) for group in stage)
-    )
+    continuation.groups_done(begun, (group for stage in _planned(task) for group in stage))
     aside = continuation.unfinished(begun)
     if begun.dropped:
         context.execution.progress.note(
@@ -183,21 +203,21 @@ def _resumed(
         )
     if aside:
         context.execution.progress.note(
-            "the last pair or triple is not whole: its launches stay in the file, unused"
+            f"the last {settings.schedule.unit[:-1]} is not whole: its launches stay in the file, "
+            "unused"
         )
-    work = declaration.workload(settings, subject, steps, context)
     with Writer(settings.output, begun.session, after=begun) as writer:
         writer.resume(Resume(started=declaration.now(), dropped_bytes=begun.dropped, aside=aside))
         recorder = Recorder(
             writer=writer,
             index=len(begun.samples),
             attested=_attested(begun),
+            losses=len(begun.lost),
         )
         context.execution.progress.step("warm-up launches again, one of each side")
-        trial = declaration.workload(settings, subject, declaration.trial_steps(settings), context)
-        for side in sides.all():
-            recorder.thrown(_timed(side, trial, settings, context))
-        yield recorder, work
+        for launch in unit.warmed(settled):
+            recorder.thrown(launch)
+        yield recorder, settled
 
 
 def _attested(begun: Series) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
@@ -207,17 +227,12 @@ def _attested(begun: Series) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
     return found
 
 
-def _stages(
-    settings: SessionSettings,
-    work: Workload,
-    context: BenchContext,
-    sides: Sides,
-    recorder: Recorder,
-) -> None:
-    stages = _planned(settings, sides)
+def _stages(task: Task, unit: Unit, settled: Settled, recorder: Recorder) -> None:
+    settings, context = task.settings, task.context
+    stages = _planned(task)
     schedule = [group for stage in stages for group in stage]
     skipped = done = continuation.groups_done(settings.cut, schedule) if settings.cut else 0
-    unit = "triple" if sides.between else "pair"
+    word = settings.schedule.unit.removesuffix("s")
     began, end = time.monotonic(), 0
     for look, stage in zip(settings.schedule.looks, stages, strict=True):
         end += len(stage)
@@ -225,17 +240,15 @@ def _stages(
             # Progress, never a value: who sees a trend could stop when it pleases.
             left = outlook.left(began, done - skipped, end - done)
             context.execution.progress.step(
-                f"{unit} {done + 1} of {end} ({outlook.KINDS[group.series]}), "
-                f"then the look at {look} {unit}s{left}"
+                f"{word} {done + 1} of {end} ({outlook.KINDS[group.series]}), "
+                f"then the look at {look} {word}s{left}"
             )
-            for position, side in enumerate(sides.launches(group)):
-                time.sleep(settings.gap_s)
-                recorder.paired(group, position, _timed(side, work, settings, context))
+            unit.measure(group, settled, recorder)
             done += 1
         # At the last look it ends in any case: the report judges it.
         if look < settings.schedule.looks[-1] and _decides(settings, look):
             break
-    recorder.writer.end(complete=True, reason=f"ended at its look at {look} {unit}s")
+    recorder.writer.end(complete=True, reason=f"ended at its look at {look} {word}s")
 
 
 def _decides(settings: SessionSettings, look: int) -> bool:
@@ -244,23 +257,5 @@ def _decides(settings: SessionSettings, look: int) -> bool:
     return interim.decides(series, rules, look)
 
 
-def _planned(settings: SessionSettings, sides: Sides) -> list[list[Group]]:
-    return settings.schedule.stages(with_joiners=sides.joiner is not None)
-
-
-def _timed(
-    side: Arm, work: Workload, settings: SessionSettings, context: BenchContext
-) -> ArmLaunch:
-    started = declaration.now()
-    outcome = _outcome(side, work, settings, context)
-    return ArmLaunch(arm=side, started=started, outcome=outcome)
-
-
-def _outcome(
-    side: Arm, work: Workload, settings: SessionSettings, context: BenchContext
-) -> Outcome:
-    if settings.rank_group is None:
-        return perform(side.launch(work), context.execution.runner, settings.timeout_s)
-    gathering = ranks.gather(settings.rank_group, context.work / _RANKS, settings.timeout_s)
-    launched = side.launch(replace(work, gathering=gathering))
-    return ranked_launch.perform(launched, gathering, context.execution.runner, settings.timeout_s)
+def _planned(task: Task) -> list[list[Group]]:
+    return task.settings.schedule.stages(with_joiners=task.sides.joiner is not None)

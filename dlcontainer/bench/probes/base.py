@@ -56,6 +56,21 @@ STEPS = Option(
     least=1,
     help="Steps of a launch. Default: as many as fill 10 s.",
 )
+# For probes whose steps can be had in turns, by processes that stay.
+UNIT = Option(
+    name="unit",
+    choices=("groups", "launches"),
+    help="groups: processes of both arms alive at once, which take turns; launches: a fresh "
+    "process for each sample. Default: groups where they can run.",
+)
+GROUP = Option(
+    name="group",
+    kind=int,
+    metavar="N",
+    default=2,
+    least=2,
+    help="Processes of each arm in a group, 2 to 4. Default: 2.",
+)
 # For probes whose time is that of reading files.
 NATIVE_AS = Option(
     name="native_as",
@@ -100,7 +115,8 @@ def given_or_default(
     begun = setting.begun
     before: dict[str, Any] = dict(begun.workload) if begun else {}
     # Steps that were settled by their time are settled so again.
-    before[STEPS.name] = begun.steps if begun and not before.get("steady_s") else None
+    settled_by_time = before.get("steady_s") or (begun and begun.groups)
+    before[STEPS.name] = begun.steps if begun and not settled_by_time else None
     settled: dict[str, Value] = {}
     for option in options:
         value = typed.get(option.name)
@@ -123,7 +139,7 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
 
 
 def _work(cell: Cell) -> "dict[str, Any]":
-    session_wide = (STEPS.name, NATIVE_AS.name)
+    session_wide = (STEPS.name, NATIVE_AS.name, UNIT.name, GROUP.name)
     return {name: value for name, value in cell.values.items() if name not in session_wide}
 
 
@@ -164,6 +180,10 @@ def _mean(values: Sequence[float | None]) -> str:
     return f"{sum(known) / len(known):.4g}" if known else "-"
 
 
+def _nothing(_declared: "Declared") -> str:
+    return ""
+
+
 def _no_section(_series: "Series") -> Section | None:
     return None
 
@@ -184,6 +204,8 @@ class Probe:
     subject: "Callable[[Declared], str]"
     task: "Callable[[Declared], str]"
     unsaid: str = ""
+    # What else, by what was declared.
+    unsaid_of: "Callable[[Declared], str]" = _nothing
     options: tuple[Option, ...] = ()
     # Parameters from what was typed; None: as typed, as declared before, or the default.
     settle: Callable[[Values, Setting], Values] | None = None
@@ -239,6 +261,6 @@ class Probe:
             metrics=self.metrics,
             subject=self.subject(declared),
             task=self.task(declared),
-            unsaid=self.unsaid,
+            unsaid=self.unsaid + self.unsaid_of(declared),
             section=self.section(series),
         )

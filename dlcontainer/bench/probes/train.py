@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dlcontainer.bench.probes import gradient_check
 from dlcontainer.bench.probes.base import (
+    GROUP,
     MARGIN,
     MEMORY,
     STEPS,
+    UNIT,
     Cell,
     Contents,
     Option,
@@ -18,11 +20,13 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import Metric
+from dlcontainer.bench.samples.traits import Metric, Section
+from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.series import Series
 
 # Frameworks the probe can train with, by their modules' names.
 Framework = Literal["torch", "tensorflow", "mxnet"]
@@ -110,7 +114,7 @@ def _settled(typed: Values, setting: Setting) -> Values:
 def _arguments(cell: Cell) -> tuple[str, ...]:
     values = cell.values
     options: dict[str, Any] = {
-        "steps": cell.steps,
+        "steps": cell.steps or None,
         "warmup": _WARMUP_STEPS,
         "seed": _SEED,
         "threads": cell.threads,
@@ -138,8 +142,49 @@ def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
     return order
 
 
-def _subject(_declared: "Declared") -> str:
-    return "Training"
+def _subject(declared: "Declared") -> str:
+    plan = declared.groups
+    if plan is None:
+        return "Training"
+    # What was measured, and no more: not a whole node, nor a whole job.
+    cores = counted(len(plan.cpus), "quiet core")
+    return f"Training in {counted(len(plan.cpus), 'thread')} on {cores} of this node"
+
+
+def _unsaid(declared: "Declared") -> str:
+    if declared.groups is None:
+        return ""
+    return ", other nodes, threads across sockets, data loaders or a whole job"
+
+
+def _section(series: "Series") -> Section | None:
+    from dlcontainer.bench.analysis import resident_groups
+
+    found, plan = resident_groups.of(series), series.session.declared.groups
+    if found is None or plan is None:
+        return None
+    rows = tuple(
+        (
+            part.arm, str(part.processes), f"{1000 * part.step_s:.3f}", f"{100 * part.between:.2f}",
+            f"{100 * part.turns:.2f}", f"{100 * part.farthest:.2f}", str(part.lost),
+        )
+        for part in (found.reference, found.candidate)
+    )  # fmt: skip
+    lengths = ", ".join(f"{one.ratio:.4f} ({counted(one.steps, 'step')})" for one in found.lengths)
+    return Section(
+        title="Processes of the groups",
+        head=(
+            "arm", "processes", "step, ms", "between processes, %", "between turns, %",
+            "farthest process, %", "groups lost",
+        ),
+        rows=rows,
+        note=f"Standard deviations of the time of a step. Processes of one arm ran the same bits: "
+        f"what lies between them is chance, and why groups are counted. {plan.per_arm} of each arm "
+        f"took turns of {counted(plan.turn_steps, 'step')} in {counted(plan.rounds, 'round')}, on "
+        f"processor {', '.join(map(str, plan.cpus))}. The ratio without the most extreme rounds is "
+        f"{found.trimmed:.4f}, that of processor time {found.cpu:.4f}; by the first steps of each "
+        f"turn alone: {lengths}.",
+    )  # fmt: skip
 
 
 def _task(_declared: "Declared") -> str:
@@ -157,7 +202,7 @@ TRAIN = Probe(
         Metric(name="cpu_s_per_step", unit="s", statistic="mean"),
         Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
     ),
-    options=(STEPS, _DEVICE, _DISTRIBUTED),
+    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,
@@ -166,5 +211,7 @@ TRAIN = Probe(
     loss_tolerance=_LOSS_TOLERANCE,
     subject=_subject,
     task=_task,
+    unsaid_of=_unsaid,
+    section=_section,
     earlier_file="training.py",
 )

@@ -7,7 +7,7 @@ from dlcontainer.bench.samples import comparable, hash_chain, reader
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.launch_table import Launch
-from dlcontainer.bench.samples.records import VERSION, Declared, Json
+from dlcontainer.bench.samples.records import Declared, Json
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
@@ -23,7 +23,7 @@ def read(path: Path) -> Series:
         raise _refused(
             path, "the session is complete", "a decided or exhausted session is not extended"
         )
-    if series.version != VERSION:
+    if series.version != series.session.declared.version:
         raise _refused(
             path, "an older dlcontainer began this session", "launches of two versions are not one"
         )

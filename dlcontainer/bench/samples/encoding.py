@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.records import (
+    GROUPS_VERSION,
     VERSION,
     Declared,
     End,
@@ -17,16 +18,18 @@ from dlcontainer.bench.samples.records import (
     Session,
     Stack,
 )
+from dlcontainer.bench.samples.resident.records import Lost
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"
-READABLE = (1, 2, VERSION)
+READABLE = (1, 2, VERSION, GROUPS_VERSION)
 
 KINDS: dict[str, TypeAdapter[Record]] = {
     "session": TypeAdapter(Session),
     "stack": TypeAdapter(Stack),
     "sample": TypeAdapter(Sample),
     "resume": TypeAdapter(Resume),
+    "lost": TypeAdapter(Lost),
     "end": TypeAdapter(End),
 }
 _NAMES: dict[type, str] = {
@@ -34,16 +37,28 @@ _NAMES: dict[type, str] = {
     Stack: "stack",
     Sample: "sample",
     Resume: "resume",
+    Lost: "lost",
     End: "end",
 }
 _read_sample = KINDS["sample"].validator.validate_json
-_OF_RANKS = ("node", "ranks")
+# Lines of sessions without ranks, and without groups, have no such keys.
+_MAY_LACK = ("node", "ranks", "residents")
 _SAMPLE = b'{"kind":"sample",'
 
 
 def declared_sha256(declared: Declared) -> str:
     """Give the hash of a declaration: the same declaration has the same, in any session."""
-    return hash_chain.digest(hash_chain.canonical(plain(declared)))
+    return hash_chain.digest(hash_chain.canonical(_declaration(declared)))
+
+
+def _declaration(declared: Declared) -> dict[str, object]:
+    body = plain(declared)
+    if not isinstance(body, dict):
+        raise TypeError(type(declared).__name__)
+    # The declaration of launches, and with it its hash, is what it was before there were groups.
+    if body["groups"] is None:
+        del body["groups"]
+    return body
 
 
 def plain(value: object) -> object:
@@ -67,14 +82,15 @@ def to_fields(record: Record) -> dict[str, object]:
     if not isinstance(body, dict):
         raise TypeError(kind)
     body.pop("line", None)
-    # What only a session of ranks has: lines of single processes stay as they were.
-    for name in _OF_RANKS:
+    for name in _MAY_LACK:
         if not body.get(name, True):
             del body[name]
+    if isinstance(record, Session):
+        body["declared"] = _declaration(record.declared)
     _validated(kind, hash_chain.canonical(body), f"a {kind} to be written")
     head: dict[str, object] = {"kind": kind}
     if isinstance(record, Session):
-        head["schema"] = f"{FORMAT}{VERSION}"
+        head["schema"] = f"{FORMAT}{record.declared.version}"
         head["declared_sha256"] = declared_sha256(record.declared)
     return {**head, **body}
 
@@ -117,6 +133,6 @@ def _unfit(kind: str, error: ValidationError, where: str) -> BenchDataError:
     return BenchDataError(
         f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
         where=where,
-        why=f"it does not fit the format {FORMAT}{VERSION}",
+        why=f"it does not fit the format {FORMAT}{GROUPS_VERSION}",
         next_step="give files that `dlcontainer bench` has written",
     )

@@ -12,7 +12,17 @@ from dlcontainer.bench.samples.comparable import LossCurves
 from dlcontainer.bench.samples.encoding import FORMAT, READABLE, from_fields, sample_of
 from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.launch_table import Launches
-from dlcontainer.bench.samples.records import VERSION, End, Record, Resume, Sample, Session, Stack
+from dlcontainer.bench.samples.records import (
+    GROUPS_VERSION,
+    End,
+    Record,
+    Resume,
+    Sample,
+    Session,
+    Stack,
+)
+from dlcontainer.bench.samples.resident.agreement import Agreement
+from dlcontainer.bench.samples.resident.records import Lost
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError
@@ -123,6 +133,8 @@ class _Found:
     name: str
     stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
     resumes: list[Resume] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
+    agreement: Agreement | None = None
     end: End | None = None
     size: int = 0
     seal: str = ""
@@ -144,6 +156,8 @@ class _Found:
         elif isinstance(record, Resume):
             self.resumes.append(replace(record, line=line.number))
             self.end = None
+        elif isinstance(record, Lost):
+            self.lost.append(replace(record, line=line.number))
         elif isinstance(record, End):
             self.end = record
             if record.samples != len(self.launches):
@@ -168,6 +182,14 @@ class _Found:
                 why="launches are numbered from 0: one is missing or there twice",
                 next_step=_REMEASURE,
             )
+        problem = self.agreement.problem(sample) if self.agreement else None
+        if problem:
+            raise BenchDataError(
+                "this line can't have been measured as it was declared",
+                where=self._at(line),
+                why=problem,
+                next_step=_REMEASURE,
+            )
         self.launches.take(sample, self.size)
         if self.losses and sample.ok and sample.role != "warmup":
             for sides, curves in self.losses.items():
@@ -187,6 +209,7 @@ class _Found:
             seal=self.seal,
             losses={sides: curves.check for sides, curves in self.losses.items()},
             resumes=tuple(self.resumes),
+            lost=tuple(self.lost),
             version=self.version,
             size=self.size,
             dropped=max(0, length - self.size),
@@ -222,7 +245,7 @@ def _begin(path: Path, line: Line) -> _Found:
             f"a format this dlcontainer does not read: {schema}",
             where=where,
             why=f"written by dlcontainer {fields.get('dlcontainer')}; this one reads up to "
-            f"{FORMAT}{VERSION}",
+            f"{FORMAT}{GROUPS_VERSION}",
             next_step="use the dlcontainer that wrote it, or a newer one"
             if schema.startswith(FORMAT)
             else "give a file that `dlcontainer bench` has written",
@@ -239,6 +262,12 @@ def _begin(path: Path, line: Line) -> _Found:
             "the declaration is not the one that was hashed", where=where, next_step=_REMEASURE
         )
     declared = session.declared
+    if (int(version) >= GROUPS_VERSION) != (declared.groups is not None):
+        raise BenchDataError(
+            f"{schema} with{'out' if declared.groups is None else ''} a plan of groups",
+            where=where,
+            next_step=_REMEASURE,
+        )
     tolerance = declared.loss_tolerance
     # Declared where something is trained, and nowhere else.
     compared = combinations(declared.arms, 2) if tolerance else ()
@@ -253,4 +282,5 @@ def _begin(path: Path, line: Line) -> _Found:
             for one, other in compared
         },
         name=str(path),
+        agreement=Agreement(declared, declared.groups) if declared.groups else None,
     )

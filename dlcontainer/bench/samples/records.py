@@ -4,6 +4,8 @@ The lines, by `kind`: `session` (what was declared before the first launch, and 
 `stack` (what each arm says it is made of), `sample` (one launch each), `resume` (an interrupted
 session goes on), `end`. A file without `end` is the start of a session that was interrupted.
 `bench/1` had no `resume` and no secondary metrics, `bench/2` two arms only; both are read as well.
+A session of resident groups is `bench/4`: two `sample` lines a group, one an arm, with every turn
+of its processes in `residents`, and a `lost` line for a group that was discarded.
 """
 
 import math
@@ -14,9 +16,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
+from dlcontainer.bench.samples.resident.records import GroupPlan, Lost, Resident
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3
+# Of a session of resident groups; who reads launches alone can't read it.
+GROUPS_VERSION = 4
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
 SURROUNDINGS = "surroundings"
 
@@ -47,6 +52,8 @@ class Declared:
     read; empty: one look, at `pairs`. `secondary` names further figures (a dot leads into nested
     values) with the margin of each. `loss_tolerance` is relative, None where nothing is trained.
     `arms` are reference and candidate, or three with one between: `pairs` then counts triples.
+    With `groups` processes of both arms are alive at once: `pairs` then counts groups, and `steps`
+    those of an arm in a group.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -73,6 +80,19 @@ class Declared:
     plan_digest: str = ""
     image: str = ""
     image_sha256: str = ""
+    groups: GroupPlan | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the format that such a session is written in."""
+        return GROUPS_VERSION if self.groups else VERSION
+
+    @property
+    def unit(self) -> str:
+        """Which of them `pairs` counts."""
+        if self.groups:
+            return "groups"
+        return "triples" if self.is_triple else "pairs"
 
     @property
     def sides(self) -> ArmPair:
@@ -133,6 +153,7 @@ class Sample:
     have pair 0 and no order. In a control both launches are of one arm, and `order` says which of
     the two plays the candidate, so that an effect of running second cancels there as in a pair.
     Of a launch of several ranks `ranks` holds each one's raw values; times are the slowest one's.
+    Of a group it is one arm's part: `wall_s` is the time of all steps in its processes' turns.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -150,6 +171,7 @@ class Sample:
     values: Mapping[str, JsonValue] = field(default_factory=dict)
     mount: Mount = "none"
     ranks: tuple[Mapping[str, JsonValue], ...] = ()
+    residents: tuple[Resident, ...] = ()
     error: str | None = None
     line: int = 0
 
@@ -214,4 +236,4 @@ class End:
     reason: str = ""
 
 
-Record = Session | Stack | Sample | Resume | End
+Record = Session | Stack | Sample | Resume | Lost | End

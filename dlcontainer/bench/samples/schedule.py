@@ -26,6 +26,8 @@ class Schedule:
     controls: int = 0
     candidate_controls: int = 0
     joiners: int = 0
+    # Groups of resident processes in place of pairs.
+    grouped: bool = False
 
     @property
     def longest(self) -> int:
@@ -35,6 +37,8 @@ class Schedule:
     @property
     def unit(self) -> str:
         """Which of them are counted."""
+        if self.grouped:
+            return "groups"
         return "triples" if self.is_triple else "pairs"
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 from dlcontainer.bench.samples.comparable import LossCheck
 from dlcontainer.bench.samples.launch_table import Launches
 from dlcontainer.bench.samples.records import VERSION, End, Resume, Sample, Session, Stack
+from dlcontainer.bench.samples.resident.records import Lost
 from dlcontainer.bench.samples.vocabulary import ArmPair
 
 
@@ -30,6 +31,7 @@ class Series:
     seal: str
     losses: Mapping[ArmPair, LossCheck] = field(default_factory=dict)
     resumes: tuple[Resume, ...] = ()
+    lost: tuple[Lost, ...] = ()
     version: int = VERSION
     size: int = 0
     dropped: int = 0

@@ -12,6 +12,7 @@ from typing import Self
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.records import End, Resume, Sample, Session, Stack
+from dlcontainer.bench.samples.resident.records import Lost
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from dlcontainer.system import guarded_files
@@ -178,6 +179,10 @@ class Writer(ChainedFile):
     def stack(self, stack: Stack) -> None:
         """Write what an arm attests of itself."""
         self._append(to_fields(stack))
+
+    def lost(self, lost: Lost) -> None:
+        """Write that a group was discarded."""
+        self._append(to_fields(lost))
 
     def sample(self, sample: Sample) -> None:
         """Write one launch."""

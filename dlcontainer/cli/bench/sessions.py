@@ -100,6 +100,7 @@ def _settled(
         probe_files=probe_files(),
         rank_group=launcher.rank_group(ranks, scheduler, world.environ) if ranks else None,
         cut=begun,
+        has_controls=options.controls is not None,
     )
     return _Ready(settings=settings, plan=plan, image=image)
 

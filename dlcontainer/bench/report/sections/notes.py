@@ -1,5 +1,6 @@
 """What a reader should know beside a verdict: one sentence each."""
 
+from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
@@ -15,23 +16,12 @@ from dlcontainer.bench.samples.vocabulary import counted
 
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     """Say what a reader should know beside the verdict."""
-    declared, control = analysis.series.session.declared, analysis.control
+    declared = analysis.series.session.declared
     found = []
     if declared.arms[0] == "unpacked":
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
         found.append(f"The reference is the unpacked image: {why}.")
-    if control is None or control.fitted.df < 1:
-        found.append("The A/A control has too few pairs to say whether this machine was steady.")
-    elif control.fitted.n < (pairs := len(analysis.pairs["pair"])):
-        found.append(
-            f"A quick session: {control.fitted.n} A/A pairs beside {pairs} A/B pairs; "
-            "publish a claim with as many of both."
-        )
-    if analysis.candidate_control is not None and analysis.candidate_control.fitted.df > 0:
-        found.append(
-            f"B/B: {analysis.candidate_control.fitted.n} pairs of the candidate against itself, "
-            f"{verdict_text.bounds(analysis.candidate_control.interval)}."
-        )
+    found += _of_groups(analysis) if declared.groups else _controls(analysis)
     found += _ready(analysis)
     if analysis.contrasts:
         found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
@@ -49,7 +39,42 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         found.append(
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
-    return (*found, _standing(standing), *_course(analysis))
+    if declared.groups is None:
+        found.append(_standing(standing))
+    return (*found, *_course(analysis))
+
+
+def _controls(analysis: Analysis) -> Iterator[str]:
+    """Say what the launches of one side against itself are worth."""
+    control, own = analysis.control, analysis.candidate_control
+    if control is None or control.fitted.df < 1:
+        yield "The A/A control has too few pairs to say whether this machine was steady."
+    elif control.fitted.n < (pairs := len(analysis.pairs["pair"])):
+        yield (
+            f"A quick session: {control.fitted.n} A/A pairs beside {pairs} A/B pairs; "
+            "publish a claim with as many of both."
+        )
+    if own is not None and own.fitted.df > 0:
+        yield (
+            f"B/B: {own.fitted.n} pairs of the candidate against itself, "
+            f"{verdict_text.bounds(own.interval)}."
+        )
+
+
+def _of_groups(analysis: Analysis) -> Iterator[str]:
+    """Say what stands for controls in groups, and which groups were lost."""
+    yield (
+        "A group counts once, however many turns it had: processes of the same bits differ for all "
+        "of their life. Those of one arm are each other's controls, below."
+    )
+    lost = analysis.series.lost
+    if lost:
+        arms = Counter(one.arm for one in lost)
+        counts = ", ".join(f"{arm} {count}" for arm, count in arms.items())
+        yield (
+            f"{counted(len(lost), 'group')} lost a process and had to be measured again ({counts}; "
+            f"lines {table.ranges(one.line for one in lost)}): the rule was declared beforehand."
+        )
 
 
 def _ready(analysis: Analysis) -> Iterator[str]:

@@ -22,9 +22,14 @@ def _compared(analysis: Analysis) -> str:
     times = "once" if pairs == 1 else f"{pairs} times"
     named = declared.image and declared.image not in sides
     image = f" The image is {declared.image}." if named else ""
+    how = (
+        "by new processes of both that took turns, in an order drawn by lot"
+        if declared.groups
+        else "by fresh launches in an order drawn by lot"
+    )
     return (
         f"The time of {analysis.traits.task} was compared between {sides}: {times} side by side, "
-        f"each time by fresh launches in an order drawn by lot.{image}"
+        f"each time {how}.{image}"
     )
 
 

@@ -104,7 +104,7 @@ def _more(analysis: Analysis) -> str:
     more, main = analysis.verdict.more_pairs, analysis.main
     if main is None or main.fitted.df < 1:
         return ""
-    each = f"One pair scatters by {scatter(main.fitted.sd)}"
+    each = f"One {unit(analysis)[:-1]} scatters by {scatter(main.fitted.sd)}"
     if more is None:
         return f"{each}: on this machine no practical number of {unit(analysis)} is enough."
     total = main.fitted.n + more
@@ -154,8 +154,8 @@ def joint_sentence(item: Across) -> str:
 
 
 def unit(analysis: Analysis) -> str:
-    """Name what is counted: pairs or triples."""
-    return "triples" if analysis.series.session.declared.is_triple else "pairs"
+    """Name what is counted: pairs, triples or groups."""
+    return analysis.series.session.declared.unit
 
 
 def percent(share: float) -> str:

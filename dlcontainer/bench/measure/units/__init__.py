@@ -1,0 +1,1 @@
+"""The units of a session: fresh launches, or groups of resident processes."""

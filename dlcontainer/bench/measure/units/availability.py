@@ -1,0 +1,63 @@
+"""Which unit a session has: resident groups where they can run, else fresh launches, and why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.bench.measure.declaration import SessionSettings, Sides
+from dlcontainer.bench.measure.units import cpuset
+from dlcontainer.bench.probes.base import GROUP, UNIT
+from dlcontainer.bench.samples.resident.records import MOST
+from dlcontainer.errors import UsageError
+
+# The probe's file that images from before there were groups don't carry.
+_PROBE_FILE = "baton.py"
+_GPUS = ("nvidia0", "kfd")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """The processes of each arm in a group and their processors; none: fresh launches, and why."""
+
+    per_arm: int = 0
+    cpus: tuple[int, ...] = ()
+    why: str = ""
+
+
+def choose(settings: SessionSettings, sides: Sides, *, devices: Path = Path("/dev")) -> Choice:
+    """Choose the unit of a session; raises UsageError where groups were asked for and can't run."""
+    asked = settings.values.get(UNIT.name)
+    begun = settings.cut.session.declared if settings.cut else None
+    if UNIT not in settings.probe.options or asked == "launches" or (begun and not begun.groups):
+        return Choice()
+    plan = begun.groups if begun else None
+    cpus = plan.cpus if plan else cpuset.choose(settings.threads) or ()
+    per_arm = plan.per_arm if plan else int(settings.values[GROUP.name] or 0)
+    if per_arm > MOST:
+        raise UsageError(f"{GROUP.flag} {per_arm}: at most {MOST} processes of each arm")
+    why = next(_obstacles(settings, sides, devices), "")
+    if not why and not cpus:
+        why = f"no NUMA node has a core for each of {settings.threads} threads"
+    if not why:
+        return Choice(per_arm=per_arm, cpus=cpus)
+    if asked == "groups" or plan:
+        raise UsageError(f"{UNIT.flag} groups: {why}", next_step=f"take {UNIT.flag} launches")
+    return Choice(why=why)
+
+
+def _obstacles(settings: SessionSettings, sides: Sides, devices: Path) -> Iterator[str]:
+    if settings.rank_group:
+        yield "the steps of ranks overlap, and a group's processes take turns"
+    if settings.schedule.is_triple:
+        yield "a group has two arms"
+    if settings.steps:
+        yield "--steps are those of a launch"
+    if settings.has_controls:
+        yield "--controls are pairs of launches"
+    if settings.values.get("device") != "cpu" and (
+        sides.candidate.context.accelerators or any((devices / name).exists() for name in _GPUS)
+    ):
+        yield "whether the processes of a group fit on a GPU together is not known"
+    files = sides.candidate.probe_files
+    if files and _PROBE_FILE not in files:
+        yield "the image carries an older probe: build it again"

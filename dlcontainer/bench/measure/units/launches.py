@@ -1,0 +1,67 @@
+"""The unit of most sessions: fresh launches, two or three back to back."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dlcontainer.bench.measure import declaration, ranked_launch, ranks
+from dlcontainer.bench.measure.arms import Arm, Workload
+from dlcontainer.bench.measure.declaration import Settled
+from dlcontainer.bench.measure.launch import Outcome, perform
+from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
+from dlcontainer.bench.measure.units.unit import Task
+from dlcontainer.bench.samples.launch_order import Group
+
+# In the session's own folder: what the ranks of a launch write.
+RANKS = "ranks"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launches:
+    """Fresh launches of single processes, or of ranks together."""
+
+    task: Task
+
+    def warmed(self, _begun: Settled | None) -> list[ArmLaunch]:
+        """Launch each side once."""
+        trial = self._work(declaration.trial_steps(self.task.settings))
+        return [self._timed(side, trial) for side in self.task.sides.all()]
+
+    def settled(self, thrown: Sequence[ArmLaunch]) -> Settled:
+        """Settle the steps of a launch."""
+        settings, outcomes = self.task.settings, [launch.outcome for launch in thrown]
+        fine = all(outcome.status == "ok" for outcome in outcomes)
+        steps = declaration.steps_for(settings, outcomes) if fine else settings.steps
+        return Settled(steps=steps)
+
+    def work(self, settled: Settled) -> Workload:
+        """Give what every launch runs."""
+        return self._work(settled.steps)
+
+    def sample_s(self, _settled: Settled, warmed_s: float) -> float:
+        """Foresee the seconds of a launch, the gap before it in them."""
+        return self.task.settings.gap_s + warmed_s / len(self.task.sides.all())
+
+    def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
+        """Launch the sides of a pair or triple, in its order."""
+        work = self.work(settled)
+        for position, side in enumerate(self.task.sides.launches(group)):
+            time.sleep(self.task.settings.gap_s)
+            recorder.paired(group, position, self._timed(side, work))
+
+    def _work(self, steps: int) -> Workload:
+        task = self.task
+        return declaration.workload(task.settings, task.subject, steps, task.context)
+
+    def _timed(self, side: Arm, work: Workload) -> ArmLaunch:
+        started = declaration.now()
+        return ArmLaunch(arm=side, started=started, outcome=self._outcome(side, work))
+
+    def _outcome(self, side: Arm, work: Workload) -> Outcome:
+        settings, context = self.task.settings, self.task.context
+        runner, timeout = context.execution.runner, settings.timeout_s
+        if settings.rank_group is None:
+            return perform(side.launch(work), runner, timeout)
+        gathering = ranks.gather(settings.rank_group, context.work / RANKS, timeout)
+        launched = side.launch(replace(work, gathering=gathering))
+        return ranked_launch.perform(launched, gathering, runner, timeout)

@@ -1,0 +1,1 @@
+"""Resident groups in a session's file: plan, order, every raw value, and what must agree."""

@@ -1,0 +1,107 @@
+"""A group as its file has it: does it contradict itself, or the declaration? Pure.
+
+The chain of hashes does not stop a writer who recomputes all of it. Values that can't have been
+measured so are found here.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from dlcontainer.bench.samples.launch_order import Pair
+from dlcontainer.bench.samples.records import Declared, Sample
+from dlcontainer.bench.samples.resident import order
+from dlcontainer.bench.samples.resident.order import GroupOrder
+from dlcontainer.bench.samples.resident.records import GroupPlan, Resident, Turn
+from dlcontainer.bench.samples.schedule import Schedule
+
+# Times are written with nine digits: a sum of a few thousand differs by less.
+_ROUNDING_S = 1e-5
+
+
+def schedule(declared: Declared) -> list[list[Pair]]:
+    """Draw the groups that a declaration holds, one list for what comes before each look."""
+    looks = declared.looks or (declared.pairs,)
+    stages = Schedule(looks=looks, seed=declared.seed).stages(with_joiners=False)
+    return [[group for group in stage if isinstance(group, Pair)] for stage in stages]
+
+
+class Agreement:
+    """Looks at the lines of a session of groups as they come."""
+
+    def __init__(self, declared: Declared, plan: GroupPlan) -> None:
+        self._declared, self._plan = declared, plan
+        stages = schedule(declared)
+        self._groups = {group.number: group for stage in stages for group in stage}
+        self._last: Sample | None = None
+
+    def problem(self, sample: Sample) -> str | None:
+        """Say what is wrong with a line; of a group's second one, with the whole group."""
+        if sample.role == "warmup" or not sample.ok:
+            return None
+        group = self._groups.get(sample.pair)
+        if sample.role != "pair" or group is None:
+            return f"{sample.role} {sample.pair} is not in the declared schedule"
+        if sample.order != group.order:
+            return f"group {sample.pair} has the order {sample.order}, the seed draws {group.order}"
+        drawn = order.drawn(self._declared.seed, group, self._plan)
+        found = next(self._of_arm(sample, drawn), None)
+        before, self._last = self._last, sample
+        if found or sample.position == 0 or before is None or before.pair != sample.pair:
+            return found
+        return next(_of_both((*before.residents, *sample.residents), drawn), None)
+
+    def _of_arm(self, sample: Sample, drawn: GroupOrder) -> Iterator[str]:
+        reference = sample.arm == self._declared.sides.reference
+        letter = order.REFERENCE if reference else order.CANDIDATE
+        wanted = [name for name in order.names(self._plan.per_arm) if name[0] == letter]
+        said = [one.name for one in sample.residents]
+        if said != wanted:
+            yield f"the processes of {sample.arm} are {said}, not {wanted}"
+            return
+        for one in sample.residents:
+            yield from self._of_process(one, drawn)
+        total = sum(one.wall_s for one in sample.residents)
+        if abs(total - sample.wall_s) > _ROUNDING_S:
+            yield f"wall_s is {sample.wall_s}, and the turns sum up to {total:.9f}"
+        if sample.wall_s > _elapsed(sample):
+            yield f"wall_s is {sample.wall_s}, longer than the whole group took"
+
+    def _of_process(self, one: Resident, drawn: GroupOrder) -> Iterator[str]:
+        if [turn.round for turn in one.turns] != list(range(self._plan.rounds)):
+            yield f"{one.name} has not one turn in each of {self._plan.rounds} rounds"
+            return
+        for turn in one.turns:
+            where = f"{one.name}, round {turn.round}"
+            if drawn.rounds[turn.round][turn.place : turn.place + 1] != (one.name,):
+                yield f"{where}: at place {turn.place}, where the seed draws another"
+            if len(turn.steps_s) != self._plan.turn_steps:
+                yield f"{where}: {len(turn.steps_s)} steps, and {self._plan.turn_steps} declared"
+            if abs(sum(turn.steps_s) - turn.wall_s) > _ROUNDING_S:
+                yield f"{where}: wall_s is {turn.wall_s}, not the sum of its steps"
+            if turn.first_s + turn.wall_s > turn.seen_s:
+                yield f"{where}: its steps took longer than the session waited for them"
+
+
+def _elapsed(sample: Sample) -> float:
+    return sample.figure("elapsed_s") or 0.0
+
+
+def _of_both(members: Sequence[Resident], drawn: GroupOrder) -> Iterator[str]:
+    """Say what is wrong between the processes of both arms."""
+    starts = {one.name: one.started_s for one in members}
+    if not _grow(starts[name] for name in drawn.start):
+        yield "its processes did not start one after the other, in the order that the seed draws"
+    turns = sorted(
+        (turn for one in members for turn in one.turns), key=lambda turn: (turn.round, turn.place)
+    )
+    for before, after in pairwise(turns):
+        if after.start_s < _end(before):
+            yield f"round {after.round}, place {after.place}: begun before the turn before it ended"
+
+
+def _grow(values: Iterable[float]) -> bool:
+    return all(one < other for one, other in pairwise(values))
+
+
+def _end(turn: Turn) -> float:
+    return turn.start_s + turn.first_s + turn.wall_s - _ROUNDING_S
