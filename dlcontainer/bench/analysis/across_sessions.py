@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.analysis.verdict import Word
+from dlcontainer.bench.analysis.verdict import Rules, Word, worded
 from dlcontainer.bench.samples import encoding
 from dlcontainer.bench.samples.records import Declared
 from dlcontainer.bench.stats import paired
@@ -87,11 +87,10 @@ def _judged(members: tuple[Analysis, ...]) -> Across:
     declared = members[0].series.session.declared
     difference = paired.mean_interval(means, 1 - declared.alpha)
     equivalence = paired.mean_interval(means, 1 - 2 * declared.alpha)
-    word: Word = "INCONCLUSIVE"
-    if members[0].traits.equivalence and equivalence.within(declared.margin):
-        word = "EQUIVALENT"
-    elif difference.excludes_one():
-        word = "SLOWER" if difference.low > 1 else "FASTER"
+    rules = Rules(
+        margin=declared.margin, alpha=declared.alpha, equivalence=members[0].traits.equivalence
+    )
+    word = worded(rules, difference, equivalence)
     return Across(members=members, word=word, difference=difference, equivalence=equivalence)
 
 

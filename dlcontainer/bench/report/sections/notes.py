@@ -11,12 +11,15 @@ from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.stats import paired
+
+_CARRY_LEVEL = 0.95
 
 
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     """Say what a reader should know beside the verdict."""
     declared, control = analysis.series.session.declared, analysis.control
-    found = []
+    found = [*_load(analysis), *_carried(analysis), *_far(analysis)]
     if declared.arms[0] == "unpacked":
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
         found.append(f"The reference is the unpacked image: {why}.")
@@ -50,6 +53,40 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
     return (*found, _standing(standing), *_course(analysis))
+
+
+def _load(analysis: Analysis) -> Iterator[str]:
+    """Say how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the idle."""
+    machine = analysis.series.session.machine
+    load, cores = machine.get("load_1min"), machine.get("cores")
+    if isinstance(load, int | float) and isinstance(cores, int):
+        busy = "; others were at work" if load > cores else ""
+        yield f"Load at the start: {load:.1f} on {counted(cores, 'core')}{busy}."
+
+
+def _carried(analysis: Analysis) -> Iterator[str]:
+    """Say what a launch leaves to the one after it."""
+    main, arms = analysis.main, analysis.series.session.declared.arms
+    for arm, effect in zip(arms[1:], main.fitted.carry if main else (), strict=False):
+        if effect is None:
+            yield f"Carry-over of {arm} to the next launch: too few launches to tell it apart."
+            continue
+        interval = paired.effect_interval(effect, _CARRY_LEVEL)
+        yield (
+            f"Carry-over: a launch after one of {arm} takes {interval.ratio:.3f} times as long "
+            f"({verdict_text.bounds(interval)}); taken out of the ratio."
+        )
+
+
+def _far(analysis: Analysis) -> Iterator[str]:
+    """Count the launches of each arm that were far slower than its others."""
+    if analysis.far:
+        counts = ", ".join(
+            f"{len(item.lines)} of {item.launches} of {item.arm}"
+            + (f" (lines {table.ranges(item.lines)})" if item.lines else "")
+            for item in analysis.far
+        )
+        yield f"Launches far slower than their arm's median: {counts}. None is left out."
 
 
 def _ready(analysis: Analysis) -> Iterator[str]:
