@@ -54,6 +54,8 @@ class SessionSettings:
     timeout_s: float
     native: Path | None
     probe_files: tuple[Path, ...]
+    # The session's own; None: the probe's.
+    margin: float | None = None
     gap_s: float = 0.2
     rank_group: RankGroup | None = None
     cut: Series | None = None
@@ -186,11 +188,11 @@ def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps:
         probe=probe.name,
         question=settings.question,
         metric=probe.metrics[0].name,
-        margin=probe.metrics[0].margin or MARGIN,
+        margin=settings.margin or probe.metrics[0].margin or MARGIN,
         alpha=ALPHA,
         pairs=schedule.longest,
         looks=schedule.looks,
-        secondary=probe.margins,
+        secondary=probe.margins(settings.margin),
         control_pairs=schedule.controls,
         candidate_control_pairs=schedule.candidate_controls,
         joiner_pairs=schedule.joiners if sides.joiner else 0,

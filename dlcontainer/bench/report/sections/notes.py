@@ -45,6 +45,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
             f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
         )
     family = analysis.family
+    found += _endpoints(analysis)
     if family is not None and (len(family.readings) > 1 or family.missing):
         found.append(f"Declared metrics. {session_tables.together(family)}")
     if analysis.failed:
@@ -53,6 +54,25 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
     return (*found, _standing(standing), *_course(analysis))
+
+
+def _endpoints(analysis: Analysis) -> Iterator[str]:
+    """Say the verdict of each further endpoint that was declared."""
+    readings = analysis.family.readings if analysis.family else ()
+    if analysis.verdict.word == "NOT COMPARABLE" or not analysis.series.complete:
+        return
+    known = {reading.figure.metric: reading for reading in readings[1:]}
+    for metric in analysis.traits.metrics[1:]:
+        reading = known.get(metric.name)
+        if reading is None or not metric.endpoint:
+            continue
+        name = metric.endpoint[0].upper() + metric.endpoint[1:]
+        is_same = reading.word == "EQUIVALENT"
+        interval = reading.equivalence if is_same else reading.figure.interval
+        yield (
+            f"{name}: {reading.word}, margin {verdict_text.percent(reading.margin)}, ratio "
+            f"{interval.ratio:.3f}, {verdict_text.bounds(interval)}; {metric.blind}."
+        )
 
 
 def _load(analysis: Analysis) -> Iterator[str]:
@@ -119,8 +139,13 @@ def _supported(standing: Standing) -> str:
         f" With their scatter ({scatter} a pair) the smallest margin that "
         f"{counted(standing.planned, 'pair')} support is {supported}: "
         "nine such sessions of ten end EQUIVALENT within it where the truth is half a percent, or "
-        "a quarter of it."
+        f"a quarter of it. Declare it with {_option(standing.supported)}."
     )
+
+
+def _option(margin: float) -> str:
+    """Write a margin as the option that declares it, never smaller than it is."""
+    return f"--margin {ceil(1000 * margin) / 10:g}%"
 
 
 def _qualified(standing: Standing) -> str:

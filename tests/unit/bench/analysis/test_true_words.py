@@ -126,3 +126,29 @@ def test_carry_over_is_said_with_its_interval(tmp_path: Path) -> None:
 def test_the_load_is_beside_the_verdict(tmp_path: Path, load: float, busy: str) -> None:
     analysis = analysed(tmp_path, Plan(), machine={**benchseries.MACHINE, "load_1min": load})
     assert f"Load at the start: {load:.1f} on 2 cores{busy}." in said(analysis)
+
+
+@pytest.mark.parametrize(
+    ("factor", "word"), [(1.0, "EQUIVALENT"), (1.1, "SLOWER"), (0.9, "FASTER")]
+)
+def test_processor_time_is_an_endpoint_of_its_own(tmp_path: Path, factor: float, word: str) -> None:
+    def change(sample: Sample) -> Sample:
+        cpu = sample.values["cpu_s_per_step"]
+        assert isinstance(cpu, float)
+        more = factor if sample.arm == "container" else 1.0
+        return replace(sample, values={**sample.values, "cpu_s_per_step": cpu * more})
+
+    plan = Plan(sd=0.004, change=change)
+    declared = replace(benchseries.session(plan).declared, secondary={"cpu_s_per_step": 0.02})
+    analysis = analysed(tmp_path, plan, declared=declared)
+    assert analysis.verdict.word == "EQUIVALENT"
+    assert f"Processor time per step: {word}, margin 2 %, ratio {factor:.2f}"[:-1] in said(analysis)
+    assert "it says nothing of waiting" in said(analysis)
+
+
+def test_a_report_says_how_to_ask_for_the_margin_that_is_supported(tmp_path: Path) -> None:
+    analysis = analysed(tmp_path, Plan(sd=0.03))
+    standing = standings([analysis])[analysis.series.seal]
+    assert standing.supported is not None
+    asked = float(said(analysis).rpartition("--margin ")[2].partition("%")[0]) / 100
+    assert standing.supported <= asked < standing.supported + 0.0011
