@@ -4,7 +4,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -68,7 +68,8 @@ class ProbeRunner:
         contained = any("apptainer" in word for word in argv)
         # No two launches of a machine take the same time to the last digit.
         wall = self.wall(contained) * (1 + 1e-4 * random.Random(f"{len(self.launches)}").random())
-        return odd or completed(*argv, stdout=said(wall, "train" in argv))
+        done = completed(*argv, stdout=said(wall, "train" in argv))
+        return odd or replace(done, elapsed=wall + 0.01)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
+    PROCEDURE,
     SURROUNDINGS,
     ArmDescription,
     Arms,
@@ -201,6 +202,7 @@ def declare(settings: SessionSettings, subject: BenchImage, sides: Sides, steps:
         arms=sides.names(),
         steps=steps,
         loss_tolerance=probe.loss_tolerance,
+        procedure=PROCEDURE,
         workload=work,
         site=settings.site,
         recipe=subject.recipe,

@@ -245,4 +245,5 @@ class Probe:
             task=self.task(declared),
             unsaid=self.unsaid,
             section=self.section(series),
+            ends_at=self.ends_at or "",
         )

@@ -17,6 +17,8 @@ from dlcontainer import __version__
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3
+# How a session is measured and judged; a declaration that does not say is of the first.
+PROCEDURE = 2
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
 SURROUNDINGS = "surroundings"
 
@@ -47,6 +49,7 @@ class Declared:
     read; empty: one look, at `pairs`. `secondary` names further figures (a dot leads into nested
     values) with the margin of each. `loss_tolerance` is relative, None where nothing is trained.
     `arms` are reference and candidate, or three with one between: `pairs` then counts triples.
+    `procedure` is that of the program that measured: from 2 on, files are held to their own rules.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -67,6 +70,7 @@ class Declared:
     looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
     secondary: Mapping[str, Share] = field(default_factory=dict)
     loss_tolerance: Share | None = None
+    procedure: Annotated[int, Field(ge=1, le=PROCEDURE)] = 1
     workload: Mapping[str, JsonValue] = field(default_factory=dict)
     site: str = ""
     recipe: str = ""

@@ -52,6 +52,8 @@ class Traits:
     task: str
     unsaid: str = ""
     section: Section | None = None
+    # The phase with which the wall time of a launch ends; empty where the probe times itself.
+    ends_at: str = ""
 
     @property
     def equivalence(self) -> bool:
