@@ -113,3 +113,13 @@ def test_no_script_takes_our_statistics_for_pythons() -> None:
         if "statistics" in places or "benchmarks.sampling" in places:
             assert fixed, path.name
             assert places.get("statistics", 10_000) > fixed[0], path.name
+
+
+def test_the_cells_of_one_arm_are_those_of_the_review() -> None:
+    cells = {claim.name: claim for claim in statistics.claims_of_one_arm()}
+    assert len(cells) == 33
+    carried = cells["carry-over 4 %, truth 1, import: SLOWER or FASTER"]
+    assert carried.judged(carried.ended(400, 3))[1] != "NO"
+    # What no session can see is found to be missed: the cells are able to fail.
+    placed = cells["placement of a session 1 %, truth 1, import: SLOWER or FASTER"]
+    assert placed.judged(placed.ended(400, 3))[1] == "NO"
