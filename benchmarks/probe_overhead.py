@@ -133,8 +133,8 @@ def analysed(found: dict[str, Any], steps: int) -> str:
 
 def ratio(pairs: list[dict[str, Any]], which: int) -> str:
     """Say the ratio of blocks with marks to those without, with its interval."""
-    from dlcontainer.bench.stats import paired
-    from dlcontainer.bench.stats.paired import Difference
+    from dlcontainer.bench.stats import paired, regression
+    from dlcontainer.bench.stats.differences import Difference
 
     differences = [
         Difference(
@@ -144,7 +144,7 @@ def ratio(pairs: list[dict[str, Any]], which: int) -> str:
         )
         for number, pair in enumerate(pairs, 1)
     ]
-    found = paired.interval(paired.fit(differences), 0.95)
+    found = paired.interval(regression.fit(differences), 0.95)
     bound = 1 + AIM
     word = "met" if found.high < bound else "missed" if found.low > bound else "not decided"
     return (

@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy
+import scipy.stats
 from numpy.typing import NDArray
 
+from benchmarks import regressions
+from benchmarks.regressions import Fits, Floats
 from dlcontainer.bench.analysis.verdict import CONTROL_LEVEL, Evidence, Rules, judge
 from dlcontainer.bench.samples import launch_order
-from dlcontainer.bench.stats import hodges_lehmann, paired, student_t
+from dlcontainer.bench.stats import hodges_lehmann, paired, regression
+from dlcontainer.bench.stats.differences import Difference, Ran
 
-Floats = NDArray[numpy.float64]
 Bools = NDArray[numpy.bool_]
 
 WORDS = ("INCONCLUSIVE", "EQUIVALENT", "SLOWER", "FASTER", "NOT COMPARABLE")
@@ -28,7 +31,11 @@ class World:
     """A machine, and what is true: logs of factors; `sd` is that of a pair's d without outliers.
 
     `drift` is over the planned session; `ar` the correlation of neighbouring launches; a launch
-    is an outlier with the probability `outliers` and then takes `far` longer.
+    is an outlier with the probability `outliers` and then takes `far` longer. What belongs to one
+    arm: `own_ar`, the correlation of each arm's launches among themselves, in place of `ar`;
+    `carry`, what a container leaves to the launch after it; `slow`, the share of container
+    launches that take `slower` times as long, their mean taken out; `placement`, the sd between
+    sessions of what stays for all of a session.
     """
 
     truth: float = 1.0
@@ -38,6 +45,11 @@ class World:
     outliers: float = 0.03
     far: float = 0.05
     second: float = 0.01
+    own_ar: float = 0.0
+    carry: float = 0.0
+    slow: float = 0.0
+    slower: float = 1.5
+    placement: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,12 +71,19 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Log-ratios of many sessions of one schedule, a row each, and who went first in each pair."""
+    """Log-ratios of many sessions of one schedule, a row each, and how each pair ran."""
 
     pairs: Floats
-    pairs_first: Bools
+    pairs_ran: Sequence[Ran]
     controls: Floats
-    controls_first: Bools
+    controls_ran: Sequence[Ran]
+
+    def until(self, pairs: int, controls: int) -> "Drawn":
+        """Give the first so many of each."""
+        return Drawn(
+            self.pairs[:, :pairs], self.pairs_ran[:pairs],
+            self.controls[:, :controls], self.controls_ran[:controls],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +120,55 @@ def draw(
     counts = launch_order.Counts(controls=design.controls)
     stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
     schedule = [pair for stage in stages for pair in stage]
-    noise = launches(world, sessions, 2 * len(schedule), random)
+    launched = "".join(map(regressions.letters, schedule))
+    noise = launches(world, sessions, launched, random)
     noise[:, 1::2] += world.second
+    befores = ["", *launched[1:-1:2]]
+    ran = [
+        regressions.ran(pair, before, ("n", "c"), "nc")
+        for pair, before in zip(schedule, befores, strict=True)
+    ]
     signs = numpy.array([1.0 if pair.order == "nc" else -1.0 for pair in schedule])
     d = (noise[:, 1::2] - noise[:, ::2]) * signs
     is_pair = numpy.array([pair.series == "pair" for pair in schedule])
     d[:, is_pair] += math.log(world.truth)
-    return Drawn(d[:, is_pair], signs[is_pair] < 0, d[:, ~is_pair], signs[~is_pair] < 0)
+    pairs = [one for one, mine in zip(ran, is_pair, strict=True) if mine]
+    controls = [one for one, mine in zip(ran, is_pair, strict=True) if not mine]
+    return Drawn(d[:, is_pair], pairs, d[:, ~is_pair], controls)
 
 
-def launches(world: World, sessions: int, count: int, random: numpy.random.Generator) -> Floats:
-    """Draw the logs of the launches' times, in their order: drift, noise, outliers."""
-    # The sd of the difference of neighbours of such a process is sd_launch * sqrt(2 (1 - ar)).
-    spread = world.sd / math.sqrt(2 * (1 - world.ar))
-    noise = random.normal(0, spread, (sessions, count))
-    for i in range(1, count):
-        noise[:, i] = world.ar * noise[:, i - 1] + math.sqrt(1 - world.ar**2) * noise[:, i]
+def launches(world: World, sessions: int, launched: str, random: numpy.random.Generator) -> Floats:
+    """Draw the logs of the launches' times, in their order: what is shared, and each arm's own."""
+    count, arms = len(launched), numpy.array(list(launched))
+    if world.own_ar:
+        noise = numpy.zeros((sessions, count))
+        for arm in sorted(set(launched)):
+            # In time, also while the other arm runs.
+            own = _walk(sessions, count, world.own_ar, world.sd / math.sqrt(2), random)
+            noise[:, arms == arm] = own[:, arms == arm]
+    else:
+        # The sd of the difference of neighbours of such a process: sd_launch * sqrt(2 (1 - ar)).
+        noise = _walk(sessions, count, world.ar, world.sd / math.sqrt(2 * (1 - world.ar)), random)
     noise += world.drift * numpy.arange(count) / count
     noise += math.log1p(world.far) * (random.random((sessions, count)) < world.outliers)
+    contained = arms == "c"
+    noise[:, 1:] += world.carry * contained[:-1]
+    if world.slow:
+        hit = random.random((sessions, count)) < world.slow
+        noise += contained * math.log(world.slower) * (hit - world.slow)
+    if world.placement:
+        for arm in sorted(set(launched)):
+            shift = random.normal(0, world.placement / math.sqrt(2), (sessions, 1))
+            noise += (arms == arm) * shift
+    return noise
+
+
+def _walk(
+    sessions: int, count: int, ar: float, sd: float, random: numpy.random.Generator
+) -> Floats:
+    noise = random.normal(0, sd, (sessions, count))
+    for i in range(1, count):
+        noise[:, i] = ar * noise[:, i - 1] + math.sqrt(1 - ar**2) * noise[:, i]
     return noise
 
 
@@ -132,13 +182,10 @@ def run(drawn: Drawn, design: Design) -> Ended:
         if not is_open.any():
             break
         controls = launch_order.due(design.controls, look, design.looks)
-        now, tail = at_look(
-            Drawn(
-                drawn.pairs[is_open, :look], drawn.pairs_first[:look],
-                drawn.controls[is_open, :controls], drawn.controls_first[:controls],
-            ),
-            design.rules,
-        )  # fmt: skip
+        left = Drawn(
+            drawn.pairs[is_open], drawn.pairs_ran, drawn.controls[is_open], drawn.controls_ran
+        )
+        now, tail = at_look(left.until(look, controls), design.rules)
         words[is_open], tails[is_open] = now, tail
         pairs[numpy.flatnonzero(is_open)[now > 0]] = look
         is_open &= words == 0
@@ -147,62 +194,54 @@ def run(drawn: Drawn, design: Design) -> Ended:
 
 def at_look(drawn: Drawn, rules: Rules) -> tuple[NDArray[numpy.int64], Bools]:
     """Give each session's word as `verdict.judge` does, and whether a tail held it."""
-    mean, se, adjusted = _fit(drawn.pairs, drawn.pairs_first)
-    word, tail = worded(rules, mean, se, adjusted, drawn.pairs.shape[1] - 2)
-    turned = refused(drawn.controls, drawn.controls_first)
+    controls = (drawn.controls, drawn.controls_ran)
+    word, tail = worded(rules, regressions.fit([(drawn.pairs, drawn.pairs_ran), controls]))
+    turned = refused(*controls)
     word[turned] = WORDS.index("NOT COMPARABLE")
     return word, tail & ~turned
 
 
-def worded(
-    rules: Rules, mean: Floats, se: Floats, adjusted: Floats, df: int
-) -> tuple[NDArray[numpy.int64], Bools]:
+def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
     """Give each session's word of a fitted model without its controls, and whether a tail held."""
-    n = adjusted.shape[1]
-    halves = [student_t.quantile(tail, df) * se for tail in (rules.alpha / 2, rules.alpha)]
-    word = _word(rules, (mean - halves[0], mean + halves[0]), (mean - halves[1], mean + halves[1]))
+    n = fits.adjusted.shape[1]
+    halves = [scipy.stats.t.isf(tail, fits.df) * fits.se for tail in (rules.alpha / 2, rules.alpha)]
+    bounds = [(fits.mean - half, fits.mean + half) for half in halves]
+    word = _word(rules, *bounds)
     i, j = numpy.triu_indices(n)
-    walsh = numpy.sort((adjusted[:, i] + adjusted[:, j]) / 2, axis=1)
-    bounds = []
+    walsh = numpy.sort((fits.adjusted[:, i] + fits.adjusted[:, j]) / 2, axis=1)
+    middle, wider = numpy.median(walsh, axis=1), numpy.sqrt((1 + fits.lag) / (1 - fits.lag))
+    ranks = []
     for level in (1 - rules.alpha, 1 - 2 * rules.alpha):
         below, _ = hodges_lehmann.cut(n, (1 - level) / 2)
-        bounds.append((walsh[:, below], walsh[:, -1 - below]))
-    tail = word != _word(rules, *bounds)
+        ends = (walsh[:, below], walsh[:, -1 - below])
+        ranks.append(tuple(middle + wider * (end - middle) for end in ends))
+    tail = word != _word(rules, ranks[0], ranks[1])
+    tail[(word == WORDS.index("SLOWER")) & (ranks[0][0] > 0)] = False
+    tail[(word == WORDS.index("FASTER")) & (ranks[0][1] < 0)] = False
     word[tail] = 0
     return word, tail
 
 
-def _fit(d: Floats, first: Bools) -> tuple[Floats, Floats, Floats]:
-    after, before = d[:, ~first], d[:, first]
-    shift = (after[:, :, None] - before[:, None, :]).reshape(len(d), -1)
-    robust = numpy.median(shift, axis=1, keepdims=True) / 2
-    order_effect = (after.mean(axis=1) - before.mean(axis=1)) / 2
-    mean = (after.mean(axis=1) + before.mean(axis=1)) / 2
-    left = d - mean[:, None] + numpy.where(first, 1, -1) * order_effect[:, None]
-    sd = numpy.sqrt((left**2).sum(axis=1) / (d.shape[1] - 2))
-    se = sd / 2 * math.sqrt(1 / after.shape[1] + 1 / before.shape[1])
-    return mean, se, d + numpy.where(first, 1, -1) * robust
-
-
 def _word(
-    rules: Rules, difference: tuple[Floats, Floats], equivalence: tuple[Floats, Floats]
+    rules: Rules, difference: tuple[Floats, ...], equivalence: tuple[Floats, ...]
 ) -> NDArray[numpy.int64]:
-    margin = math.log1p(rules.margin)
-    word = numpy.zeros(len(difference[0]), dtype=numpy.int64)
-    word[difference[1] < 0] = WORDS.index("FASTER")
-    word[difference[0] > 0] = WORDS.index("SLOWER")
+    margin, (low, high) = math.log1p(rules.margin), difference
+    word = numpy.zeros(len(low), dtype=numpy.int64)
+    narrow = high - low <= margin
+    word[(high < 0) & (narrow | (high < -margin))] = WORDS.index("FASTER")
+    word[(low > 0) & (narrow | (low > margin))] = WORDS.index("SLOWER")
     if rules.equivalence:
         word[(equivalence[0] >= -margin) & (equivalence[1] <= margin)] = WORDS.index("EQUIVALENT")
     return word
 
 
-def refused(d: Floats, first: Bools) -> Bools:
+def refused(d: Floats, ran: Sequence[Ran]) -> Bools:
     """Whether the interval of each session's controls excludes 1."""
-    if d.shape[1] < 3 or first.all() or not first.any():
+    if d.shape[1] < 3 or len({one.candidate_first for one in ran}) < 2:
         return numpy.zeros(len(d), dtype=bool)
-    mean, se, _ = _fit(d, first)
-    half = student_t.quantile((1 - CONTROL_LEVEL) / 2, d.shape[1] - 2) * se
-    return numpy.asarray(numpy.abs(mean) > half)
+    fits = regressions.fit([(d, ran)])
+    half = scipy.stats.t.isf((1 - CONTROL_LEVEL) / 2, fits.df) * fits.se
+    return numpy.asarray(numpy.abs(fits.mean) > half)
 
 
 def agrees(world: World, design: Design, sessions: int, seed: int) -> bool:
@@ -219,10 +258,11 @@ def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
     word = ""
     for look in design.looks:
         controls = launch_order.due(design.controls, look, design.looks)
-        pairs = differences(drawn.pairs[row, :look], drawn.pairs_first)
-        control = differences(drawn.controls[row, :controls], drawn.controls_first)
+        pairs = differences(drawn.pairs[row, :look], drawn.pairs_ran)
+        control = differences(drawn.controls[row, :controls], drawn.controls_ran)
         evidence = Evidence(
-            pairs=paired.fit(pairs), control=paired.fit(control) if control else None
+            pairs=regression.fit(pairs, control),
+            control=regression.fit(control) if control else None,
         )
         word = judge(design.rules, evidence).word
         if word != "INCONCLUSIVE":
@@ -230,12 +270,15 @@ def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
     return word, design.looks[-1]
 
 
-def differences(d: Floats, first: Bools) -> list[paired.Difference]:
+def differences(d: Floats, ran: Sequence[Ran]) -> list[Difference]:
     """Give one session's pairs as the real code takes them."""
     return [
-        paired.Difference(number=i + 1, d=float(value), candidate_first=bool(first[i]))
+        Difference(
+            number=i + 1, d=float(value), candidate_first=ran[i].candidate_first,
+            places=ran[i].places, carry=ran[i].carry,
+        )
         for i, value in enumerate(d)
-    ]
+    ]  # fmt: skip
 
 
 def agresti_coull(hits: int, count: int, z: float = 1.96) -> tuple[float, float, float]:

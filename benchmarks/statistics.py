@@ -94,6 +94,43 @@ def claims() -> Iterator[Claim]:
                 )  # fmt: skip
 
 
+def claims_of_one_arm() -> Iterator[Claim]:
+    """Give the cells in which what disturbs belongs to one arm: there promises break first.
+
+    The sd of a pair is 1 %. Rare slow launches and a session's own placement are no error that a
+    session can see: their shares say how far its word reaches.
+    """
+    quiet = World(sd=0.01, drift=0.0, ar=0.0, outliers=0.0, second=0.0)
+    importing = replace(LOOKS, equivalence=False)
+    disturbed = {
+        "nothing": quiet,
+        "carry-over 1 %": replace(quiet, carry=0.01),
+        "carry-over 2 %": replace(quiet, carry=0.02),
+        "carry-over 4 %": replace(quiet, carry=0.04),
+        "arms' own AR(1) 0.5": replace(quiet, own_ar=0.5),
+        "arms' own AR(1) 0.9": replace(quiet, own_ar=0.9),
+        "5 % of container launches 1.5x": replace(quiet, slow=0.05, slower=1.5),
+        "2 % of container launches 3x": replace(quiet, slow=0.02, slower=3.0),
+        "10 % of container launches 1.2x": replace(quiet, slow=0.10, slower=1.2),
+        "placement of a session 0.5 %": replace(quiet, placement=0.005),
+        "placement of a session 1 %": replace(quiet, placement=0.01),
+    }
+    for name, world in disturbed.items():
+        yield Claim(
+            name=f"{name}, truth 1, import: SLOWER or FASTER",
+            world=world, design=importing, words=DIFFERENT, limit=0.05, is_upper=True,
+        )  # fmt: skip
+        yield Claim(
+            name=f"{name}, at the margin: EQUIVALENT",
+            world=replace(world, truth=1 + MARGIN),
+            design=LOOKS, words=("EQUIVALENT",), limit=0.05, is_upper=True,
+        )  # fmt: skip
+        yield Claim(
+            name=f"{name}, truth 1: EQUIVALENT",
+            world=world, design=LOOKS, words=("EQUIVALENT",), limit=0.9, is_upper=False,
+        )  # fmt: skip
+
+
 def claims_of_three() -> Iterator[Claim]:
     """Give every claim of the procedure with three arms; `sd` is that of two neighbours' d."""
     for design, name in ((LOOKS_OF_THREE, "12,18,36"), (QUICK_OF_THREE, "12")):
@@ -158,12 +195,16 @@ def main() -> None:
     """Simulate every claim's cell and print a table, or JSON."""
     parser = argparse.ArgumentParser(description="Simulate the benchmark's own procedure.")
     parser.add_argument("-n", type=int, default=20_000, metavar="N", help="sessions a cell")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cells whose claim has this")
     parser.add_argument("--seed", type=int, default=1, metavar="K")
     parser.add_argument("--json", action="store_true", help="print JSON")
     wanted = parser.parse_args()
     began = time.monotonic()
     rows = []
-    for number, claim in enumerate([*claims(), *claims_of_three()]):
+    every = [*claims(), *claims_of_three(), *claims_of_one_arm()]
+    for number, claim in enumerate(every):
+        if wanted.only not in claim.name:
+            continue
         ended = claim.ended(wanted.n, wanted.seed + number)
         rows.append(row(claim, ended))
         if not wanted.json:

@@ -5,35 +5,37 @@ both controls, the looks of the main contrast, and the contrasts that are judged
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy
+import scipy.stats
 from numpy.typing import NDArray
 
-from benchmarks import simulation
+from benchmarks import regressions, simulation
+from benchmarks.regressions import Floats
 from benchmarks.simulation import (
     WORDS,
     Bools,
     Design,
-    Floats,
     World,
     differences,
     launches,
     refused,
     worded,
 )
-from dlcontainer.bench.analysis import pairing
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
 from dlcontainer.bench.samples import launch_order
-from dlcontainer.bench.samples.launch_order import Triple
-from dlcontainer.bench.stats import paired, student_t
-from dlcontainer.bench.stats.paired import Difference
+from dlcontainer.bench.stats import regression
+from dlcontainer.bench.stats.differences import Ran
 
 CONTRASTS = (("n", "c"), ("n", "u"), ("u", "c"))
 _SCHEDULES = 64
 _CHUNK = 4000
 
 Words = NDArray[numpy.int64]
+# Differences of sessions, a row each, and how each of them ran.
+Series = tuple[Floats, Sequence[Ran]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +58,10 @@ class Arms:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Logs of times by arm, a session a row; the sequences; both controls with their orders."""
+    """Log-ratios by contrast, a session a row, and how each ran; the same of both controls."""
 
-    times: dict[str, Floats]
-    orders: tuple[str, ...]
-    controls: tuple[tuple[Floats, Bools], tuple[Floats, Bools]]
+    pairs: dict[tuple[str, str], Series]
+    controls: tuple[Series, Series]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,50 +101,55 @@ def draw(
     )
     stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
     schedule = [group for stage in stages for group in stage]
-    places = [place for group in schedule for place in range(len(group.order))]
-    noise = launches(world, sessions, len(places), random)
+    launched = [regressions.letters(group) for group in schedule]
+    places = [place for letters in launched for place in range(len(letters))]
+    noise = launches(world, sessions, "".join(launched), random)
     noise += world.second * numpy.array(places)  # running third costs twice that
-    begins = numpy.cumsum([0, *(len(group.order) for group in schedule)])
-    begun = list(zip(schedule, begins, strict=False))
     effects = {"n": 0.0, "u": math.log(arms.built), "c": math.log(world.truth)}
-    triples = [(group, at) for group, at in begun if isinstance(group, Triple)]
-    times = {
-        arm: noise[:, [at + group.order.index(arm) for group, at in triples]] + effect
-        for arm, effect in effects.items()
-    }
-    controls = []
-    for series in ("control", "candidate_control"):
-        own = [(group, at) for group, at in begun if group.series == series]
-        first = numpy.array([group.order == "cn" for group, _ in own], dtype=bool)
-        at = numpy.array([at for _, at in own], dtype=int)
-        d = (noise[:, at + 1] - noise[:, at]) * numpy.where(first, -1.0, 1.0)
-        controls.append((d, first))
-    orders = tuple(group.order for group, _ in triples)
-    return Drawn(times, orders, (controls[0], controls[1]))
+    noise += numpy.array([effects[letter] for letter in "".join(launched)])
+    befores = ["", *(letters[-1] for letters in launched[:-1])]
+    begins = numpy.cumsum([0, *map(len, launched)])
+    begun = list(zip(schedule, befores, begins, strict=False))
+
+    def series(name: str, sides: tuple[str, str]) -> Series:
+        own = [(group, before, at) for group, before, at in begun if group.series == name]
+        ran = [regressions.ran(group, before, sides, "nuc") for group, before, _ in own]
+        ends = [
+            numpy.array([at + how.places[i] for (_, _, at), how in zip(own, ran, strict=True)], int)
+            for i in (0, 1)
+        ]
+        return noise[:, ends[1]] - noise[:, ends[0]], ran
+
+    return Drawn(
+        {pair: series("triple", pair) for pair in CONTRASTS},
+        (series("control", ("n", "c")), series("candidate_control", ("n", "c"))),
+    )
 
 
 def run(drawn: Drawn, arms: Arms) -> Ended:
     """Take the looks by the main contrast; judge the others where the session ended."""
     design, rules = arms.design, arms.rules
-    count = len(drawn.times["n"])
+    count = len(drawn.controls[0][0])
     words = {pair: numpy.zeros(count, dtype=numpy.int64) for pair in CONTRASTS}
     pairs = numpy.full(count, design.looks[-1])
     tails, claims = numpy.zeros(count, dtype=bool), numpy.zeros(count, dtype=bool)
     is_open = numpy.ones(count, dtype=bool)
     for look in design.looks:
-        unsteady, ratios = _unsteady(drawn, arms, look), []
+        controls = _until(drawn, arms, look)
+        unsteady, ratios = refused(*controls[0]) | refused(*controls[1]), []
+        beside = [(d[is_open], ran) for d, ran in controls]
         for pair in CONTRASTS:
-            d = drawn.times[pair[1]][:, :look] - drawn.times[pair[0]][:, :look]
-            mean, se, adjusted = fit(d[is_open], design_matrix(drawn.orders[:look], pair))
-            word, tail = worded(rules, mean, se, adjusted, look - 3)
+            d, ran = drawn.pairs[pair]
+            fits = regressions.fit([(d[is_open, :look], ran[:look]), *beside])
+            word, tail = worded(rules, fits)
             word[unsteady[is_open]] = WORDS.index("NOT COMPARABLE")
             words[pair][is_open] = word
-            ratios.append(numpy.abs(mean) / se)
+            ratios.append(2 * scipy.stats.t.sf(numpy.abs(fits.mean) / fits.se, fits.df))
             if pair == CONTRASTS[0]:
                 tails[is_open] = tail
         table = numpy.stack([words[pair][is_open] for pair in CONTRASTS], axis=1)
         holds = (table > 0) & (table < WORDS.index("NOT COMPARABLE"))
-        claims[is_open] = (holm(numpy.stack(ratios, axis=1), rules.alpha, look - 3) & holds).any(1)
+        claims[is_open] = (holm(numpy.stack(ratios, axis=1), rules.alpha) & holds).any(1)
         decided = is_open & (words[CONTRASTS[0]] > 0)
         pairs[decided] = look
         is_open &= ~decided
@@ -152,12 +158,12 @@ def run(drawn: Drawn, arms: Arms) -> Ended:
     return Ended(words, pairs, tails, claims)
 
 
-def holm(ratios: Floats, alpha: float, df: int) -> Bools:
-    """Give which of each row's t are beyond Holm's bounds."""
-    order_of = numpy.argsort(-ratios, axis=1)
-    count = ratios.shape[1]
-    bounds = [student_t.quantile(alpha / (count - rank) / 2, df) for rank in range(count)]
-    passed = numpy.take_along_axis(ratios, order_of, axis=1) > bounds
+def holm(p_values: Floats, alpha: float) -> Bools:
+    """Give which of each row's p are significant by Holm's correction."""
+    order_of = numpy.argsort(p_values, axis=1)
+    count = p_values.shape[1]
+    bounds = [alpha / (count - rank) for rank in range(count)]
+    passed = numpy.take_along_axis(p_values, order_of, axis=1) <= bounds
     beyond = numpy.zeros_like(passed)
     numpy.put_along_axis(beyond, order_of, numpy.logical_and.accumulate(passed, axis=1), axis=1)
     return numpy.asarray(beyond)
@@ -175,50 +181,10 @@ def seen(ends: list[Ended], contrast: tuple[str, str] | None) -> simulation.Ende
     )
 
 
-def _unsteady(drawn: Drawn, arms: Arms, look: int) -> Bools:
-    found = numpy.zeros(len(drawn.times["n"]), dtype=bool)
+def _until(drawn: Drawn, arms: Arms, look: int) -> list[Series]:
     totals = (arms.design.controls, arms.own_controls)
-    for (d, first), total in zip(drawn.controls, totals, strict=True):
-        due = launch_order.due(total, look, arms.design.looks)
-        found |= refused(d[:, :due], first[:due])
-    return found
-
-
-def design_matrix(orders: tuple[str, ...], pair: tuple[str, str]) -> Floats:
-    """Give the columns of d ~ arm + second + third for one contrast."""
-    places = [(one.index(pair[0]), one.index(pair[1])) for one in orders]
-    return numpy.array(
-        [[1.0, float(c == 1) - float(r == 1), float(c == 2) - float(r == 2)] for r, c in places]
-    )
-
-
-def fit(d: Floats, columns: Floats) -> tuple[Floats, Floats, Floats]:
-    """Fit each row; give means, standard errors and the d without robust effects of places."""
-    effects = d @ numpy.linalg.pinv(columns).T
-    left = d - effects @ columns.T
-    sd = numpy.sqrt((left**2).sum(axis=1) / (len(columns) - 3))
-    se = sd * math.sqrt(numpy.linalg.inv(columns.T @ columns)[0, 0])
-    second, third = _place_effect(d, columns, 1), _place_effect(d, columns, 2)
-    adjusted = d - second[:, None] * columns[:, 1] - third[:, None] * columns[:, 2]
-    return effects[:, 0], se, adjusted
-
-
-def _place_effect(d: Floats, columns: Floats, k: int) -> Floats:
-    """Give each row's median of what two triples say of one place alone."""
-    others = columns[:, 3 - k]
-
-    def apart(plus: tuple[float, float], minus: tuple[float, float], by: float) -> Floats:
-        one, two = (
-            d[:, (columns[:, k] == own) & (others == other)] for own, other in (plus, minus)
-        )
-        return (one[:, :, None] - two[:, None, :]).reshape(len(d), -1) / by
-
-    found = (
-        apart((1, 0), (-1, 0), 2.0),
-        apart((0, 1), (-1, 1), 1.0),
-        apart((1, -1), (0, -1), 1.0),
-    )
-    return numpy.asarray(numpy.median(numpy.concatenate(found, axis=1), axis=1))
+    dues = [launch_order.due(total, look, arms.design.looks) for total in totals]
+    return [(d[:, :due], ran[:due]) for (d, ran), due in zip(drawn.controls, dues, strict=True)]
 
 
 def agrees(world: World, arms: Arms, sessions: int, seed: int) -> bool:
@@ -235,28 +201,14 @@ def agrees(world: World, arms: Arms, sessions: int, seed: int) -> bool:
 def _judged(drawn: Drawn, row: int, arms: Arms) -> tuple[list[str], int]:
     words: list[str] = []
     for look in arms.design.looks:
-        controls = []
-        totals = (arms.design.controls, arms.own_controls)
-        for (d, first), total in zip(drawn.controls, totals, strict=True):
-            due = launch_order.due(total, look, arms.design.looks)
-            own = differences(d[row, :due], first)
-            controls.append(paired.fit(own) if own else None)
+        controls = [differences(d[row], ran) for d, ran in _until(drawn, arms, look)]
+        own = [regression.fit(one) if one else None for one in controls]
         words = []
         for pair in CONTRASTS:
-            fitted = pairing.fit(_differences(drawn, row, look, pair))
-            evidence = Evidence(pairs=fitted, control=controls[0], candidate_control=controls[1])
+            d, ran = drawn.pairs[pair]
+            fitted = regression.fit(differences(d[row, :look], ran), *controls)
+            evidence = Evidence(pairs=fitted, control=own[0], candidate_control=own[1])
             words.append(judge(arms.rules, evidence).word)
         if words[0] != "INCONCLUSIVE":
             return words, look
     return words, arms.design.looks[-1]
-
-
-def _differences(drawn: Drawn, row: int, look: int, pair: tuple[str, str]) -> list[Difference]:
-    found = []
-    for number, one in enumerate(drawn.orders[:look]):
-        places = (one.index(pair[0]), one.index(pair[1]))
-        d = float(drawn.times[pair[1]][row, number] - drawn.times[pair[0]][row, number])
-        found.append(
-            Difference(number=number + 1, d=d, candidate_first=places[1] < places[0], places=places)
-        )
-    return found

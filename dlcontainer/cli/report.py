@@ -58,7 +58,7 @@ def report(
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report import inputs, json_report
     from dlcontainer.bench.report.tables import site_tables
-    from dlcontainer.bench.samples import reader
+    from dlcontainer.bench.samples import contradictions, reader
     from dlcontainer.cli.context import here
     from dlcontainer.system import report_files
 
@@ -72,7 +72,10 @@ def report(
     found = [inputs.read(path) for path in files if inputs.is_one(path)]
     others = {one.path for one in found}
     sessions = [reader.read(path) for path in files if path not in others]
-    analyses = [analyse(series, probes.traits(series)) for series in sessions]
+    traits = [probes.traits(series) for series in sessions]
+    for series, one in zip(sessions, traits, strict=True):
+        contradictions.refuse(series, one.ends_at)
+    analyses = [analyse(series, one) for series, one in zip(sessions, traits, strict=True)]
     sites = [analysis.series.session.declared.site for analysis in analyses]
     reached = _reached(proofs, sites) if proofs else {}
     if target is not None:

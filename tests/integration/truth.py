@@ -13,7 +13,7 @@ from dlcontainer.bench.analysis import pairing, session_analysis
 from dlcontainer.bench.analysis.verdict import Evidence, Verdict, judge
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.stats import paired
+from dlcontainer.bench.stats import paired, regression
 from tests.integration.world import World
 from tests.judging import analyse, rules
 
@@ -43,7 +43,7 @@ def bench(
 def native_against_native(series: Series) -> Verdict:
     """Judge the session's controls as if one of their sides were the container."""
     controls = pairing.differences(series.session.declared.metric, pairing.of(series)["control"])
-    return judge(rules(series), Evidence(pairs=paired.fit(controls)))
+    return judge(rules(series), Evidence(pairs=regression.fit(controls)))
 
 
 def sessions_until_right(session: Callable[[int], Mapping[str, str]]) -> Words:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.analysis.verdict import Word
+from dlcontainer.bench.analysis.verdict import Rules, Word, worded
 from dlcontainer.bench.samples import encoding
 from dlcontainer.bench.samples.records import Declared
 from dlcontainer.bench.stats import paired
@@ -87,11 +87,10 @@ def _judged(members: tuple[Analysis, ...]) -> Across:
     declared = members[0].series.session.declared
     difference = paired.mean_interval(means, 1 - declared.alpha)
     equivalence = paired.mean_interval(means, 1 - 2 * declared.alpha)
-    word: Word = "INCONCLUSIVE"
-    if members[0].traits.equivalence and equivalence.within(declared.margin):
-        word = "EQUIVALENT"
-    elif difference.excludes_one():
-        word = "SLOWER" if difference.low > 1 else "FASTER"
+    rules = Rules(
+        margin=declared.margin, alpha=declared.alpha, equivalence=members[0].traits.equivalence
+    )
+    word = worded(rules, difference, equivalence)
     return Across(members=members, word=word, difference=difference, equivalence=equivalence)
 
 
@@ -99,9 +98,24 @@ def _one_allocation(members: Sequence[Analysis]) -> str:
     names = [item.series.session.machine.get("allocation") for item in members]
     known = [name for name in names if name is not None]
     again = sorted({str(name) for name in known if known.count(name) > 1})
-    if not again:
-        return ""
-    return f"several sessions are of one allocation ({', '.join(again)}): give one of each"
+    if again:
+        return f"several sessions are of one allocation ({', '.join(again)}): give one of each"
+    # Another day or another node: placement, neighbours and page cache are drawn again.
+    places = [_node_and_day(item) for item in members]
+    twice = sorted(
+        {" on ".join(place) for place in places if all(place) and places.count(place) > 1}
+    )
+    if twice:
+        return (
+            f"several sessions are of one node and day ({', '.join(twice)}): a statement for "
+            "others takes other nodes or days"
+        )
+    return ""
+
+
+def _node_and_day(item: Analysis) -> tuple[str, str]:
+    session = item.series.session
+    return str(session.machine.get("node") or ""), session.started[:10]
 
 
 def _named(members: Sequence[Analysis], word: Word) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""What three arms say: native to unpacked is the build, unpacked to container the runtime. Pure.
+"""What three arms say, each two of them. Pure.
+
+The unpacked image runs through the engine too: native to unpacked is the build and the engine's
+namespaces, unpacked to container the image's mount.
 
 Each contrast has a verdict of its own by the session's rules; the session ends by the main one's
 alone. "Equivalent on all" needs no correction, "different on some" takes Holm's.
@@ -17,8 +20,8 @@ from dlcontainer.bench.stats import paired
 
 MEANINGS: dict[ArmPair, str] = {
     ArmPair(reference="native", candidate="container"): "the whole",
-    ArmPair(reference="native", candidate="unpacked"): "the build",
-    ArmPair(reference="unpacked", candidate="container"): "the runtime",
+    ArmPair(reference="native", candidate="unpacked"): "build and namespaces",
+    ArmPair(reference="unpacked", candidate="container"): "image mount",
 }
 
 
@@ -52,7 +55,8 @@ def of(
     read = []
     for sides, meaning in MEANINGS.items():
         own = triples.pairs(sides)
-        figure = pairing.figure(declared.metric, "pair", own, rules.alpha)
+        controls = pairing.controls_of(pairs)
+        figure = pairing.figure(declared.metric, "pair", own, rules.alpha, controls)
         if figure is None:
             return ()
         refusals = interim.gates(series, sides).refusals

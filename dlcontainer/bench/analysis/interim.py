@@ -139,7 +139,7 @@ def judged(
     """Judge pairs, with what stands against it."""
     metric = series.session.declared.metric
     evidence = Evidence(
-        pairs=pairs["pair"].fit(metric),
+        pairs=pairs["pair"].fit(metric, *pairing.controls_of(pairs)),
         control=pairs["control"].fit(metric),
         candidate_control=pairs["candidate_control"].fit(metric),
         refusals=refusals,

@@ -1,10 +1,10 @@
 """Several metrics of one session: the same on all of them, or different on some. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlcontainer.bench.analysis.pairing import Figure
-from dlcontainer.bench.analysis.verdict import Rules
+from dlcontainer.bench.analysis.verdict import Rules, Word, worded
 from dlcontainer.bench.stats import paired
 from dlcontainer.bench.stats.paired import Interval
 
@@ -17,6 +17,7 @@ class Reading:
     margin: float
     equivalence: Interval
     p_holm: float
+    word: Word
     is_within: bool
     is_different: bool
 
@@ -52,12 +53,17 @@ def family(
         equivalence = paired.interval(figure.fitted, 1 - 2 * rules.alpha)
         # Of import times it is never said that they are the same; of memory it is.
         may_be = rules.equivalence or figure is not main
+        own = replace(rules, margin=margin, equivalence=may_be)
+        # The Holm correction is that of "different on some"; a word is of this figure alone.
+        too_few = figure.fitted.n < rules.fewest or figure.fitted.se == 0
+        word: Word = "INCONCLUSIVE" if too_few else worded(own, figure.interval, equivalence)
         readings.append(
             Reading(
                 figure=figure,
                 margin=margin,
                 equivalence=equivalence,
                 p_holm=p,
+                word=word,
                 is_within=may_be and equivalence.within(margin),
                 is_different=p <= rules.alpha,
             )

@@ -13,11 +13,14 @@ from dlcontainer.bench.samples.launch_table import INDEX, Kind, Launch, Launches
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
-from dlcontainer.bench.stats import paired, triple_model
-from dlcontainer.bench.stats.paired import Difference, Differences, Fit, Interval, Ran
+from dlcontainer.bench.stats import paired, regression
+from dlcontainer.bench.stats.differences import Differences, Ran
+from dlcontainer.bench.stats.paired import Interval
+from dlcontainer.bench.stats.regression import Fit
 from dlcontainer.errors import BenchDataError
 
-ROLES: tuple[Role, ...] = ("pair", "joiner", "control", "candidate_control")
+CONTROLS: tuple[Role, ...] = ("control", "candidate_control")
+ROLES: tuple[Role, ...] = ("pair", "joiner", *CONTROLS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,18 +33,22 @@ class Pair:
 
 
 class Pairs(Sequence[Pair]):
-    """Pairs in the order of their numbers, as the indices of their launches."""
+    """Pairs in the order of their numbers, as the indices of their launches.
+
+    `arms` are the reference and all that may leave something to the launch after them.
+    """
 
     def __init__(
         self,
         launches: Launches,
+        arms: Sequence[ArmName],
         numbers: "array[int]",
         reference: "array[int]",
         candidate: "array[int]",
     ) -> None:
-        self.launches, self.numbers = launches, numbers
+        self.launches, self.arms, self.numbers = launches, tuple(arms), numbers
         self.reference, self.candidate = reference, candidate
-        self._fits: dict[str, Fit | None] = {}
+        self._fits: dict[tuple[str | int, ...], Fit | None] = {}
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -53,7 +60,7 @@ class Pairs(Sequence[Pair]):
     def __getitem__(self, index: int | slice) -> "Pair | Pairs":
         if isinstance(index, slice):
             parts = (self.numbers[index], self.reference[index], self.candidate[index])
-            return Pairs(self.launches, *parts)
+            return Pairs(self.launches, self.arms, *parts)
         return Pair(
             number=self.numbers[index],
             reference=Launch(self.launches, self.reference[index]),
@@ -73,12 +80,17 @@ class Pairs(Sequence[Pair]):
         lacking = isnan(sum(ours)) or isnan(sum(theirs))
         return None if lacking or not ours else (ours, theirs)
 
-    def fit(self, metric: str) -> Fit | None:
-        """Fit a metric's model, once; None where a launch has none, and without pairs."""
-        if metric not in self._fits:
-            found = differences(metric, self)
-            self._fits[metric] = fit(found) if found else None
-        return self._fits[metric]
+    def fit(self, metric: str, *controls: "Pairs") -> Fit | None:
+        """Fit a metric's model, once; None where a launch has none, and without pairs.
+
+        `controls` are the first so many of each series that belongs to these pairs.
+        """
+        key: tuple[str | int, ...] = (metric, *map(len, controls))
+        if key not in self._fits:
+            known = differences(metric, self)
+            beside = (differences(metric, one) for one in controls)
+            self._fits[key] = regression.fit(known, *beside) if known else None
+        return self._fits[key]
 
     def lines(self) -> Iterator[int]:
         """Give the lines of all launches."""
@@ -97,7 +109,7 @@ class Triples:
     def pairs(self, sides: ArmPair) -> Pairs:
         """Give the pairs that they hold of two arms."""
         reference, candidate = (self.arms[name] for name in sides.names)
-        return Pairs(self.launches, self.numbers, reference, candidate)
+        return Pairs(self.launches, tuple(self.arms), self.numbers, reference, candidate)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,7 +187,10 @@ def _pairs(series: Series, role: Role) -> Pairs:
     launches = series.launches
     time, kind_of = launches.figures(series.session.declared.metric), launches.kind_of.__getitem__
     orders: dict[tuple[int, ...], int] = {}
-    found = Pairs(launches, array(INDEX), array(INDEX), array(INDEX))
+    declared = series.session.declared
+    # Processes that are alive at once leave nothing to one another: no arm carries over.
+    arms = declared.arms if declared.groups is None else declared.arms[:1]
+    found = Pairs(launches, arms, array(INDEX), array(INDEX), array(INDEX))
     for number, group in _groups(series, role):
         if len(group) < 2 or isnan(sum(map(time, group))):
             continue
@@ -212,39 +227,50 @@ def _reference(series: Series, role: Role, number: int, group: Sequence[int]) ->
     return list(group).index(first.index)
 
 
-def differences(metric: str, pairs: Pairs) -> Differences:
-    """Give each pair's log-ratio of a metric; none where a launch has none."""
+def differences(metric: str, pairs: Pairs, *, in_seconds: bool = False) -> Differences:
+    """Give each pair's log-ratio of a metric, or its difference; none where a launch has none."""
     figures = pairs.figures(metric)
     if figures is None:
         return Differences((), (), ())
     ours, theirs = figures
-    kinds, kind_of = pairs.launches.kinds, pairs.launches.kind_of.__getitem__
-    known: dict[tuple[int, int], Ran] = {}
+    kinds, kind_of = pairs.launches.kinds, pairs.launches.kind_of
+    known: dict[tuple[int, ...], Ran] = {}
     ran = []
-    for key in zip(map(kind_of, pairs.reference), map(kind_of, pairs.candidate), strict=True):
+    for one, other in zip(pairs.reference, pairs.candidate, strict=True):
+        # -1: the first launch of a session follows none.
+        before = (kind_of[i - 1] if i else -1 for i in (one, other))
+        key = (kind_of[one], kind_of[other], *before)
         if key not in known:
-            known[key] = _ran(kinds[key[0]], kinds[key[1]])
+            known[key] = _ran(pairs.arms, *(kinds[k] if k >= 0 else None for k in key))
         ran.append(known[key])
-    d = (log(other / one) for one, other in zip(ours, theirs, strict=True))
+    both = zip(ours, theirs, strict=True)
+    d = (other - one if in_seconds else log(other / one) for one, other in both)
     return Differences(pairs.numbers, d, ran)
 
 
-def _ran(reference: Kind, candidate: Kind) -> Ran:
-    """Tell whether the candidate ran first, and in a triple the places of both."""
-    at = reference.position, candidate.position
-    return at[1] < at[0], None if len(reference.order or "") < 3 else at
+def _ran(
+    arms: Sequence[ArmName],
+    reference: Kind | None,
+    candidate: Kind | None,
+    before_reference: Kind | None,
+    before_candidate: Kind | None,
+) -> Ran:
+    """Tell the places of both, and which arm ran just before each."""
+    if reference is None or candidate is None:
+        raise ValueError("a pair of one launch")
+    carry = tuple(_is_of(arm, before_candidate) - _is_of(arm, before_reference) for arm in arms[1:])
+    return Ran((reference.position, candidate.position), carry)
 
 
-def fit(found: Sequence[Difference]) -> Fit:
-    """Fit the model of pairs, or of triples."""
-    columns = Differences.of(found)
-    in_triples = all(at for _, at in columns.ran)
-    return (triple_model.fit(columns) if in_triples else None) or paired.fit(columns)
+def _is_of(arm: ArmName, kind: Kind | None) -> int:
+    return int(kind is not None and kind.arm == arm)
 
 
-def figure(metric: str, role: Role, pairs: Pairs, alpha: float) -> Figure | None:
+def figure(
+    metric: str, role: Role, pairs: Pairs, alpha: float, controls: Sequence[Pairs] = ()
+) -> Figure | None:
     """Give a metric over pairs; None where a launch has none, and without pairs."""
-    fitted, figures = pairs.fit(metric), pairs.figures(metric)
+    fitted, figures = pairs.fit(metric, *controls), pairs.figures(metric)
     if fitted is None or figures is None:
         return None
     ours, theirs = (sum(values) / len(values) for values in figures)
@@ -255,3 +281,8 @@ def figure(metric: str, role: Role, pairs: Pairs, alpha: float) -> Figure | None
         interval=paired.interval(fitted, 1 - alpha),
         means=(ours, theirs),
     )
+
+
+def controls_of(pairs: Mapping[Role, Pairs]) -> tuple[Pairs, ...]:
+    """Give the series of one arm against itself, which tell place and carry-over."""
+    return tuple(pairs[role] for role in CONTROLS if role in pairs)

@@ -6,8 +6,9 @@ from itertools import chain, groupby
 
 from dlcontainer.bench.analysis import interim, pairing
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.stats import paired, power
-from dlcontainer.bench.stats.paired import Differences, Interval
+from dlcontainer.bench.stats import paired, power, regression
+from dlcontainer.bench.stats.differences import Differences
+from dlcontainer.bench.stats.paired import Interval
 
 LEVEL = 0.9
 _ALPHA = (1 - LEVEL) / 2
@@ -74,7 +75,7 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
         chain.from_iterable(part.d for part in found),
         [ran for part in found for ran in part.ran],
     )
-    fitted = paired.fit(pooled) if pooled else None
+    fitted = regression.fit(pooled) if pooled else None
     known = fitted is not None and fitted.df > 0
     half = declared.margin / 2
     more = None

@@ -3,10 +3,20 @@
 from dataclasses import dataclass
 from itertools import chain
 
-from dlcontainer.bench.analysis import contrasts, interim, metrics, pairing
+from dlcontainer.bench.analysis import (
+    contrasts,
+    far_launches,
+    interim,
+    metrics,
+    pairing,
+    seconds,
+)
 from dlcontainer.bench.analysis.contrasts import Contrast
+from dlcontainer.bench.analysis.far_launches import FarLaunches
+from dlcontainer.bench.analysis.interim import ByRole
 from dlcontainer.bench.analysis.metrics import Family
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
+from dlcontainer.bench.analysis.seconds import Seconds
 from dlcontainer.bench.analysis.verdict import Verdict
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.launch_table import Selection
@@ -35,6 +45,10 @@ class Analysis:
     losses: LossCheck | None
     verdict: Verdict
     contrasts: tuple[Contrast, ...] = ()
+    far: tuple[FarLaunches, ...] = ()
+    # What a launch takes longer, of the first rank of a node and of one that joins its mount.
+    seconds: Seconds | None = None
+    joiner_seconds: Seconds | None = None
 
 
 def analyse(series: Series, traits: Traits) -> Analysis:
@@ -53,11 +67,14 @@ def analyse(series: Series, traits: Traits) -> Analysis:
     rules = interim.rules(series, equivalence=traits.equivalence)
     pairs = pairing.of(series)
     figures = {
-        role: pairing.figure(declared.metric, role, pairs[role], rules.alpha)
+        role: pairing.figure(
+            declared.metric, role, pairs[role], rules.alpha,
+            () if role in pairing.CONTROLS else pairing.controls_of(pairs),
+        )
         for role in pairing.ROLES
-    }
+    }  # fmt: skip
     gates = interim.gates(series)
-    secondary = _secondary(series, pairs["pair"], rules.alpha)
+    secondary = _secondary(series, pairs, rules.alpha)
     main = figures["pair"]
     return Analysis(
         series=series,
@@ -75,15 +92,26 @@ def analyse(series: Series, traits: Traits) -> Analysis:
         losses=gates.losses,
         verdict=interim.verdict(series, rules, pairs, gates.refusals),
         contrasts=contrasts.of(series, rules, pairs, gates.refusals),
+        far=far_launches.of(
+            series, declared.margin, [pairs[r] for r in ("pair", *pairing.CONTROLS)]
+        ),
+        seconds=_seconds(series, pairs, "pair", rules.alpha),
+        joiner_seconds=_seconds(series, pairs, "joiner", rules.alpha),
     )
 
 
-def _secondary(series: Series, pairs: Pairs, alpha: float) -> tuple[Figure, ...]:
-    declared = series.session.declared
+def _seconds(series: Series, pairs: ByRole, role: Role, alpha: float) -> Seconds | None:
+    metric, controls = series.session.declared.metric, pairing.controls_of(pairs)
+    return seconds.of(metric, pairs[role], controls, 1 - alpha)
+
+
+def _secondary(series: Series, by_role: ByRole, alpha: float) -> tuple[Figure, ...]:
+    declared, pairs = series.session.declared, by_role["pair"]
+    controls = pairing.controls_of(by_role)
     launched = chain.from_iterable(zip(pairs.reference, pairs.candidate, strict=True))
     kinds = series.launches.kinds_of(launched)
     found = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
     names = dict.fromkeys(found if pairs else ())
     names.pop(declared.metric, None)
-    figures = (pairing.figure(name, "pair", pairs, alpha) for name in names)
+    figures = (pairing.figure(name, "pair", pairs, alpha, controls) for name in names)
     return tuple(figure for figure in figures if figure is not None)

@@ -1,12 +1,13 @@
 """The five verdicts, in their order of precedence; no other word is ever said."""
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import hodges_lehmann, paired, power
-from dlcontainer.bench.stats.paired import Fit, Interval
+from dlcontainer.bench.stats.paired import Interval
+from dlcontainer.bench.stats.regression import Fit
 
 Word = Literal["NOT COMPARABLE", "EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
 
@@ -80,8 +81,7 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
         return Verdict(word=word, reasons=reasons, control=control, candidate_control=own)
     difference = paired.interval(fitted, 1 - rules.alpha)
     equivalence = paired.interval(fitted, 1 - 2 * rules.alpha)
-    averages = hodges_lehmann.walsh(fitted.adjusted)
-    robust = hodges_lehmann.interval(averages, fitted.n, 1 - rules.alpha)
+    ranks = _Ranks(fitted, rules)
 
     def verdict(
         word: Word,
@@ -94,7 +94,7 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
             reasons=reasons,
             difference=difference,
             equivalence=equivalence,
-            robust=robust,
+            robust=ranks.difference,
             control=control,
             candidate_control=own,
             beyond=word in {"SLOWER", "FASTER"} and difference.beyond(rules.margin),
@@ -107,17 +107,21 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
     holds = evidence.holds + _too_few(rules, fitted)
     if holds:
         return verdict("INCONCLUSIVE", holds, more=_more(rules, fitted))
-    word = _word(rules, difference, equivalence)
-    if word != _robust_word(rules, averages, fitted.n, word):
-        tail = hodges_lehmann.outlying(fitted)
-        if tail:
-            return verdict("INCONCLUSIVE", _TAIL, tail=tail)
-        # No pair lies far out: both are near the edge, and more pairs will tell.
-        return verdict("INCONCLUSIVE", _EDGE, more=_more(rules, fitted))
-    more = _more(rules, fitted) if word == "INCONCLUSIVE" else None
-    return verdict(word, more=more)
+    word = worded(rules, difference, equivalence)
+    agree = ranks.agree(word)
+    tail = () if agree else hodges_lehmann.outlying(fitted)
+    if tail:
+        return verdict("INCONCLUSIVE", _TAIL, tail=tail)
+    if agree and word != "INCONCLUSIVE":
+        return verdict(word)
+    # No pair lies far out where they disagree: both are near the edge, and more pairs will tell.
+    near = _EDGE if word != "INCONCLUSIVE" else _WIDE if difference.excludes_one() else ()
+    return verdict("INCONCLUSIVE", near, more=_more(rules, fitted))
 
 
+_WIDE = (
+    "the interval excludes 1, but it reaches into the margin and is wider than the margin itself",
+)
 _TAIL = ("the mean and the ranks of the pairs disagree",)
 _EDGE = ("the mean and the ranks of the pairs disagree, and no pair lies far from the others",)
 
@@ -146,29 +150,54 @@ def _too_few(rules: Rules, fitted: Fit) -> tuple[str, ...]:
         return (f"{counted(fitted.n, unit)}, and a verdict takes at least {rules.fewest}",)
     if fitted.df < 1:
         return ("all pairs ran in the same order",)
+    if fitted.se == 0:
+        # Clocks count nanoseconds and machines are never that steady: this is no measurement.
+        return (f"the {fitted.n} ratios are the same to the last digit: nothing was measured",)
     return ()
 
 
-def _word(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
+def worded(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
+    """Give the word of two intervals of the same figure, one for each question."""
     if rules.equivalence and equivalence.within(rules.margin):
         return "EQUIVALENT"
-    if difference.excludes_one():
+    clear = difference.beyond(rules.margin) or difference.is_narrow(rules.margin)
+    if difference.excludes_one() and clear:
         return "SLOWER" if difference.low > 1 else "FASTER"
     return "INCONCLUSIVE"
 
 
-def _robust_word(rules: Rules, averages: Sequence[float], n: int, word: Word) -> Word:
-    difference = hodges_lehmann.interval(averages, n, 1 - rules.alpha)
-    equivalence = hodges_lehmann.interval(averages, n, 1 - 2 * rules.alpha)
-    if difference is None or equivalence is None:
-        return word
-    return _word(rules, difference, equivalence)
+class _Ranks:
+    """The same intervals by Hodges and Lehmann, widened alike for the pairs' correlation."""
+
+    def __init__(self, fitted: Fit, rules: Rules) -> None:
+        averages = hodges_lehmann.walsh(fitted.adjusted)
+        wider = math.sqrt((1 + fitted.lag) / (1 - fitted.lag))
+        self._rules = rules
+        self.difference, self.equivalence = (
+            interval.widened(wider) if interval else None
+            for interval in (
+                hodges_lehmann.interval(averages, fitted.n, 1 - rules.alpha),
+                hodges_lehmann.interval(averages, fitted.n, 1 - 2 * rules.alpha),
+            )
+        )
+
+    def agree(self, word: Word) -> bool:
+        """Whether the ranks say the same; of a difference its direction is enough."""
+        if self.difference is None or self.equivalence is None:
+            return True
+        if word == "SLOWER":
+            return self.difference.low > 1
+        if word == "FASTER":
+            return self.difference.high < 1
+        return worded(self._rules, self.difference, self.equivalence) == word
 
 
 def _more(rules: Rules, fitted: Fit) -> int | None:
     if fitted.df < 1:
         return max(rules.fewest - fitted.n, rules.block)
-    needed = power.pairs_needed(fitted.sd, rules.margin, rules.alpha, equivalence=rules.equivalence)
+    # The correction is in the standard error already, planned with again below.
+    spread = max(fitted.sd, fitted.unit_sd / power.lag_cost(fitted.n))
+    needed = power.pairs_needed(spread, rules.margin, rules.alpha, equivalence=rules.equivalence)
     # Pairs come in blocks of four, triples of six; a session that had enough on paper and still
     # didn't decide lies at the margin's edge.
     return (

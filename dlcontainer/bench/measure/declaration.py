@@ -18,6 +18,7 @@ from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
+    PROCEDURE,
     SURROUNDINGS,
     ArmDescription,
     Arms,
@@ -55,6 +56,8 @@ class SessionSettings:
     timeout_s: float
     native: Path | None
     probe_files: tuple[Path, ...]
+    # The session's own; None: the probe's.
+    margin: float | None = None
     gap_s: float = 0.2
     rank_group: RankGroup | None = None
     cut: Series | None = None
@@ -199,11 +202,11 @@ def declare(
         probe=probe.name,
         question=settings.question,
         metric=probe.metrics[0].name,
-        margin=probe.metrics[0].margin or MARGIN,
+        margin=settings.margin or probe.metrics[0].margin or MARGIN,
         alpha=ALPHA,
         pairs=schedule.longest,
         looks=schedule.looks,
-        secondary=probe.margins,
+        secondary=probe.margins(settings.margin),
         control_pairs=schedule.controls,
         candidate_control_pairs=schedule.candidate_controls,
         joiner_pairs=schedule.joiners if sides.joiner else 0,
@@ -213,6 +216,7 @@ def declare(
         steps=steps,
         groups=settled.groups,
         loss_tolerance=probe.loss_tolerance,
+        procedure=PROCEDURE,
         workload=work,
         site=settings.site,
         recipe=subject.recipe,

@@ -239,10 +239,14 @@ class Probe:
         """Whether a launch is steps, whose number is settled so that they fill some seconds."""
         return STEPS in self.options
 
-    @property
-    def margins(self) -> dict[str, float]:
-        """The further figures that are judged, with their margins."""
-        return {m.name: m.margin for m in self.metrics[1:] if m.margin is not None}
+    def margins(self, session: float | None) -> dict[str, float]:
+        """Give the further figures that are judged, with their margins.
+
+        Where a session has a margin of its own, endpoints have that one.
+        """
+        judged = {m.name: m.margin for m in self.metrics[1:] if m.margin is not None}
+        own = {m.name: session for m in self.metrics[1:] if m.endpoint and session is not None}
+        return judged | own
 
     def values(self, typed: Values, setting: Setting) -> Values:
         """Settle the parameters; raises UsageError or ChecksFailedError for what cannot be."""
@@ -263,4 +267,5 @@ class Probe:
             task=self.task(declared),
             unsaid=self.unsaid + self.unsaid_of(declared),
             section=self.section(series),
+            ends_at=self.ends_at or "",
         )

@@ -20,7 +20,7 @@ from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import raw, session_tables
-from dlcontainer.bench.report.text import summary, verdict_text
+from dlcontainer.bench.report.text import scope_text, summary, verdict_text
 from dlcontainer.config.templating import render_page
 
 
@@ -137,7 +137,7 @@ def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
             f"**{verdict_text.headline(analysis)}**",
             "",
         ]
-        lines += [verdict_text.sentence(analysis), verdict_text.scope(analysis), ""]
+        lines += [verdict_text.sentence(analysis), scope_text.scope(analysis), ""]
         said = lines[4]
         lines += [f"- {reason}" for reason in analysis.verdict.reasons if reason not in said]
         lines += [f"- {note}" for note in notes(analysis, standings[analysis.series.seal])]
@@ -164,7 +164,7 @@ def _section(analysis: Analysis, number: int, standing: Standing, *, listed: boo
         style=verdict.word.lower().replace(" ", "-"),
         headline=verdict_text.headline(analysis),
         sentence=verdict_text.sentence(analysis),
-        scope=verdict_text.scope(analysis),
+        scope=scope_text.scope(analysis),
         words=summary.paragraph(analysis),
         notes=(*notes(analysis, standing), *(() if listed else (binned.note(analysis),))),
         tiles=_tiles(analysis),

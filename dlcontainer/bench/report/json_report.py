@@ -141,6 +141,7 @@ def _family(family: Family | None) -> dict[str, object] | None:
                 "metric": reading.figure.metric,
                 "margin": reading.margin,
                 "p_holm": reading.p_holm,
+                "verdict": reading.word,
                 "within": reading.is_within,
                 "different": reading.is_different,
             }

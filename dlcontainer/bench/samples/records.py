@@ -22,6 +22,8 @@ from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 VERSION = 3
 # Of a session of resident groups; who reads launches alone can't read it.
 GROUPS_VERSION = 4
+# How a session is measured and judged; a declaration that does not say is of the first.
+PROCEDURE = 2
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
 SURROUNDINGS = "surroundings"
 
@@ -54,6 +56,7 @@ class Declared:
     `arms` are reference and candidate, or three with one between: `pairs` then counts triples.
     With `groups` processes of both arms are alive at once: `pairs` then counts groups, and `steps`
     those of an arm in a group.
+    `procedure` is that of the program that measured: from 2 on, files are held to their own rules.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -74,6 +77,7 @@ class Declared:
     looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
     secondary: Mapping[str, Share] = field(default_factory=dict)
     loss_tolerance: Share | None = None
+    procedure: Annotated[int, Field(ge=1, le=PROCEDURE)] = 1
     workload: Mapping[str, JsonValue] = field(default_factory=dict)
     site: str = ""
     recipe: str = ""

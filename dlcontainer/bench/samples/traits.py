@@ -15,6 +15,8 @@ class Metric:
 
     `name` is `wall_s` or a key of a sample's values; a dot leads into nested values. Without a
     `margin` the figure is shown and never judged. `equivalence` is whether EQUIVALENT may be said.
+    A further figure with an `endpoint`, its name in words, has a verdict of its own beside the
+    first one's, within the session's margin; `blind` says what it does not see.
     """
 
     name: str
@@ -23,6 +25,8 @@ class Metric:
     statistic: Statistic = "total"
     margin: float | None = None
     equivalence: bool = True
+    endpoint: str = ""
+    blind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +52,8 @@ class Traits:
     task: str
     unsaid: str = ""
     section: Section | None = None
+    # The phase with which the wall time of a launch ends; empty where the probe times itself.
+    ends_at: str = ""
 
     @property
     def equivalence(self) -> bool:

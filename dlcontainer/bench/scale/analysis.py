@@ -13,7 +13,7 @@ from dlcontainer.bench.scale import cells as cells_
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.bench.scale.matrix import Some
 from dlcontainer.bench.scale.records import Launched, Scale
-from dlcontainer.bench.stats import paired, student_t
+from dlcontainer.bench.stats import linear, paired, student_t
 from dlcontainer.bench.stats.paired import Interval
 
 LEVEL = 0.95
@@ -108,7 +108,7 @@ def phases(row: Row) -> dict[str, float]:
         for name, length in own.items() if isinstance(own, Mapping) else ():
             if isinstance(length, int | float):
                 found.setdefault(name, []).append(float(length))
-    return {name: paired.median(sorted(lengths)) for name, lengths in found.items()}
+    return {name: linear.median(sorted(lengths)) for name, lengths in found.items()}
 
 
 def node_max(launch: Launched) -> dict[str, float]:
@@ -134,7 +134,7 @@ def median(ordered: Sequence[float]) -> Median:
         if _covered(count, k) >= LEVEL:
             best = k
     return Median(
-        middle=paired.median(ordered),
+        middle=linear.median(ordered),
         low=ordered[best],
         high=ordered[count - 1 - best],
         level=_covered(count, best),

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from functools import cache
 from statistics import NormalDist
 
-from dlcontainer.bench.stats.paired import Fit, Interval, median
+from dlcontainer.bench.stats.linear import median
+from dlcontainer.bench.stats.paired import Interval
+from dlcontainer.bench.stats.regression import Fit
 
 FEWEST = 6  # no signed-rank interval at 95 % exists below
 # The Walsh averages are n(n+1)/2 numbers: a diagnostic for sessions, not for archives.

@@ -10,7 +10,7 @@ _TERMS = 500
 def tail(t: float, df: float) -> float:
     """Give the probability above t, for either sign of t; df may be any positive number."""
     square = t * t
-    half = _beta(df / 2, 0.5, df / (df + square), square / (df + square)) / 2
+    half = incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square)) / 2
     return half if t >= 0 else 1 - half
 
 
@@ -30,7 +30,7 @@ def quantile(above: float, df: float) -> float:
     return high
 
 
-def _beta(a: float, b: float, x: float, rest: float) -> float:
+def incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
     """Give the regularised incomplete beta function; `rest` is 1 - x, without its rounding.
 
     Lentz's continued fraction; Press et al., Numerical Recipes, 3rd edition, 6.4.
@@ -38,7 +38,7 @@ def _beta(a: float, b: float, x: float, rest: float) -> float:
     if x <= 0 or rest <= 0:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
-        return 1 - _beta(b, a, rest, x)
+        return 1 - incomplete_beta(b, a, rest, x)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     front = math.exp(front + a * math.log(x) + b * math.log(rest)) / a
     c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))

@@ -46,6 +46,12 @@ def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool
     )
 
 
+def margin(options: "SessionOptions", begun: "Declared | None") -> float | None:
+    """Give the margin as typed or declared before; None: the probe's own. Raises UsageError."""
+    typed = session_options.margin(options.margin)
+    return begun.margin if typed is None and begun else typed
+
+
 def seed(options: "SessionOptions", begun: int | None) -> int:
     """Give the seed of the order: a new one where neither it nor an earlier one is given."""
     import secrets

@@ -14,6 +14,8 @@ from dlcontainer.errors import UsageError
 
 # The groups of a help page; ranks have their own.
 SESSION, LAUNCH = "Session", "Each launch"
+# Below, no session of a practical length decides; above, a margin says nothing.
+LEAST_MARGIN, MOST_MARGIN = 0.001, 0.5
 
 Image = Annotated[Path, typer.Option("--image", metavar="IMAGE", help="An image file (.sif).")]
 Asked = Annotated[
@@ -69,6 +71,16 @@ Arms = Annotated[
         metavar="ARM,ARM[,ARM]",
         help="The sides to compare: native, unpacked, container. Default: native, or what "
         "stands for it, and container.",
+        rich_help_panel=SESSION,
+    ),
+]
+Margin = Annotated[
+    str | None,
+    typer.Option(
+        "--margin",
+        metavar="M",
+        help="The largest difference that does not matter, declared before: 2% or 0.02. "
+        "Default: the probe's, 2%. A report says the smallest that this machine supports.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -146,6 +158,7 @@ class SessionOptions:
     pairs: Pairs = None
     looks: Looks = None
     controls: Controls = None
+    margin: Margin = None
     seed: Seed = None
     target: File = None
     resume: Resumed = None
@@ -211,6 +224,27 @@ def arms(text: str | None) -> tuple[ArmName, ...]:
             next_step="e.g. --arms native,unpacked,container",
         )
     return found
+
+
+def margin(text: str | None) -> float | None:
+    """Read a margin, as a share or with a percent sign; None where none was given.
+
+    Raises UsageError.
+    """
+    if text is None:
+        return None
+    number = text.strip()
+    try:
+        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not LEAST_MARGIN <= share <= MOST_MARGIN:
+        raise UsageError(
+            f"--margin {text}: a share from {100 * LEAST_MARGIN:g}% to {100 * MOST_MARGIN:g}%",
+            next_step="e.g. --margin 5%",
+        )
+    # As it is typed, so that a session that goes on declares the same number.
+    return round(share, 6)
 
 
 def controls(text: str | None) -> tuple[int | None, int]:

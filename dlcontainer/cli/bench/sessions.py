@@ -91,6 +91,7 @@ def _settled(
         probe=probe,
         question=options.question,
         schedule=schedule,
+        margin=defaults.margin(options, before),
         output=defaults.output(options, image, probe.name),
         site=options.site,
         values=values,

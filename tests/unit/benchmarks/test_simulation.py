@@ -30,7 +30,8 @@ def test_the_launches_are_as_asked_for() -> None:
     world = World(truth=1.1, sd=0.01, drift=0.0, outliers=0.0, second=0.02)
     drawn = simulation.draw(world, QUICK, 20_000, numpy.random.default_rng(3), 3)
     assert drawn.pairs.std(axis=0) == pytest.approx(0.01, rel=0.05)
-    before, after = drawn.pairs[:, drawn.pairs_first], drawn.pairs[:, ~drawn.pairs_first]
+    first = numpy.array([one.candidate_first for one in drawn.pairs_ran])
+    before, after = drawn.pairs[:, first], drawn.pairs[:, ~first]
     assert before.mean() == pytest.approx(numpy.log(1.1) - 0.02, abs=3e-4)
     assert after.mean() == pytest.approx(numpy.log(1.1) + 0.02, abs=3e-4)
     assert drawn.controls.shape == (20_000, 8)
@@ -51,18 +52,33 @@ def test_without_a_difference_none_is_found(design: Design, sd: float) -> None:
     assert share(ended, ("SLOWER", "FASTER"))[1] <= 0.05
 
 
-@pytest.mark.parametrize("sd", [0.005, 0.01, 0.014])
-def test_the_same_is_found_to_be_the_same(sd: float) -> None:
+@pytest.mark.parametrize(("sd", "least"), [(0.005, 0.9), (0.01, 0.75), (0.014, 0.5)])
+def test_the_same_is_found_to_be_the_same(sd: float, least: float) -> None:
     quick = simulate(simulation.quiet(World(sd=sd)), QUICK, SESSIONS, 13)
-    assert share(quick, ("EQUIVALENT",))[2] >= 0.9  # the interval's upper end
+    assert share(quick, ("EQUIVALENT",))[2] >= least  # the interval's upper end
     ended = simulate(World(sd=sd), Design(), SESSIONS, 13)
     assert share(ended, ("EQUIVALENT",))[1] >= 0.9
 
 
-@pytest.mark.parametrize("sd", [0.005, 0.014, 0.02])
-def test_three_percent_is_found(sd: float) -> None:
+@pytest.mark.parametrize(("sd", "least"), [(0.005, 0.9), (0.01, 0.8), (0.014, 0.6), (0.02, 0.3)])
+def test_three_percent_is_found(sd: float, least: float) -> None:
     ended = simulate(World(truth=1.03, sd=sd), Design(), SESSIONS, 14)
-    assert share(ended, ("SLOWER",))[1] >= 0.9
+    assert share(ended, ("SLOWER",))[1] >= least
+
+
+def test_what_a_container_leaves_to_the_next_launch_is_not_taken_for_its_own() -> None:
+    # 2 %: 94 % of import sessions were wrong without the carry-over in the model.
+    importing = Design(equivalence=False)
+    ended = simulate(World(carry=0.02, outliers=0.0), importing, 1000, 15)
+    assert share(ended, ("SLOWER", "FASTER"))[1] <= 0.05
+    edge = simulate(World(truth=1.02, carry=0.02, outliers=0.0), Design(), 1000, 15)
+    assert share(edge, ("EQUIVALENT",))[1] <= 0.05
+
+
+def test_each_arms_own_drift_is_nearly_told_from_the_container() -> None:
+    # 48 % were wrong without the correction for neighbours' correlation.
+    ended = simulate(World(own_ar=0.9, outliers=0.0), Design(equivalence=False), 1000, 16)
+    assert share(ended, ("SLOWER", "FASTER"))[0] <= 0.15
 
 
 def test_a_tool_that_never_decides_fails() -> None:
@@ -97,3 +113,13 @@ def test_no_script_takes_our_statistics_for_pythons() -> None:
         if "statistics" in places or "benchmarks.sampling" in places:
             assert fixed, path.name
             assert places.get("statistics", 10_000) > fixed[0], path.name
+
+
+def test_the_cells_of_one_arm_are_those_of_the_review() -> None:
+    cells = {claim.name: claim for claim in statistics.claims_of_one_arm()}
+    assert len(cells) == 33
+    carried = cells["carry-over 4 %, truth 1, import: SLOWER or FASTER"]
+    assert carried.judged(carried.ended(400, 3))[1] != "NO"
+    # What no session can see is found to be missed: the cells are able to fail.
+    placed = cells["placement of a session 1 %, truth 1, import: SLOWER or FASTER"]
+    assert placed.judged(placed.ended(400, 3))[1] == "NO"

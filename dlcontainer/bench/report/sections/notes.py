@@ -12,12 +12,17 @@ from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.stats import paired
+
+_CARRY_LEVEL = 0.95
 
 
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     """Say what a reader should know beside the verdict."""
     declared = analysis.series.session.declared
-    found = []
+    found = [*_load(analysis)]
+    if declared.groups is None:
+        found += [*_carried(analysis), *_far(analysis)]
     if declared.arms[0] == "unpacked":
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
         found.append(f"The reference is the unpacked image: {why}.")
@@ -32,6 +37,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
             f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
         )
     family = analysis.family
+    found += _endpoints(analysis)
     if family is not None and (len(family.readings) > 1 or family.missing):
         found.append(f"Declared metrics. {session_tables.together(family)}")
     if analysis.failed:
@@ -77,6 +83,59 @@ def _of_groups(analysis: Analysis) -> Iterator[str]:
         )
 
 
+def _endpoints(analysis: Analysis) -> Iterator[str]:
+    """Say the verdict of each further endpoint that was declared."""
+    readings = analysis.family.readings if analysis.family else ()
+    if analysis.verdict.word == "NOT COMPARABLE" or not analysis.series.complete:
+        return
+    known = {reading.figure.metric: reading for reading in readings[1:]}
+    for metric in analysis.traits.metrics[1:]:
+        reading = known.get(metric.name)
+        if reading is None or not metric.endpoint:
+            continue
+        name = metric.endpoint[0].upper() + metric.endpoint[1:]
+        is_same = reading.word == "EQUIVALENT"
+        interval = reading.equivalence if is_same else reading.figure.interval
+        yield (
+            f"{name}: {reading.word}, margin {verdict_text.percent(reading.margin)}, ratio "
+            f"{interval.ratio:.3f}, {verdict_text.bounds(interval)}; {metric.blind}."
+        )
+
+
+def _load(analysis: Analysis) -> Iterator[str]:
+    """Say how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the idle."""
+    machine = analysis.series.session.machine
+    load, cores = machine.get("load_1min"), machine.get("cores")
+    if isinstance(load, int | float) and isinstance(cores, int):
+        busy = "; others were at work" if load > cores else ""
+        yield f"Load at the start: {load:.1f} on {counted(cores, 'core')}{busy}."
+
+
+def _carried(analysis: Analysis) -> Iterator[str]:
+    """Say what a launch leaves to the one after it."""
+    main, arms = analysis.main, analysis.series.session.declared.arms
+    for arm, effect in zip(arms[1:], main.fitted.carry if main else (), strict=False):
+        if effect is None:
+            yield f"Carry-over of {arm} to the next launch: too few launches to tell it apart."
+            continue
+        interval = paired.effect_interval(effect, _CARRY_LEVEL)
+        yield (
+            f"Carry-over: a launch after one of {arm} takes {interval.ratio:.3f} times as long "
+            f"({verdict_text.bounds(interval)}); taken out of the ratio."
+        )
+
+
+def _far(analysis: Analysis) -> Iterator[str]:
+    """Count the launches of each arm that were far slower than its others."""
+    if analysis.far:
+        counts = ", ".join(
+            f"{len(item.lines)} of {item.launches} of {item.arm}"
+            + (f" (lines {table.ranges(item.lines)})" if item.lines else "")
+            for item in analysis.far
+        )
+        yield f"Launches far slower than their arm's median: {counts}. None is left out."
+
+
 def _ready(analysis: Analysis) -> Iterator[str]:
     """Say what making the native side ready took, and when that is paid back."""
     session = analysis.series.session
@@ -107,8 +166,13 @@ def _supported(standing: Standing) -> str:
         f" With their scatter ({scatter} a pair) the smallest margin that "
         f"{counted(standing.planned, 'pair')} support is {supported}: "
         "nine such sessions of ten end EQUIVALENT within it where the truth is half a percent, or "
-        "a quarter of it."
+        f"a quarter of it. Declare it with {_option(standing.supported)}."
     )
+
+
+def _option(margin: float) -> str:
+    """Write a margin as the option that declares it, never smaller than it is."""
+    return f"--margin {ceil(1000 * margin) / 10:g}%"
 
 
 def _qualified(standing: Standing) -> str:

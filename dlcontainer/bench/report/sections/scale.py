@@ -11,7 +11,7 @@ from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale.analysis import FEWEST, Contrast, Median, Row, phases
 from dlcontainer.bench.scale.records import Launched
 from dlcontainer.bench.scale.records import Scale as Measured
-from dlcontainer.bench.stats import paired
+from dlcontainer.bench.stats import linear
 
 
 def headline(scale: Measured, rows: Sequence[Row]) -> str:
@@ -68,7 +68,7 @@ def _loads(scale: Measured) -> Iterator[str]:
     if loads:
         yield (
             f"The machine's load before a launch was {loads[0]:.1f} to {loads[-1]:.1f}, in the "
-            f"median {paired.median(loads):.1f}; the launches before are in it."
+            f"median {linear.median(loads):.1f}; the launches before are in it."
         )
 
 

@@ -1,8 +1,8 @@
 """A verdict in words that a scientist who knows no statistics can act on."""
 
-from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.across_sessions import Across
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.text import seconds_text
 from dlcontainer.bench.stats.paired import Interval
 
 
@@ -12,9 +12,11 @@ def headline(analysis: Analysis) -> str:
     declared = analysis.series.session.declared
     text: str = verdict.word
     if verdict.word == "EQUIVALENT":
-        text += f" within {percent(declared.margin)}"
+        text += f" within {percent(declared.margin)}, in this session"
     elif verdict.word in {"SLOWER", "FASTER"} and verdict.difference is not None:
-        text += f" by {_by(verdict.difference)}"
+        text += f" by {_by(verdict.difference)}, in this session"
+        if not analysis.traits.equivalence and (added := seconds_text.added(analysis)):
+            text = f"{added}: {text}"
     elif verdict.tail:
         text += f" (tail: {', '.join(f'pair {number}' for number in verdict.tail)})"
     return text + (", as shipped" if declared.question == "deployment" else "")
@@ -43,6 +45,7 @@ def _decided(analysis: Analysis) -> str:
             f"{analysis.traits.subject} takes as long in {_candidate(analysis)} as in "
             f"{_reference(analysis)}: the ratio is {difference.ratio:.3f}, and all of its "
             f"{bounds(equivalence)} lies within the margin of {margin} declared beforehand."
+            f"{_typical(analysis)}"
         )
     beyond = (
         f"All of that is beyond {margin}."
@@ -54,6 +57,20 @@ def _decided(analysis: Analysis) -> str:
         f"{subject} takes {_factor(difference.ratio)} in {_candidate(analysis)} than in "
         f"{_reference(analysis)} (ratio {difference.ratio:.3f}, {bounds(difference)}). {beyond}"
         f"{_joiner(analysis)}"
+    )
+
+
+def _typical(analysis: Analysis) -> str:
+    """Say which share of slow launches is still possible: no mean of few launches sees them."""
+    known = {item.arm: item for item in analysis.far}
+    item = known.get(analysis.series.session.declared.sides.candidate)
+    if item is None:
+        return ""
+    seen = len(item.lines) or "none"
+    return (
+        f" That is a typical launch: of {item.launches} in {_candidate(analysis)} {seen} took far "
+        f"longer, so a slow one in up to {percent(item.not_excluded)} of launches is not excluded "
+        "(95 %)."
     )
 
 
@@ -110,20 +127,6 @@ def _more(analysis: Analysis) -> str:
     total = main.fitted.n + more
     need = f"a new session would need about {total} {unit(analysis)}, {more} more than this one"
     return f"{each}: {need}."
-
-
-def scope(analysis: Analysis) -> str:
-    """Say for what the verdict holds."""
-    declared = analysis.series.session.declared
-    text = "On this machine, in this session."
-    if declared.question == "deployment":
-        return (
-            f"{text} Each side as shipped: the stacks differ, so this says which one is faster "
-            "here, not what the container costs."
-        )
-    what = contrasts.MEANINGS.get(declared.sides, "")
-    differs = "the container" if what in {"", "the whole"} else what
-    return f"{text} Both sides were asked for the same bits, so what differs is {differs}."
 
 
 def joint_headline(item: Across) -> str:

@@ -54,6 +54,20 @@ def test_two_are_never_pooled(tmp_path: Path) -> None:
     assert "2 allocations, and a verdict across them takes 3" in verdict_text.joint_sentence(found)
 
 
+def test_sessions_of_one_node_and_day_are_one_place(tmp_path: Path) -> None:
+    plans = [Plan(seed=seed, ratio=1.05) for seed in (1, 2, 3)]
+    (same,) = across([written(tmp_path, plan, node="n1") for plan in plans])
+    assert same.word is None
+    assert "one node and day (n1 on 2026-01-05)" in same.reasons[0]
+    (other,) = across(
+        [
+            written(tmp_path, replace(plan, seed=plan.seed + 3), node=f"n{i}")
+            for i, plan in enumerate(plans)
+        ]
+    )
+    assert other.word == "SLOWER"
+
+
 @pytest.mark.parametrize(
     ("ratios", "word"),
     [
@@ -139,4 +153,4 @@ def test_fail_on_asks_the_joint_verdict_too(
     said = capsys.readouterr()
     assert "4 of 4 verdicts" in said.err
     assert "across 3 allocations: FASTER" in said.err
-    assert "FASTER by 8.6 to 10.5 %, across 3 allocations" in said.out
+    assert "FASTER by 8.3 to 10.5 %, across 3 allocations" in said.out

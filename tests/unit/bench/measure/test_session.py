@@ -179,3 +179,14 @@ def test_an_adopted_image_has_no_twin(bench: Bench) -> None:
     with pytest.raises(BenchDataError, match="no native side is available") as caught:
         bench.run(ProbeRunner(), native=None)
     assert "recipe is unknown" in str(caught.value.why)
+
+
+@pytest.mark.parametrize(("margin", "declared"), [(None, 0.02), (0.05, 0.05)])
+def test_a_margin_is_declared_for_time_and_processor_time(
+    bench: Bench, margin: float | None, declared: float
+) -> None:
+    bench.run(ProbeRunner(), probe="train", looks=(2,), margin=margin)
+    session = bench.read().session
+    assert session.declared.margin == session.declared.secondary["cpu_s_per_step"] == declared
+    assert session.declared.secondary["step_p95_s"] == 0.05
+    assert session.declared.secondary["counts.max_rss_mb"] == 0.05

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import interim
+from dlcontainer.bench.analysis import interim, pairing
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Evidence, judge
 from dlcontainer.bench.report.figures import ecdf, session_plots
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.records import Json, Role, Sample
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.stats import paired, triple_model
-from dlcontainer.bench.stats.paired import Difference, Fit
+from dlcontainer.bench.stats import regression
+from dlcontainer.bench.stats.differences import Difference
+from dlcontainer.bench.stats.regression import Fit
 from dlcontainer.errors import BenchDataError
 from tests import benchseries, benchtriples
 from tests.benchrunner import Bench, ProbeRunner
@@ -107,35 +108,51 @@ def joined(series: Series, role: Role) -> list[Whole]:
     return found
 
 
-def fitted(metric: str, pairs: list[Whole]) -> Fit | None:
+def carried(series: Series, ours: Sample, theirs: Sample) -> tuple[int, ...]:
+    """Say which further arm ran just before each of two launches."""
+    every = series.samples
+    before = [every[s.index - 1].arm if s.index else "" for s in (theirs, ours)]
+    arms = series.session.declared.arms[1:]
+    return tuple((before[0] == arm) - (before[1] == arm) for arm in arms)
+
+
+def fitted(series: Series, metric: str, pairs: list[Whole], *controls: list[Whole]) -> Fit | None:
+    found, *beside = (_differences(series, metric, one) for one in (pairs, *controls))
+    return regression.fit(found, *beside) if found else None
+
+
+def _differences(series: Series, metric: str, pairs: list[Whole]) -> list[Difference]:
     found = []
     for number, ours, theirs in pairs:
         one, other = ours.figure(metric), theirs.figure(metric)
         if one is None or other is None:
-            return None
+            return []
         at = ours.position, theirs.position
         in_triple = at if len(ours.order or "") == 3 else None
         found.append(
             Difference(
                 number=number, d=math.log(other / one), candidate_first=at[1] < at[0],
-                places=in_triple,
+                places=in_triple, carry=carried(series, ours, theirs),
             )
         )  # fmt: skip
-    if not found:
-        return None
-    return (triple_model.fit(found) if found[0].places else None) or paired.fit(found)
+    return found
 
 
 def test_pairs_figures_and_verdict(analysis: Analysis) -> None:
     series = analysis.series
     metric = series.session.declared.metric
     pairs = {role: joined(series, role) for role in analysis.pairs}
-    fits = {role: fitted(metric, found) for role, found in pairs.items()}
+    controls = {role: pairs[role] for role in pairing.CONTROLS}
+    fits = {
+        role: fitted(series, metric, found, *(() if role in controls else controls.values()))
+        for role, found in pairs.items()
+    }
     for role, found in analysis.pairs.items():
         lines = [(pair.number, pair.reference.line, pair.candidate.line) for pair in found]
         assert lines == [(number, one.line, other.line) for number, one, other in pairs[role]]
         # To the last bit, as text: what could not be fitted is not a number.
-        assert repr(found.fit(metric)) == repr(fits[role])
+        beside = () if role in controls else pairing.controls_of(analysis.pairs)
+        assert repr(found.fit(metric, *beside)) == repr(fits[role])
     evidence = Evidence(
         pairs=fits["pair"],
         control=fits["control"],
@@ -148,13 +165,15 @@ def test_pairs_figures_and_verdict(analysis: Analysis) -> None:
 
 
 def test_other_figures_and_phases(analysis: Analysis) -> None:
-    declared, pairs = analysis.series.session.declared, joined(analysis.series, "pair")
+    series = analysis.series
+    declared, pairs = series.session.declared, joined(series, "pair")
+    controls = [joined(series, role) for role in pairing.CONTROLS]
     names = dict.fromkeys(
         name for _, one, other in pairs for s in (one, other) for name in s.values
     )
     wanted = {}
     for name in (*declared.secondary, *names, *(["wall_s"] if pairs else [])):
-        fit = fitted(name, pairs) if name != declared.metric else None
+        fit = fitted(series, name, pairs, *controls) if name != declared.metric else None
         if fit is not None:
             wanted[name] = fit
     assert [f.metric for f in analysis.secondary] == list(wanted)

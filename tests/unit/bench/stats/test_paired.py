@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlcontainer.bench.stats import hodges_lehmann, paired
-from dlcontainer.bench.stats.paired import Difference, Fit
+from dlcontainer.bench.stats import hodges_lehmann, paired, regression
+from dlcontainer.bench.stats.differences import Difference
+from dlcontainer.bench.stats.regression import Fit
 
 finite = st.floats(-1, 1, allow_nan=False)
 pairs_of = st.lists(st.tuples(finite, st.booleans()), min_size=3, max_size=40).filter(
@@ -31,29 +32,33 @@ def normal(n: int, mean: float, sd: float, seed: int = 1) -> list[float]:
 
 
 def fit(values: Sequence[float]) -> Fit:
-    return paired.fit(differences(values))
+    return regression.fit(differences(values))
 
 
 @given(pairs_of)
 @settings(max_examples=60)
 def test_the_fit_is_statsmodels_linear_model(items: list[tuple[float, bool]]) -> None:
     import numpy
+    import scipy.stats
     from statsmodels.api import OLS
 
     d = numpy.array([value for value, _ in items])
     second = numpy.array([-1.0 if first else 1.0 for _, first in items])
     oracle = OLS(d, numpy.column_stack([numpy.ones(len(d)), second])).fit()
-    fitted = paired.fit(differences([v for v, _ in items], [first for _, first in items]))
+    fitted = regression.fit(differences([v for v, _ in items], [first for _, first in items]))
     assert fitted.mean == pytest.approx(oracle.params[0], abs=1e-9)
     assert fitted.order_effect == pytest.approx(oracle.params[1], abs=1e-9)
-    assert fitted.df == oracle.df_resid == len(d) - 2
+    # What the correlation of neighbours adds stands apart: without it the model is the oracle's.
+    inflated = (1 + fitted.lag) / (1 - fitted.lag)
+    assert oracle.df_resid == len(d) - 2
+    assert fitted.df == pytest.approx(max(min(2, len(d) - 2), (len(d) - 2) / inflated))
     assert fitted.sd == pytest.approx(math.sqrt(max(oracle.mse_resid, 0)), abs=1e-9)
-    assert fitted.se == pytest.approx(oracle.bse[0], abs=1e-9)
+    assert fitted.se == pytest.approx(oracle.bse[0] * math.sqrt(inflated), abs=1e-9)
     for level in (0.9, 0.95, 0.962, 0.99):
-        low, high = oracle.conf_int(1 - level)[0]
         found = paired.interval(fitted, level)
-        assert math.log(found.low) == pytest.approx(low, abs=1e-8)
-        assert math.log(found.high) == pytest.approx(high, abs=1e-8)
+        half = scipy.stats.t.isf((1 - level) / 2, fitted.df) * fitted.se
+        assert math.log(found.low) == pytest.approx(fitted.mean - half, abs=1e-8)
+        assert math.log(found.high) == pytest.approx(fitted.mean + half, abs=1e-8)
 
 
 def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
@@ -68,7 +73,7 @@ def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
         p, _, _ = DescrStatsW(d).ttost_mean(-margin, margin)
         centre, se = float(d.mean()), float(d.std(ddof=1) / math.sqrt(len(d)))
         ours = Fit(
-            numbers=tuple(range(10)), adjusted=tuple(d), mean=centre, order_effect=0.0,
+            numbers=tuple(range(10)), adjusted=tuple(d), mean=centre,
             sd=float(d.std(ddof=1)), se=se, df=9,
         )  # fmt: skip
         assert paired.interval(ours, 0.9).within(0.02) == (p < 0.05)
@@ -86,8 +91,8 @@ def test_a_shift_moves_every_figure_and_nothing_else(values: list[float], shift:
 @given(pairs_of)
 @settings(max_examples=50)
 def test_swapping_the_sides_inverts_the_ratio(items: list[tuple[float, bool]]) -> None:
-    there = paired.fit(differences([v for v, _ in items], [f for _, f in items]))
-    back = paired.fit(differences([-v for v, _ in items], [not f for _, f in items]))
+    there = regression.fit(differences([v for v, _ in items], [f for _, f in items]))
+    back = regression.fit(differences([-v for v, _ in items], [not f for _, f in items]))
     one, other = paired.interval(there, 0.95), paired.interval(back, 0.95)
     assert one.ratio == pytest.approx(1 / other.ratio)
     assert one.low == pytest.approx(1 / other.high)
@@ -114,13 +119,13 @@ def test_a_higher_level_is_a_wider_interval(values: list[float], one: float, two
 
 def test_too_little_to_fit() -> None:
     with pytest.raises(ValueError, match="no pairs"):
-        paired.fit([])
+        regression.fit([])
     for items in (
         differences([0.1]),
         differences([0.1, 0.2]),
         differences([0.1] * 8, [True] * 8),
     ):
-        fitted = paired.fit(items)
+        fitted = regression.fit(items)
         assert fitted.df == 0
         found = paired.interval(fitted, 0.95)
         assert (found.low, found.high) == (0.0, math.inf)
@@ -129,7 +134,7 @@ def test_too_little_to_fit() -> None:
 
 
 def test_unbalanced_orders_are_weighted() -> None:
-    fitted = paired.fit(differences([0.1, 0.1, 0.1, 0.3], [False, False, False, True]))
+    fitted = regression.fit(differences([0.1, 0.1, 0.1, 0.3], [False, False, False, True]))
     assert fitted.mean == pytest.approx(0.2)
     assert fitted.order_effect == pytest.approx(-0.1)
 
@@ -181,6 +186,8 @@ def test_an_interval_and_a_margin() -> None:
 
 
 def test_the_order_effect_has_an_interval() -> None:
-    found = paired.order_interval(fit([0.05, -0.05, 0.051, -0.049, 0.05, -0.051]), 0.95)
+    place = fit([0.05, -0.05, 0.051, -0.049, 0.05, -0.051]).place
+    assert place is not None
+    found = paired.effect_interval(place, 0.95)
     assert found.ratio == pytest.approx(math.exp(0.05), rel=0.01)
     assert found.excludes_one()

@@ -24,10 +24,12 @@ def test_the_power_at_half_a_percent_is_that_of_the_protocol() -> None:
 def test_the_power_is_that_of_a_simulation(n: int, sd: float, truth: float) -> None:
     import numpy
 
-    count = 3000
+    count = 1000
     drawn = numpy.random.default_rng(7).normal(truth, sd, (count, n))
     won = sum(paired.interval(fit(row), 0.9).within(0.02) for row in drawn.tolist())
-    assert won / count == pytest.approx(power.equivalent(n, sd, 0.02, 0.05, truth), abs=0.03)
+    assert won / count == pytest.approx(
+        power.equivalent(n, sd * power.lag_cost(n), 0.02, 0.05, truth), abs=0.06
+    )
 
 
 def test_the_power_of_a_difference_is_statsmodels() -> None:
@@ -63,15 +65,16 @@ def test_pairs_needed() -> None:
         return power.pairs_needed(sd, 0.02, 0.05, equivalence=equivalence)
 
     assert needed(0.0) == needed(0.005) == 8
-    assert [needed(sd) for sd in (0.014, 0.02, 0.03)] == [10, 18, 37]
+    assert [needed(sd) for sd in (0.014, 0.02, 0.03)] == [15, 23, 44]
     assert needed(5.0) is None
     for equivalence in (True, False):
         found = needed(0.05, equivalence=equivalence)
         assert found is not None
         truth = math.log(1.005) if equivalence else math.log(1.02)
+        spread = 0.05 * power.lag_cost(found)
         found_power = (
-            power.equivalent(found, 0.05, 0.02, 0.05, truth)
+            power.equivalent(found, spread, 0.02, 0.05, truth)
             if equivalence
-            else power.different(found, 0.05, 0.05, truth)
+            else power.different(found, spread, 0.05, truth)
         )
         assert found_power == pytest.approx(0.9, abs=0.01)

@@ -86,12 +86,12 @@ def test_no_power_of_two_pairs() -> None:
 
 
 def test_pairs_for_a_site_to_be_qualified() -> None:
-    # The protocol's 16, 24 and 48 are these in blocks of eight, at a true ratio of 1.
+    # The protocol's 16, 24 and 48 are without the correction for neighbours' correlation.
     found = [
         power.pairs_needed(sd, 0.01, 0.05, equivalence=True, truth=0.0)
         for sd in (0.01, 0.014, 0.02)
     ]
-    assert found == [13, 23, 46]
+    assert found == [18, 30, 53]
     for wanted, sd in ((16, 0.01), (24, 0.014), (48, 0.02)):
         assert power.equivalent(wanted, sd, 0.01, 0.05, 0.0) > 0.9
 

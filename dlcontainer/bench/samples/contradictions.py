@@ -1,0 +1,99 @@
+"""Files that contradict themselves are refused, though all their hashes fit. Pure.
+
+A hash chain shows that a file is as it was written, not that it was measured. What no session can
+be is refused here: an order that the declared seed does not draw, a time that its own phases or the
+supervisor's clock deny, launches that began before those before them had ended, two pairs that are
+the same to the last digit. Only sessions under the present procedure are held to it: earlier
+programs wrote other files.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from dlcontainer.bench.samples import continuation
+from dlcontainer.bench.samples.launch_order import Counts, plan_stages
+from dlcontainer.bench.samples.records import PROCEDURE, Sample
+from dlcontainer.bench.samples.series import Series
+from dlcontainer.errors import BenchDataError
+
+# Stamps count nanoseconds; a sum of their differences as floats errs by far less.
+_CLOSE_S = 1e-6
+# The supervisor's clock is another one; it starts before the launch and stops after it.
+_BETWEEN_CLOCKS_S = 0.05
+# `started` is in whole seconds.
+_STAMP_S = 1.0
+
+
+def refuse(series: Series, ends_at: str) -> None:
+    """Raise BenchDataError for the first contradiction, with its line.
+
+    `ends_at` names the phase with which the wall time of a launch ends, empty where the probe
+    times itself.
+    """
+    if series.session.declared.procedure < PROCEDURE:
+        return
+    _refuse_order(series)
+    before: Sample | None = None
+    seen: dict[tuple[float, float], int] = {}
+    for sample in series.samples:
+        wrong = [*_of_launch(sample, ends_at), *(_of_two(before, sample, seen) if before else ())]
+        for what, why in wrong:
+            raise BenchDataError(
+                f"the file contradicts itself: {what}",
+                where=f"{series.path}:{sample.line}",
+                why=why,
+                next_step="give the file as it was measured, or measure again",
+            )
+        before = sample
+
+
+def _refuse_order(series: Series) -> None:
+    declared = series.session.declared
+    counts = Counts(
+        joiners=declared.joiner_pairs,
+        controls=declared.control_pairs,
+        candidate_controls=declared.candidate_control_pairs,
+        triples=declared.is_triple,
+    )
+    stages = plan_stages(looks=series.looks, counts=counts, seed=declared.seed)
+    continuation.groups_done(series, [group for stage in stages for group in stage])
+
+
+def _of_launch(sample: Sample, ends_at: str) -> Iterator[tuple[str, str]]:
+    if not sample.ok or sample.ranks:
+        return
+    if ends_at and [*sample.phases][-1:] == [ends_at]:
+        whole = sum(sample.phases.values())
+        if abs(whole - sample.wall_s) > _CLOSE_S:
+            yield f"a wall time of {sample.wall_s:.6f} s", f"its phases take {whole:.6f} s"
+    elapsed = sample.values.get("elapsed_s")
+    if isinstance(elapsed, float) and sample.wall_s > elapsed + _BETWEEN_CLOCKS_S:
+        yield f"a wall time of {sample.wall_s:.3f} s", f"the supervisor saw {elapsed:.3f} s"
+
+
+def _of_two(
+    before: Sample, sample: Sample, seen: dict[tuple[float, float], int]
+) -> Iterator[tuple[str, str]]:
+    gap = _gap(before, sample)
+    # A clock that was set back is noted elsewhere: only time that did not pass is denied.
+    if gap is not None and 0 <= gap < before.wall_s - _STAMP_S:
+        yield (
+            f"launch {sample.index} began {gap:g} s after launch {before.index}",
+            f"that one took {before.wall_s:.3f} s, and launches run one after the other",
+        )
+    if sample.position == 1 and sample.ok and before.ok:
+        times = (before.wall_s, sample.wall_s)
+        if times in seen:
+            yield (
+                f"both times are those of the pair that ends in line {seen[times]}",
+                "stamps count nanoseconds",
+            )
+        seen[times] = sample.line
+
+
+def _gap(before: Sample, after: Sample) -> float | None:
+    try:
+        first, second = (datetime.fromisoformat(one.started) for one in (before, after))
+        return (second - first).total_seconds()
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,244 @@
+"""One regression over pairs and controls: d ~ arm + place + carry-over. Pure.
+
+d is the log-ratio of a pair. `arm` is what is asked for, and 0 in a control, where one arm runs
+against itself. `place` is the effect of running second (of three: third as well). `carry` is what
+a launch of another arm than the first leaves to the launch after it, whichever that is: in each
+pair the candidate follows the reference or the other way round, so that half of it would count as
+the arm's. Which arm ran before a pair varies; that, and the controls, tell it apart.
+"""
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dlcontainer.bench.stats import linear
+from dlcontainer.bench.stats.differences import Difference, Differences, Ran
+from dlcontainer.bench.stats.linear import Solved
+
+# Carry-over takes as many pairs as a verdict; of fewer it has no interval worth the degree.
+FEWEST_CARRY = 8
+# Controls of fewer than this have no variance of their own.
+_FEWEST_OWN = 4
+# Above, no rank interval is drawn (hodges_lehmann.MOST): the plain effects are taken out.
+_MOST_ROBUST = 2000
+_FEWEST_LAG = 4
+_MOST_LAG = 0.9
+_FEWEST_DF = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effect:
+    """A log of a factor, with its standard error and degrees of freedom."""
+
+    value: float
+    se: float
+    df: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fit:
+    """The model fitted; logs throughout.
+
+    `mean` is the arm's effect, `sd` that of one pair's d around the model; `adjusted` the d without
+    place and carry-over, these estimated robustly: one far launch would else shift every pair of
+    its kind. Where the model cannot be fitted (fewer than 3 pairs, or one order only) `df` is 0 and
+    `se` infinite. `place` is the effect of running second, `third` that of running third (triples);
+    `carry` that of each further arm on the launch after it, None where it cannot be told apart.
+    `lag` is the correlation of neighbouring pairs that `se` and `df` are corrected for.
+    """
+
+    numbers: Sequence[int]
+    adjusted: Sequence[float]
+    mean: float
+    sd: float
+    se: float
+    df: float
+    place: Effect | None = None
+    third: float | None = None
+    carry: tuple[Effect | None, ...] = ()
+    lag: float = 0.0
+
+    @property
+    def n(self) -> int:
+        """The number of pairs."""
+        return len(self.numbers)
+
+    @property
+    def order_effect(self) -> float:
+        """The log of the factor by which running second changes a launch."""
+        return self.place.value if self.place else math.nan
+
+    @property
+    def unit_sd(self) -> float:
+        """The sd of a pair that alone would give this standard error: what planning needs."""
+        return self.se * math.sqrt(self.n)
+
+
+def fit(pairs: Sequence[Difference], *controls: Sequence[Difference]) -> Fit:
+    """Fit the model; each control is a series with a variance of its own.
+
+    Raises ValueError without any pair.
+    """
+    if not pairs:
+        raise ValueError("no pairs")
+    series = [Differences.of(pairs), *(Differences.of(one) for one in controls if one)]
+    kept = columns_of([set(one.ran) for one in series], len(pairs))
+    # Arm and place at least, and something left to tell the scatter by.
+    if kept[:2] != (0, 1) or len(pairs) < 3 or sum(map(len, series)) <= len(kept):
+        return _unfitted(series[0])
+    return _fitted(series, kept)
+
+
+def columns_of(seen: Sequence[set[Ran]], pairs: int) -> tuple[int, ...]:
+    """Name the columns of `row` that can be told apart: arm, second, third, and the carries."""
+    rows = [row(ran, of_pair=not i) for i, one in enumerate(seen) for ran in sorted(one)]
+    width = max(map(len, rows)) if pairs >= FEWEST_CARRY else 3
+    padded = [(*one, *([0.0] * width))[:width] for one in rows]
+    return linear.independent(padded, [1.0] * len(padded))
+
+
+def row(ran: Ran, *, of_pair: bool) -> tuple[float, ...]:
+    """Give the columns of a pair, or of a control's pair."""
+    reference, candidate = ran.places
+    second, third = (float(candidate == k) - float(reference == k) for k in (1, 2))
+    return (float(of_pair), second, third, *map(float, ran.carry))
+
+
+def _unfitted(pairs: Differences) -> Fit:
+    mean = math.fsum(pairs.d) / len(pairs)
+    return Fit(
+        numbers=pairs.numbers, adjusted=pairs.d, mean=mean, sd=math.nan, se=math.inf, df=0
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """The differences of one series that ran alike: their columns, count and sum."""
+
+    series: int
+    columns: tuple[float, ...]
+    count: int
+    total: float
+
+
+def _cells(series: Sequence[Differences], kept: tuple[int, ...]) -> Iterator[_Cell]:
+    for number, one in enumerate(series):
+        sums: dict[Ran, list[float]] = {}
+        for ran, d in zip(one.ran, one.d, strict=True):
+            sums.setdefault(ran, []).append(d)
+        for ran, values in sums.items():
+            yield _Cell(number, _columns(ran, kept, number), len(values), math.fsum(values))
+
+
+def _columns(ran: Ran, kept: tuple[int, ...], series: int) -> tuple[float, ...]:
+    every = row(ran, of_pair=not series)
+    return tuple(every[i] if i < len(every) else 0.0 for i in kept)
+
+
+def _fitted(series: Sequence[Differences], kept: tuple[int, ...]) -> Fit:
+    cells = list(_cells(series, kept))
+    rows, counts = [cell.columns for cell in cells], [cell.count for cell in cells]
+    solved = linear.solve(rows, counts, [cell.total for cell in cells])
+    left = [_left(one, kept, number, solved.effects) for number, one in enumerate(series)]
+    variances, freedoms = _variances(cells, solved, left)
+    lag = correlation(left[0])
+    spread = _Spread(cells, solved, variances, freedoms, lag)
+    named = {column: spread.effect(i) for i, column in enumerate(kept)}
+    arm, carries = named[0], max(len(ran.carry) for one in series for ran in set(one.ran))
+    third = named.get(2)
+    return Fit(
+        numbers=series[0].numbers,
+        adjusted=_adjusted(series, kept, solved.effects),
+        mean=arm.value,
+        sd=math.sqrt(variances[0]),
+        se=arm.se,
+        df=arm.df,
+        place=named[1],
+        third=third.value if third else None,
+        carry=tuple(named.get(3 + i) for i in range(carries)),
+        lag=lag,
+    )
+
+
+def _left(
+    one: Differences, kept: tuple[int, ...], series: int, effects: Sequence[float]
+) -> "array[float]":
+    expected = {ran: linear.dot(_columns(ran, kept, series), effects) for ran in set(one.ran)}
+    return array("d", (d - expected[ran] for d, ran in zip(one.d, one.ran, strict=True)))
+
+
+def _variances(
+    cells: Sequence[_Cell], solved: Solved, left: Sequence["array[float]"]
+) -> tuple[list[float], list[float]]:
+    """Give each series' variance and degrees of freedom; small controls share the pairs'."""
+    squares = [math.fsum(x * x for x in one) for one in left]
+    freedoms = [float(len(one)) for one in left]
+    for cell in cells:
+        freedoms[cell.series] -= cell.count * linear.dot(cell.columns, solved.weights(cell.columns))
+    shared = [i for i, one in enumerate(left) if not i or len(one) < _FEWEST_OWN]
+    if freedoms[0] < 1:
+        shared = list(range(len(left)))
+    joint = sum(freedoms[i] for i in shared)
+    variance = math.fsum(squares[i] for i in shared) / joint
+    return (
+        [variance if i in shared else squares[i] / freedoms[i] for i in range(len(left))],
+        [joint if i in shared else freedoms[i] for i in range(len(left))],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Standard errors by series; the pairs' share is corrected for their correlation in time."""
+
+    cells: Sequence[_Cell]
+    solved: Solved
+    variances: Sequence[float]
+    freedoms: Sequence[float]
+    lag: float
+
+    def effect(self, column: int) -> Effect:
+        """Give one coefficient; degrees of freedom by Welch and Satterthwaite."""
+        parts = [0.0] * len(self.variances)
+        inflated = (1 + self.lag) / (1 - self.lag)
+        for cell in self.cells:
+            weight = self.solved.weights(cell.columns)[column]
+            part = self.variances[cell.series] * cell.count * weight * weight
+            parts[cell.series] += part if cell.series else part * inflated
+        freedoms = list(self.freedoms)
+        if self.lag:
+            freedoms[0] = max(_FEWEST_DF, freedoms[0] / inflated)
+        whole = math.fsum(parts)
+        degrees = math.fsum(v * v / df for v, df in zip(parts, freedoms, strict=True))
+        return Effect(
+            value=self.solved.effects[column],
+            se=math.sqrt(whole),
+            df=whole * whole / degrees if degrees else freedoms[0],
+        )
+
+
+def correlation(left: Sequence[float]) -> float:
+    """Give the correlation of neighbouring pairs, corrected for its bias; 0 where not positive.
+
+    Residuals of n independent values correlate by about -1/n.
+    """
+    n, squares = len(left), math.fsum(x * x for x in left)
+    if n < _FEWEST_LAG or squares == 0:
+        return 0.0
+    raw = math.fsum(a * b for a, b in pairwise(left)) / squares
+    if raw + 1 / n <= 0:
+        return 0.0
+    return min(_MOST_LAG, raw + (1 + 3 * max(raw, 0.0)) / n + 1 / n)
+
+
+def _adjusted(
+    series: Sequence[Differences], kept: tuple[int, ...], effects: tuple[float, ...]
+) -> "array[float]":
+    rows = [_columns(ran, kept, i) for i, one in enumerate(series) for ran in one.ran]
+    if len(rows) <= _MOST_ROBUST:
+        effects = linear.huber(rows, [d for one in series for d in one.d], effects)
+    apart = (0.0, *effects[1:])
+    taken = {ran: linear.dot(_columns(ran, kept, 0), apart) for ran in set(series[0].ran)}
+    pairs = series[0]
+    return array("d", (d - taken[ran] for d, ran in zip(pairs.d, pairs.ran, strict=True)))

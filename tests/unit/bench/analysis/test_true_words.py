@@ -1,0 +1,154 @@
+"""What a report says is true of the session: seconds, what differed, far launches, carry-over."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.analysis.qualification import standings
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.sections.notes import notes
+from dlcontainer.bench.report.text import scope_text, seconds_text, verdict_text
+from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.records import ArmDescription, Json, Sample, Session, Stack
+from dlcontainer.bench.samples.writer import Writer
+from tests import benchseries
+from tests.benchseries import FACTS, INSIDE, Plan
+from tests.judging import analyse
+
+BUILT: dict[str, Json] = {
+    **INSIDE,
+    "executable": {"build": "main May 12 2026", "compiler": "GCC 12"},
+    "system_library_builds": {"libc.so.6": "aa", "libm.so.6": "bb"},
+}
+HOST: dict[str, Json] = {
+    **FACTS,
+    "executable": {"build": "main Apr 28 2025", "compiler": "GCC 12"},
+    "system_library_builds": {"libc.so.6": "cc", "libm.so.6": "dd"},
+}
+
+
+def analysed(folder: Path, plan: Plan, **changes: object) -> Analysis:
+    session: Session = replace(benchseries.session(plan), **changes)  # type: ignore[arg-type]
+    path = folder / f"{plan.pairs}.jsonl"
+    with Writer(path, session) as out:
+        out.stack(Stack(arm="native", facts=plan.reference))
+        out.stack(Stack(arm="container", facts=plan.candidate))
+        for sample in benchseries.draw(plan):
+            out.sample(sample)
+        out.end(complete=True)
+    return analyse(reader.read(path))
+
+
+def said(analysis: Analysis) -> str:
+    return "\n".join(notes(analysis, standings([analysis])[analysis.series.seal]))
+
+
+def test_only_the_container_differs_where_nothing_else_does(tmp_path: Path) -> None:
+    scope = scope_text.scope(analysed(tmp_path, Plan()))
+    assert scope.endswith("The same bits on both sides, so what differs is the container.")
+    assert "three sessions" in scope
+
+
+def test_what_else_differs_is_named(tmp_path: Path) -> None:
+    scope = scope_text.scope(analysed(tmp_path, Plan(reference=HOST, candidate=BUILT)))
+    assert "The same bits" not in scope
+    assert scope.endswith(
+        "what differs is the container, and beside it the distribution's build of Python and "
+        "2 system libraries."
+    )
+
+
+def test_a_native_folder_claims_no_same_bits(tmp_path: Path) -> None:
+    given = {
+        "native": ArmDescription(what="native side, given"),
+        "container": ArmDescription(what="image"),
+    }
+    scope = scope_text.scope(analysed(tmp_path, Plan(), arms=given))
+    assert "The native side was given with --native" in scope
+    assert "The same" not in scope
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("ext4", "local disk (ext4)"), ("tmpfs", "in memory (tmpfs)"), ("lustre", "on lustre")],
+)
+def test_seconds_come_first_for_an_import(tmp_path: Path, kind: str, words: str) -> None:
+    plan = Plan(probe="import", pairs=8, control_pairs=8, joiner_pairs=8)
+    machine = {**benchseries.MACHINE, "image_on": kind}
+    analysis = analysed(tmp_path, plan, machine=machine)
+    headline = verdict_text.headline(analysis)
+    assert headline.startswith("+1.1 s once a node, +0.2 s each further rank; warm, ")
+    assert f"; warm, {words}; 0.03 % of a one-hour job: SLOWER by" in headline
+    assert analysis.seconds is not None
+    added = analysis.seconds
+    # 0.62 + 0.05 + 0.06 + 1.68 s inside, 0.06 + 0.03 + 0.05 + 1.2 s outside.
+    assert added.low < 1.07 < added.high
+    assert seconds_text.interval(added).endswith(" s")
+
+
+def test_a_training_s_headline_is_its_ratio(tmp_path: Path) -> None:
+    headline = verdict_text.headline(analysed(tmp_path, Plan(ratio=1.05)))
+    assert headline.startswith("SLOWER by ")
+    assert headline.endswith(", in this session")
+
+
+def test_far_launches_are_counted_by_arm_and_no_mean_hides_them(tmp_path: Path) -> None:
+    def change(sample: Sample) -> Sample:
+        if sample.role == "control" and sample.pair == 2 and sample.position == 1:
+            return replace(sample, values={**sample.values, "steady_s": 30.0})
+        return sample
+
+    analysis = analysed(tmp_path, Plan(sd=0.002, change=change))
+    counts = {item.arm: (len(item.lines), item.launches) for item in analysis.far}
+    assert counts == {"native": (1, 12 + 16), "container": (0, 12)}
+    assert "1 of 28 of native (lines " in said(analysis)
+    assert "0 of 12 of container" in said(analysis)
+
+
+def test_equivalent_says_which_share_of_slow_launches_it_leaves_open(tmp_path: Path) -> None:
+    analysis = analysed(tmp_path, Plan(sd=0.004, pairs=8))
+    assert analysis.verdict.word == "EQUIVALENT"
+    sentence = verdict_text.sentence(analysis)
+    assert "of 8 in the container none took far longer" in sentence
+    assert "a slow one in up to 31 % of launches is not excluded" in sentence
+
+
+def test_carry_over_is_said_with_its_interval(tmp_path: Path) -> None:
+    text = said(analysed(tmp_path, Plan()))
+    assert "Carry-over: a launch after one of container takes " in text
+    assert "taken out of the ratio." in text
+    few = said(analysed(tmp_path, Plan(pairs=4, control_pairs=0)))
+    assert "too few launches to tell it apart" in few
+
+
+@pytest.mark.parametrize(("load", "busy"), [(0.4, ""), (35.0, "; others were at work")])
+def test_the_load_is_beside_the_verdict(tmp_path: Path, load: float, busy: str) -> None:
+    analysis = analysed(tmp_path, Plan(), machine={**benchseries.MACHINE, "load_1min": load})
+    assert f"Load at the start: {load:.1f} on 2 cores{busy}." in said(analysis)
+
+
+@pytest.mark.parametrize(
+    ("factor", "word"), [(1.0, "EQUIVALENT"), (1.1, "SLOWER"), (0.9, "FASTER")]
+)
+def test_processor_time_is_an_endpoint_of_its_own(tmp_path: Path, factor: float, word: str) -> None:
+    def change(sample: Sample) -> Sample:
+        cpu = sample.values["cpu_s_per_step"]
+        assert isinstance(cpu, float)
+        more = factor if sample.arm == "container" else 1.0
+        return replace(sample, values={**sample.values, "cpu_s_per_step": cpu * more})
+
+    plan = Plan(sd=0.004, change=change)
+    declared = replace(benchseries.session(plan).declared, secondary={"cpu_s_per_step": 0.02})
+    analysis = analysed(tmp_path, plan, declared=declared)
+    assert analysis.verdict.word == "EQUIVALENT"
+    assert f"Processor time per step: {word}, margin 2 %, ratio {factor:.2f}"[:-1] in said(analysis)
+    assert "it says nothing of waiting" in said(analysis)
+
+
+def test_a_report_says_how_to_ask_for_the_margin_that_is_supported(tmp_path: Path) -> None:
+    analysis = analysed(tmp_path, Plan(sd=0.03))
+    standing = standings([analysis])[analysis.series.seal]
+    assert standing.supported is not None
+    asked = float(said(analysis).rpartition("--margin ")[2].partition("%")[0]) / 100
+    assert standing.supported <= asked < standing.supported + 0.0011

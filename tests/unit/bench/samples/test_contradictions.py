@@ -1,0 +1,96 @@
+"""A file whose hashes fit and which no session can have written is refused, with its line."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench import probes
+from dlcontainer.bench.samples import contradictions, reader
+from dlcontainer.bench.samples.records import Declared, Sample
+from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.samples.writer import Writer
+from dlcontainer.errors import BenchDataError
+from tests.benchrunner import Bench, ProbeRunner
+
+Change = Callable[[Sample], Sample]
+
+
+def same(sample: Sample) -> Sample:
+    return sample
+
+
+def forged(
+    folder: Path, change: Change = same, declared: Callable[[Declared], Declared] = lambda d: d
+) -> Series:
+    """Measure a session, then write it again with other values: every hash fits."""
+    bench = Bench(folder)
+    bench.run(ProbeRunner(wall=lambda _: 0.5), looks=(8,), controls=4, seed=5)
+    series = bench.read()
+    path = folder / "forged.jsonl"
+    session = replace(series.session, declared=declared(series.session.declared))
+    with Writer(path, session) as out:
+        for stack in series.stacks:
+            out.stack(stack)
+        for sample in series.samples:
+            out.sample(change(sample))
+        out.end(complete=True)
+    return reader.read(path)
+
+
+def refuse(series: Series) -> None:
+    contradictions.refuse(series, probes.traits(series).ends_at)
+
+
+def at(index: int, **changes: object) -> Change:
+    def change(sample: Sample) -> Sample:
+        return replace(sample, **changes) if sample.index == index else sample  # type: ignore[arg-type]
+
+    return change
+
+
+def test_a_session_as_it_was_measured_is_not_refused(tmp_path: Path) -> None:
+    refuse(forged(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (at(6, wall_s=0.4), "a wall time of 0.400000 s"),
+        (at(6, values={"elapsed_s": 0.1}), "the supervisor saw 0.100 s"),
+        (at(6, wall_s=5.0, phases={"runtime": 5.0}), "a wall time of 5.000 s"),
+    ],
+)
+def test_times_that_deny_each_other(tmp_path: Path, change: Change, says: str) -> None:
+    series = forged(tmp_path, change)
+    with pytest.raises(BenchDataError, match="contradicts itself") as caught:
+        refuse(series)
+    assert says in f"{caught.value} {caught.value.why}"
+    line = series.samples[6].line
+    assert str(caught.value.where).endswith(f":{line}")
+
+
+def test_launches_at_one_instant(tmp_path: Path) -> None:
+    long = at(6, wall_s=60.0, phases={"import": 60.0}, values={"elapsed_s": 60.1})
+    with pytest.raises(BenchDataError, match=r"began .* s after launch 6"):
+        refuse(forged(tmp_path, long))
+
+
+def test_two_pairs_that_are_the_same_to_the_last_digit(tmp_path: Path) -> None:
+    def copied(sample: Sample) -> Sample:
+        alike = {"wall_s": 0.5, "phases": {"import": 0.5}}
+        return replace(sample, **alike) if sample.role == "pair" else sample  # type: ignore[arg-type]
+
+    with pytest.raises(BenchDataError, match="both times are those of the pair"):
+        refuse(forged(tmp_path, copied))
+
+
+def test_an_order_that_the_seed_does_not_draw(tmp_path: Path) -> None:
+    with pytest.raises(BenchDataError, match="where the declared seed draws"):
+        refuse(forged(tmp_path, declared=lambda d: replace(d, seed=6)))
+
+
+def test_files_of_earlier_programs_are_read_as_they_are(tmp_path: Path) -> None:
+    earlier = forged(tmp_path, declared=lambda d: replace(d, seed=6, procedure=1))
+    refuse(earlier)
