@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from dlcontainer.bench.analysis import contrasts, interim, metrics, pairing
+from dlcontainer.bench.analysis.calibration import PREFIX, Reading
 from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.metrics import Family
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
@@ -35,6 +36,7 @@ class Analysis:
     losses: LossCheck | None
     verdict: Verdict
     contrasts: tuple[Contrast, ...] = ()
+    calibration: tuple[Reading, ...] = ()
 
 
 def analyse(series: Series, traits: Traits) -> Analysis:
@@ -73,6 +75,7 @@ def analyse(series: Series, traits: Traits) -> Analysis:
         family=metrics.family(rules, main, secondary, declared.secondary) if main else None,
         differences=gates.differences,
         losses=gates.losses,
+        calibration=gates.calibration,
         verdict=interim.verdict(series, rules, pairs, gates.refusals),
         contrasts=contrasts.of(series, rules, pairs, gates.refusals),
     )
@@ -85,5 +88,7 @@ def _secondary(series: Series, pairs: Pairs, alpha: float) -> tuple[Figure, ...]
     found = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
     names = dict.fromkeys(found if pairs else ())
     names.pop(declared.metric, None)
-    figures = (pairing.figure(name, "pair", pairs, alpha) for name in names)
+    # They have a table of their own.
+    own = [name for name in names if not name.startswith(PREFIX)]
+    figures = (pairing.figure(name, "pair", pairs, alpha) for name in own)
     return tuple(figure for figure in figures if figure is not None)

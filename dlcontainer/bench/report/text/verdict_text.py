@@ -3,6 +3,7 @@
 from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.across_sessions import Across
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.stats.paired import Interval
 
 
@@ -123,7 +124,9 @@ def scope(analysis: Analysis) -> str:
         )
     what = contrasts.MEANINGS.get(declared.sides, "")
     differs = "the container" if what in {"", "the whole"} else what
-    return f"{text} Both sides were asked for the same bits, so what differs is {differs}."
+    also = comparable.also_differing(analysis.differences)
+    beside = f", and with it {', '.join(also)}" if also else ""
+    return f"{text} Both sides were asked for the same bits, so what differs is {differs}{beside}."
 
 
 def joint_headline(item: Across) -> str:

@@ -271,7 +271,7 @@ def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
             "system_library_builds",
             "40 of the distribution's libraries",
             "other builds, or none",
-            "expected of a container",
+            "other builds of the distribution",
         )
     ]
     assert any(
