@@ -1,0 +1,65 @@
+"""Each plant that attestation has to notice, as a process really attested it, refuses by name."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.vocabulary import ArmPair, Question
+from tests.plants import planting
+from tests.plants.record import RECORDED
+
+SIDES = ArmPair(reference="native", candidate="container")
+PLANTS = {plant.name: plant for plant in planting.load(planting.FIRST)}
+PAIRS: dict[str, dict[str, list[Any]]] = json.loads((RECORDED / "first.json").read_text())
+BY_ATTESTATION = [name for name, plant in PLANTS.items() if plant.by != "calibration"]
+# The item by which each is named; beside it stands whatever else the plant changes.
+NAMED = {
+    "malloc-thresholds": "environment.MALLOC_MMAP_THRESHOLD_",
+    "primitive-caches-off": "environment.ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+    "malloc-fills-memory": "environment.MALLOC_PERTURB_",
+    "import-times-printed": "environment.PYTHONPROFILEIMPORTTIME",
+    "nice-19": "scheduling.nice",
+    "batch-class": "scheduling.policy",
+    "idle-io": "scheduling.io",
+    "no-huge-pages": "thp_enabled",
+    "no-address-randomisation": "personality",
+    "stack-without-limit": "limits.stack",
+    "cpu-quota": "cgroup.cpu_quota",
+    "cpu-shares-above": "cgroup.cpu_weight",
+    "seccomp-allows-all": "seccomp",
+    "traced": "traced",
+    "eager-collector": "collector.thresholds",
+    "profile-hook": "hooks.profile",
+    "no-byte-code": "byte_code_percent",
+    "flush-denormals": "switches.flush_denormal",
+    "spinning-thread": "python_threads",
+}
+# A deployment question takes each image as it is shipped.
+OF_THE_IMAGE = {"eager-collector", "no-byte-code", "flush-denormals", "spinning-thread"}
+
+
+def refusals(name: str, question: Question) -> tuple[str, ...]:
+    """Judge the recorded pair, without the .pth file by which some were planted."""
+    facts = {k: v for k, v in PAIRS[name].items() if not k.startswith("pth_files")}
+    clean, planted = ({k: pair[i] for k, pair in facts.items()} for i in (0, 1))
+    ours = Stack(arm="native", facts={k: v for k, v in planted.items() if v is not None})
+    theirs = Stack(arm="container", facts={k: v for k, v in clean.items() if v is not None})
+    found = comparable.differences(question, ours, theirs)
+    return comparable.refusals(found, SIDES, ())
+
+
+def test_every_plant_was_recorded() -> None:
+    assert len(PLANTS) == 20
+    assert PAIRS.keys() == PLANTS.keys()
+    assert NAMED.keys() == set(BY_ATTESTATION)
+
+
+@pytest.mark.parametrize("name", BY_ATTESTATION)
+def test_a_plant_refuses_and_both_values_are_named(name: str) -> None:
+    item = NAMED[name]
+    clean, planted = (comparable.shown(value) for value in PAIRS[name][item])
+    assert f"{item} differs: native {planted}, container {clean}" in refusals(name, "overhead")
+    assert bool(refusals(name, "deployment")) is (name not in OF_THE_IMAGE)
