@@ -1,7 +1,7 @@
 """Records the facts in which a planted process differs from a clean one.
 
-`python -m tests.plants.record` takes root and the tools that the lists name; a plant that can't be put in place here is left out,
-and said so. `--packages FOLDER` holds PyTorch, for what takes it.
+`python -m tests.plants.record` takes root and the tools that the lists name; a plant that can't be
+put in place here is left out, and said so. `--packages FOLDER` holds PyTorch, for what takes it.
 """
 
 import argparse
