@@ -6,7 +6,7 @@ in a container; they are shown, and refuse where no attested difference can be t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 from dlcontainer.bench.analysis import pairing
@@ -78,27 +78,36 @@ def read(
         return ()
     pairs = _pairs(series, sides)
     found = []
-    for kernel, task in (*GATING.items(), *_OWN.items()):
+    for kernel in (*GATING, *_OWN):
         figures = pairs.figures(f"{PREFIX}{kernel}_s")
-        if figures is None:
-            continue
-        ours, theirs = figures
-        gates = kernel in GATING
-        # Each look may end a session, and so may each kernel.
-        tests = len(GATING if gates else _OWN) * len(series.looks)
-        logs = [log(other / one) for one, other in zip(ours, theirs, strict=True)]
-        found.append(
-            Reading(
-                kernel=kernel,
-                task=task,
-                means=(sum(ours) / len(ours), sum(theirs) / len(theirs)),
-                interval=paired.mean_interval(logs, 1 - _number(settled, "alpha") / tests),
-                threshold=_number(settled, "threshold" if gates else "own_threshold"),
-                is_gate=gates,
-                explained_by=() if gates else _explanations(kernel, differences),
-            )
-        )
+        if figures is not None:
+            reading = compare(kernel, *figures, settled=settled, looks=len(series.looks))
+            names = () if reading.is_gate else _explanations(kernel, differences)
+            found.append(replace(reading, explained_by=names))
     return tuple(found)
+
+
+def compare(
+    kernel: str,
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    *,
+    settled: Mapping[str, Json],
+    looks: int,
+) -> Reading:
+    """Give a kernel's ratio over launches two by two, at the level that was declared."""
+    is_gate = kernel in GATING
+    # Each look may end a session, and so may each kernel.
+    tests = len(GATING if is_gate else _OWN) * max(1, looks)
+    logs = [log(other / one) for one, other in zip(ours, theirs, strict=True)]
+    return Reading(
+        kernel=kernel,
+        task=GATING.get(kernel) or _OWN[kernel],
+        means=(sum(ours) / len(ours), sum(theirs) / len(theirs)),
+        interval=paired.mean_interval(logs, 1 - _number(settled, "alpha") / tests),
+        threshold=_number(settled, "threshold" if is_gate else "own_threshold"),
+        is_gate=is_gate,
+    )
 
 
 def refusals(found: Sequence[Reading], arms: ArmPair) -> tuple[str, ...]:
