@@ -75,13 +75,26 @@ def start_files():
 
 
 def pth_files(entries):
-    """Give a digest of each .pth file in the folders of packages."""
+    """Give a digest of the lines that run code, for each .pth file that has some.
+
+    Its other lines are paths, which are attested as sys.path.
+    """
     found = {}
     for entry in entries:
         if os.path.basename(entry) in ("site-packages", "dist-packages"):
             for path in sorted(glob.glob(os.path.join(entry, "*.pth"))):
-                found[os.path.basename(path)] = _digest(path)
+                code = [line for line in _lines(path) if line.startswith((b"import ", b"import\t"))]
+                if code:
+                    found[os.path.basename(path)] = hashlib.sha256(b"".join(code)).hexdigest()[:16]
     return found
+
+
+def _lines(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read().splitlines(True)
+    except OSError:
+        return []
 
 
 def byte_code_percent(folder):
@@ -95,12 +108,8 @@ def byte_code_percent(folder):
         if origin.endswith(".py") and not origin.startswith(folder + "/"):
             total += 1
             ready += os.path.exists(cached)
-    return 100 * ready // total if total else None
+    return int(round(100.0 * ready / total)) if total else None
 
 
 def _digest(path):
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()[:16]
-    except OSError:
-        return None
+    return hashlib.sha256(b"".join(_lines(path))).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """Puts a plant of a list in place around a Python tree."""
 
+import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,6 +11,28 @@ from uuid import uuid4
 
 import yaml
 
+# The item by which each is named; beside it stands whatever else the plant changes.
+NAMED = {
+    "malloc-thresholds": "environment.MALLOC_MMAP_THRESHOLD_",
+    "primitive-caches-off": "environment.ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+    "malloc-fills-memory": "environment.MALLOC_PERTURB_",
+    "import-times-printed": "environment.PYTHONPROFILEIMPORTTIME",
+    "nice-19": "scheduling.nice",
+    "batch-class": "scheduling.policy",
+    "idle-io": "scheduling.io",
+    "no-huge-pages": "thp_enabled",
+    "no-address-randomisation": "personality",
+    "stack-without-limit": "limits.stack",
+    "cpu-quota": "cgroup.cpu_quota",
+    "cpu-shares-above": "cgroup.cpu_weight",
+    "seccomp-allows-all": "seccomp",
+    "traced": "traced",
+    "eager-collector": "collector.thresholds",
+    "profile-hook": "hooks.profile",
+    "no-byte-code": "byte_code_percent",
+    "flush-denormals": "switches.flush_denormal",
+    "spinning-thread": "python_threads",
+}
 FOLDER = Path(__file__).resolve().parent
 FIRST = FOLDER / "first.yaml"
 TREATED = FOLDER / "treated.py"
@@ -55,10 +77,11 @@ class Plant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Around:
-    """What stands before an interpreter's command, and joins its environment."""
+    """What stands before an interpreter's command, joins its environment, and runs beside it."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
+    beside: tuple[str, ...] = ()
 
 
 def load(path: Path) -> tuple[Plant, ...]:
@@ -88,11 +111,23 @@ def planted(plant: Plant, tree: Path) -> Iterator[Around]:
         if plant.cgroup:
             group = stack.enter_context(_group(plant.cgroup))
             words = ("/bin/sh", "-c", _ENTER, str(group), *words)
-        if plant.beside:
-            hog = subprocess.Popen([sys.executable, str(TREATED), "hog"])
-            stack.callback(hog.wait)
-            stack.callback(hog.kill)
-        yield Around(words=words, environment=plant.environment)
+        beside = (sys.executable, str(TREATED), "hog") if plant.beside else ()
+        yield Around(words=words, environment=plant.environment, beside=beside)
+
+
+def wrap(tree: Path, around: Around) -> None:
+    """Put a script in the place of a tree's bin/python, so that each start has it around."""
+    words, beside = (" ".join(map(shlex.quote, one)) for one in (around.words, around.beside))
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in around.environment.items()]
+    start = f'{words} {shlex.quote(f"{tree}/bin/python3")} "$@"'
+    if beside:
+        lines += [f"{beside} & hog=$!", start, "code=$?", 'kill "$hog"', 'exit "$code"']
+    else:
+        lines.append(f"exec {start}")
+    python = tree / "bin" / "python"
+    python.unlink()
+    python.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    python.chmod(0o755)
 
 
 def packages(tree: Path) -> Path:

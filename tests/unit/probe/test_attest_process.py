@@ -154,6 +154,7 @@ def test_files_that_python_runs_at_its_start(probe: Any, tmp_path: Path) -> None
     folder = tmp_path / "site-packages"
     folder.mkdir()
     (folder / "a.pth").write_text("import sys\n")
+    (folder / "paths.pth").write_text("/some/where\n# import x\n")
     found = probe("attest_interpreter").pth_files([str(folder), str(tmp_path)])
     (folder / "a.pth").write_text("import os\n")
     again = probe("attest_interpreter").pth_files([str(folder)])

@@ -10,31 +10,10 @@ from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Stack
 from dlcontainer.bench.samples.vocabulary import ArmPair, Question
 from tests.plants import planting
+from tests.plants.planting import NAMED
 from tests.plants.record import RECORDED
 
 SIDES = ArmPair(reference="native", candidate="container")
-# The item by which each is named; beside it stands whatever else the plant changes.
-NAMED = {
-    "malloc-thresholds": "environment.MALLOC_MMAP_THRESHOLD_",
-    "primitive-caches-off": "environment.ONEDNN_PRIMITIVE_CACHE_CAPACITY",
-    "malloc-fills-memory": "environment.MALLOC_PERTURB_",
-    "import-times-printed": "environment.PYTHONPROFILEIMPORTTIME",
-    "nice-19": "scheduling.nice",
-    "batch-class": "scheduling.policy",
-    "idle-io": "scheduling.io",
-    "no-huge-pages": "thp_enabled",
-    "no-address-randomisation": "personality",
-    "stack-without-limit": "limits.stack",
-    "cpu-quota": "cgroup.cpu_quota",
-    "cpu-shares-above": "cgroup.cpu_weight",
-    "seccomp-allows-all": "seccomp",
-    "traced": "traced",
-    "eager-collector": "collector.thresholds",
-    "profile-hook": "hooks.profile",
-    "no-byte-code": "byte_code_percent",
-    "flush-denormals": "switches.flush_denormal",
-    "spinning-thread": "python_threads",
-}
 # A deployment question takes each image as it is shipped.
 OF_THE_IMAGE = {"eager-collector", "no-byte-code", "flush-denormals", "spinning-thread"}
 
