@@ -17,8 +17,8 @@ PREFIXES = (
     "TORCH", "UCC_", "UCX_", "VECLIB_", "XLA_",
 )  # fmt: skip
 NAMES = ("LANG", "_RJEM_MALLOC_CONF")
-# Settles one rank's place or files, or is made anew by each process: no two launches agree in it.
-PASSING = ("NCCL_DEBUG_FILE", "TF_CONFIG")
+# Settles one rank's place, or where a process keeps its files: no two launches need agree in it.
+PASSING = ("NCCL_DEBUG_FILE", "TF_CONFIG", "TORCHINDUCTOR_CACHE_DIR")
 _OF_RANKS = (
     "DLC_", "FLUX_", "HYDI_", "HYDRA_", "I_MPI_", "JSM_", "MPI", "MV2_", "OMPI_", "PALS_", "PMI",
     "PRTE_", "SLURM", "__KMP_",

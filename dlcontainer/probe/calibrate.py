@@ -53,6 +53,20 @@ def measure(file=__file__):
     return found
 
 
+def alone(values):
+    """Run them twice after the work, and put their means among the values.
+
+    Of ranks some may be at work still, and would be slowed down by it: there none runs.
+    """
+    import ranks
+
+    if ranks.asked():
+        return {}
+    found = {"after": measure(), "again": measure()}
+    values.update(joined(found["after"], found["again"]))
+    return found
+
+
 def joined(before, after):
     """Give the means of two runs, under the names of a launch's values."""
     runs = [run for run in (before, after) if run]

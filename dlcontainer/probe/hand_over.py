@@ -20,8 +20,8 @@ def report(name, stamps, values, workload, counts=None, steps_s=()):
     usage = resource.getrusage(resource.RUSAGE_SELF)
     measured = {"max_rss_mb": usage.ru_maxrss / 1024.0}
     measured.update(counts or {})
-    calibrated = {"after": calibrate.measure(), "again": calibrate.measure()}
-    values = dict(values, **calibrate.joined(calibrated["after"], calibrated["again"]))
+    values = dict(values)
+    calibrated = calibrate.alone(values)
     ranks.say(
         {
             "schema": SCHEMA,

@@ -20,10 +20,8 @@ def report(module, loaded, error, stamps, cpu_s):
     usage = resource.getrusage(resource.RUSAGE_SELF)
     read_mb = storage_read_mb()
     stack = attest.stack(loaded) if ranks.attests() else None
-    # Before the import nothing may be loaded: the kernels run after it, twice.
-    calibrated = {"after": calibrate.measure(), "again": calibrate.measure()}
     values = {"import_cpu_s": cpu_s}
-    values.update(calibrate.joined(calibrated["after"], calibrated["again"]))
+    calibrated = calibrate.alone(values)
     body = {
         "schema": SCHEMA,
         "probe": "import",

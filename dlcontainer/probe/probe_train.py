@@ -185,7 +185,8 @@ def _trained(wanted):
     before = trainer.weights() if wanted.distributed else []
     values, steps = measure(trainer, wanted, lambda: meeting().wait())
     body = _report(trainer, wanted, values, steps)
-    # After the figures were taken: what it needs is none of theirs.
+    # After the figures were taken, of all ranks: what it needs is none of theirs.
+    meeting().wait()
     calibrated["after"] = calibrate.measure()
     body["calibration"] = calibrated
     values.update(calibrate.joined(calibrated["before"], calibrated["after"]))

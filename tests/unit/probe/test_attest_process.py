@@ -201,6 +201,17 @@ def test_kernels_run_and_stay_small(probe: Any) -> None:
     assert calibrate.joined({"open_s": 1.0}, {"open_s": 3.0}) == {"calibration_open_s": 2.0}
 
 
+def test_of_several_ranks_none_disturbs_the_others(
+    probe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calibrate, values = probe("calibrate"), {"wall_s": 1.0}
+    monkeypatch.setattr(calibrate, "measure", lambda: {"open_s": 2.0})
+    assert calibrate.alone(values) == {"after": {"open_s": 2.0}, "again": {"open_s": 2.0}}
+    assert values == {"wall_s": 1.0, "calibration_open_s": 2.0}
+    monkeypatch.setattr(probe("ranks"), "asked", lambda: True)
+    assert calibrate.alone({}) == {}
+
+
 def test_the_code_of_our_own_computes_what_it_says(probe: Any) -> None:
     calibrate = probe("calibrate")
     codes = calibrate._x86()
