@@ -119,11 +119,11 @@ def also_differing(found: Sequence[FactDifference]) -> tuple[str, ...]:
     if any(name.startswith("executable") for name in names):
         texts.append("the distribution's build of Python")
     if system:
-        texts.append(f"its builds of {counted(len(system), 'library', 'libraries')}")
+        texts.append(f"the distribution's builds of {counted(len(system), 'library', 'libraries')}")
     if any(name.startswith("seccomp") for name in names):
         texts.append("the engine's filter of system calls")
     if any(name.startswith("speculation") for name in names):
-        texts.append("its control of speculation")
+        texts.append("the engine's control of speculation")
     return tuple(texts)
 
 

@@ -125,7 +125,7 @@ def scope(analysis: Analysis) -> str:
     what = contrasts.MEANINGS.get(declared.sides, "")
     differs = "the container" if what in {"", "the whole"} else what
     also = comparable.also_differing(analysis.differences)
-    beside = f", and with it {', '.join(also)}" if also else ""
+    beside = f", and with it {' and '.join(also)}" if also else ""
     return f"{text} Both sides were asked for the same bits, so what differs is {differs}{beside}."
 
 

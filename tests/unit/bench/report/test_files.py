@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.bench.report import csv_report, files, html_report, markdown_report
 from dlcontainer.bench.report.figures import ecdf
 from dlcontainer.bench.report.tables import session_tables
-from dlcontainer.bench.report.text import summary
+from dlcontainer.bench.report.text import summary, verdict_text
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
@@ -274,6 +274,10 @@ def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
             "other builds of the distribution",
         )
     ]
+    # It refuses nothing, and what differs is not the container alone.
+    assert verdict_text.scope(analysis).endswith(
+        "so what differs is the container, and with it the distribution's builds of 40 libraries."
+    )
     assert any(
         row[0] == "system_library_builds.lib7.so" for row in session_tables.stacks(analysis).rows
     )

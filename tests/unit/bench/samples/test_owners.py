@@ -127,7 +127,7 @@ def test_what_differs_with_the_container_is_named() -> None:
     }
     assert comparable.also_differing(compared(ours, theirs)) == (
         "the distribution's build of Python",
-        "its builds of 2 libraries",
+        "the distribution's builds of 2 libraries",
         "the engine's filter of system calls",
     )
     assert comparable.also_differing(compared(ours, ours)) == ()
