@@ -11,17 +11,17 @@ import os
 PREFIXES = (
     "AMD_", "ATEN_", "BLIS_", "CUBLAS_", "CUDA_", "CUDNN_", "DNNL_", "EIGEN_", "FI_", "GLIBC_",
     "GLOO_", "GOMP_", "GOTO_", "GPU_", "HIP_", "HOROVOD_", "HSA_", "IPEX_", "JEMALLOC_", "KERAS_",
-    "KINETO_", "KMP_", "LC_", "LD_", "LRU_", "MALLOC_", "MIMALLOC_", "MIOPEN_", "MKL_", "MXNET_",
-    "NCCL_", "NPY_", "NUMBA_", "NUMEXPR_", "NUMPY_", "NV", "OMP_", "ONEDNN_", "OPENBLAS", "PSM2_",
-    "PSM3_", "PYTHON", "PYTORCH_", "RCCL_", "ROCBLAS_", "ROCR_", "TBB_", "TCMALLOC_", "TF_",
+    "KINETO_", "KMP_", "LC_", "LD_", "LRU_", "MALLOC_", "MIMALLOC_", "MIOPEN_", "MKL_", "MPICH_",
+    "MPIR_", "MXNET_", "NCCL_", "NPY_", "NUMBA_", "NUMEXPR_", "NUMPY_", "NV", "OMP_", "ONEDNN_",
+    "OPENBLAS", "PSM2_", "PSM3_", "PYTHON", "PYTORCH_", "RCCL_", "ROCBLAS_", "ROCR_", "TBB_", "TCMALLOC_", "TF_",
     "TORCH", "UCC_", "UCX_", "VECLIB_", "XLA_",
 )  # fmt: skip
 NAMES = ("LANG", "_RJEM_MALLOC_CONF")
 # Settles one rank's place, or where a process keeps its files: no two launches need agree in it.
 PASSING = ("NCCL_DEBUG_FILE", "TF_CONFIG", "TORCHINDUCTOR_CACHE_DIR")
 _OF_RANKS = (
-    "DLC_", "FLUX_", "HYDI_", "HYDRA_", "I_MPI_", "JSM_", "MPI", "MV2_", "OMPI_", "PALS_", "PMI",
-    "PRTE_", "SLURM", "__KMP_",
+    "DLC_", "FLUX_", "HYDI_", "HYDRA_", "I_MPI_", "JSM_", "MPI_", "MPIEXEC_", "MPIRUN_",
+    "MV2_", "OMPI_", "PALS_", "PMI", "PRTE_", "SLURM", "__KMP_",
 )  # fmt: skip
 _RANK = ("LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 _SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASS", "SECRET", "TOKEN")
@@ -48,4 +48,6 @@ def value(name, text):
 
 
 def _is_passing(name):
-    return name in PASSING or name in _RANK or name.startswith(_OF_RANKS)
+    # Hydra names each rank's own host in two variables that end so.
+    own = name in PASSING or name in _RANK or name.endswith("INTERFACE_HOSTNAME")
+    return own or name.startswith(_OF_RANKS)

@@ -33,12 +33,15 @@ def test_variables_by_prefix_others_by_name_ranks_not_at_all(probe: Any) -> None
             "SLURM_PROCID": "3",
             "NCCL_DEBUG_FILE": "/a/file",
             "MASTER_PORT": "1",
+            "MPIR_CVAR_CH3_INTERFACE_HOSTNAME": "node7",
+            "MPICH_GPU_SUPPORT_ENABLED": "1",
         }
     )
     assert found == {
         "environment": {
             "MALLOC_ANYTHING": "1",
             "TORCH_WORD": "x",
+            "MPICH_GPU_SUPPORT_ENABLED": "1",
             "NCCL_TOKEN": "set; its value may be a secret",
         },
         "variables": {"AWS_SECRET_ACCESS_KEY": "set"},
