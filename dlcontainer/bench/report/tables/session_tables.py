@@ -15,6 +15,7 @@ from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.samples.traits import Section
 
 _SYSTEM = "system_library_builds."
+_VARIABLES = "variables."
 _MEANINGS: dict[Owner, str] = {
     "surroundings": "another experiment",
     "image": "the image's: other bits",
@@ -129,11 +130,16 @@ def _differences(analysis: Analysis) -> Table:
     lines = ranges(stack.line for stack in analysis.series.stacks)
     # Dozens of them, none of which says more than all together; each is in the stacks below.
     system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
+    # An engine sets a dozen variables of its own.
+    named = [d for d in analysis.differences if d.name.startswith(_VARIABLES) and not d.refuses]
     rows = [
         (item.name, *item.values, _meaning(item))
         for item in analysis.differences
-        if item not in system
+        if item not in system and item not in named
     ]
+    if named:
+        names = ", ".join(item.name.removeprefix(_VARIABLES) for item in named)
+        rows.append((_VARIABLES.rstrip("."), "", names, "expected of a container"))
     if system:
         count = f"{len(system)} of the distribution's libraries"
         rows.append((_SYSTEM.rstrip("."), count, "other builds, or none", _REBUILT))

@@ -256,6 +256,22 @@ def test_three_arms_are_all_drawn_and_linked(tmp_path: Path) -> None:
     assert 'class="step between"' in page
 
 
+def test_the_engines_variables_are_one_row_and_one_that_refuses_is_its_own(tmp_path: Path) -> None:
+    ours: dict[str, Json] = {"variables": {"STRANGE": "set"}}
+    theirs: dict[str, Json] = {"variables": {"APPTAINER_NAME": "set", "PS1": "set"}}
+    planted = Plan(
+        reference={**benchseries.FACTS, **ours}, candidate={**benchseries.INSIDE, **theirs}
+    )
+    analysis = analyse(reader.read(benchseries.write(tmp_path / "a.jsonl", planted)))
+    names = {table.name: table for table in session_tables.open_tables(analysis)}
+    rows = names["What differs between the sides"].rows
+    assert [row for row in rows if row[0].startswith("variables")] == [
+        ("variables.STRANGE", "set", "not stated", "another experiment"),
+        ("variables", "", "APPTAINER_NAME, PS1", "expected of a container"),
+    ]
+    assert analysis.verdict.word == "NOT COMPARABLE"
+
+
 def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
     ours: dict[str, Json] = {f"lib{n}.so": f"{n:040x}" for n in range(40)}
     theirs: dict[str, Json] = {f"lib{n}.so": f"{n + 1:040x}" for n in range(40)}
