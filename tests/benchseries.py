@@ -83,6 +83,7 @@ class Plan:
     margin: float = 0.02
     complete: bool = True
     change: Callable[[Sample], Sample] | None = None
+    declared: Mapping[str, Json] = field(default_factory=dict)
 
 
 def session(plan: Plan) -> Session:
@@ -100,7 +101,10 @@ def session(plan: Plan) -> Session:
         arms=("native", "container"),
         steps=400 if plan.probe == "train" else 0,
         loss_tolerance=0.01 if plan.probe == "train" else None,
-        workload={"model": "small CNN", "batch": 32} if plan.probe == "train" else {},
+        workload={
+            **({"model": "small CNN", "batch": 32} if plan.probe == "train" else {}),
+            **plan.declared,
+        },
         site="local",
         recipe="pytorch (synthetic samples)",
         plan_digest="0" * 12,

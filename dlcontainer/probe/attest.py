@@ -5,77 +5,44 @@ import platform
 import sys
 import sysconfig
 
-# Variables that change what runs or how fast; no other is ever recorded.
-ALLOWED = (
-    "ATEN_CPU_CAPABILITY",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_VISIBLE_DEVICES",
-    "DNNL_DEFAULT_FPMATH_MODE",
-    "DNNL_MAX_CPU_ISA",
-    "GLIBC_TUNABLES",
-    "GOMP_CPU_AFFINITY",
-    "GOMP_SPINCOUNT",
-    "KERAS_BACKEND",
-    "KMP_AFFINITY",
-    "KMP_BLOCKTIME",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "MALLOC_ARENA_MAX",
-    "MKL_CBWR",
-    "MKL_DYNAMIC",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "MKL_NUM_THREADS",
-    "MKL_THREADING_LAYER",
-    "MXNET_CPU_WORKER_NTHREADS",
-    "MXNET_ENGINE_TYPE",
-    "MXNET_MKLDNN_ENABLED",
-    "MXNET_SUBGRAPH_BACKEND",
-    "NPY_DISABLE_CPU_FEATURES",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_DYNAMIC",
-    "OMP_NUM_THREADS",
-    "OMP_PLACES",
-    "OMP_PROC_BIND",
-    "OMP_SCHEDULE",
-    "OMP_THREAD_LIMIT",
-    "OMP_WAIT_POLICY",
-    "ONEDNN_DEFAULT_FPMATH_MODE",
-    "ONEDNN_MAX_CPU_ISA",
-    "OPENBLAS_CORETYPE",
-    "OPENBLAS_NUM_THREADS",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONHASHSEED",
-    "PYTHONMALLOC",
-    "PYTHONNOUSERSITE",
-    "PYTHONPATH",
-    "TF_ENABLE_ONEDNN_OPTS",
-    "TF_NUM_INTEROP_THREADS",
-    "TF_NUM_INTRAOP_THREADS",
-    "TF_USE_LEGACY_KERAS",
-    "TF_XLA_FLAGS",
-    "XLA_FLAGS",
-)
-# How ranks talk to each other: all of these, by the libraries' own names.
-PREFIXES = ("FI_", "GLOO_", "HOROVOD_", "NCCL_", "PSM2_", "PSM3_", "RCCL_", "UCC_", "UCX_")
-# Where a debug file lies is not how they talk, and it differs from rank to rank.
-_PASSING = ("NCCL_DEBUG_FILE",)
+# What was so when the work began, where a probe asked for it.
+_BEGUN = {}
 
 
-def _is_allowed(name):
-    return name not in _PASSING and (name in ALLOWED or name.startswith(PREFIXES))
+def begin():
+    """Note what must not change until the end of the process."""
+    _BEGUN.update(_settled())
+
+
+def _settled():
+    import attest_cgroup
+    import attest_node
+    import attest_process
+
+    found = {"affinity": sorted(os.sched_getaffinity(0)), "clocks": attest_node.clocks()}
+    found["cgroup"] = attest_cgroup.facts()["cgroup"]
+    found["scheduling"] = attest_process.scheduling()
+    return found
+
+
+def _changed():
+    """Name what changed since the beginning, with both values."""
+    now = _settled() if _BEGUN else {}
+    return {name: [_BEGUN[name], now[name]] for name in now if _BEGUN[name] != now[name]}
 
 
 def stack(framework=None):
     """Describe this process, with the framework's own words where it is loaded."""
     import site
 
+    import attest_cgroup
+    import attest_environment
     import attest_frameworks
     import attest_gpus
+    import attest_interpreter
     import attest_libraries
     import attest_node
+    import attest_process
 
     found = {
         "probe": _own_digest(),
@@ -94,11 +61,14 @@ def stack(framework=None):
         "sys_path": [entry for entry in sys.path if entry != os.path.dirname(__file__)],
         "user_site": bool(site.ENABLE_USER_SITE),
         "affinity": sorted(os.sched_getaffinity(0)),
-        "cgroup": _cgroup(),
         "isa": _isa(),
-        "environment": {name: value for name, value in os.environ.items() if _is_allowed(name)},
         "soabi": sysconfig.get_config_var("SOABI"),
+        "changed_within": _changed(),
     }
+    found.update(attest_environment.facts())
+    found.update(attest_process.facts())
+    found.update(attest_cgroup.facts())
+    found.update(attest_interpreter.facts())
     found.update(attest_node.facts())
     found.update(attest_libraries.facts())
     found.update(attest_gpus.facts())
@@ -143,21 +113,6 @@ def _mount_kind(path):
         if inside and len(point) >= len(best):
             best, kind = point, fields[2]
     return kind
-
-
-def _cgroup():
-    """Give this process's limits (v2 as the process sees it, v1 where that is mounted)."""
-    found = {}
-    own = [line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")]
-    folders = ["/sys/fs/cgroup" + (own[0].rstrip("/") if own else ""), "/sys/fs/cgroup"]
-    for name in ("cpu.max", "memory.max", "cpuset.cpus.effective"):
-        texts = [_read(os.path.join(folder, name)).strip() for folder in folders]
-        found[name] = next((text for text in texts if text), None)
-    for name in ("cpu/cpu.cfs_quota_us", "memory/memory.limit_in_bytes"):
-        text = _read("/sys/fs/cgroup/" + name).strip()
-        if text:
-            found[name] = text
-    return found
 
 
 def _isa():

@@ -48,6 +48,7 @@ def _torch(torch):
         # What it was built with may be switched off in the process.
         "mkldnn_enabled": _asked(lambda: bool(torch._C._get_mkldnn_enabled())),
         "precision": {"float32_matmul": _asked(lambda: torch.get_float32_matmul_precision())},
+        "switches": _torch_switches(torch),
         "blas": None,
     }
     found.update(_torch_libraries(_asked(torch.__config__.show) or ""))
@@ -57,6 +58,31 @@ def _torch(torch):
         found["driver"] = _driver()
         found["nccl"] = _asked(lambda: ".".join(map(str, torch.cuda.nccl.version())))
     return found
+
+
+def _torch_switches(torch):
+    """Give what a few words in a program turn on or off for all of it."""
+    tiny = [1e-310]
+    questions = {
+        "deterministic": lambda: torch.are_deterministic_algorithms_enabled(),
+        "anomaly": lambda: torch.is_anomaly_enabled(),
+        # There is no question for it: a number that is too small for full precision tells.
+        "flush_denormal": lambda: float(torch.tensor(tiny, dtype=torch.float64)[0] * 1) == 0.0,
+        "grad": lambda: torch.is_grad_enabled(),
+        "inference": lambda: torch.is_inference_mode_enabled(),
+        "autocast_cpu": lambda: torch.is_autocast_cpu_enabled(),
+        "autocast": lambda: torch.is_autocast_enabled(),
+        "profiler": lambda: bool(torch.autograd._profiler_enabled()),
+        "default_dtype": lambda: str(torch.get_default_dtype()),
+        "nnpack": lambda: bool(torch._C._get_nnpack_enabled()),
+        "quantized_engine": lambda: torch.backends.quantized.engine,
+        "cudnn": lambda: torch.backends.cudnn.enabled,
+        "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark,
+        "cudnn_deterministic": lambda: torch.backends.cudnn.deterministic,
+        "cudnn_tf32": lambda: torch.backends.cudnn.allow_tf32,
+        "matmul_tf32": lambda: torch.backends.cuda.matmul.allow_tf32,
+    }
+    return {name: _asked(question) for name, question in questions.items()}
 
 
 def _torch_libraries(shown):

@@ -10,6 +10,7 @@ import sysconfig
 _NOTE, _BUILD_ID = 4, 3
 # Of a file without a build-id: its two ends hold an ELF file's headers and most of its tables.
 _END = 1 << 20
+_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "tbbmalloc", "snmalloc", "rpmalloc")
 
 
 def mapped():
@@ -41,8 +42,15 @@ def facts(entries=None):
         "libraries": sorted(libraries),
         "library_builds": own,
         "system_library_builds": system,
+        "allocator": allocator(libraries),
         "mpi": mpi(libraries),
     }
+
+
+def allocator(libraries):
+    """Name the libraries that may stand in for the C library's allocator."""
+    found = [name for name in sorted(libraries) if any(word in name for word in _ALLOCATORS)]
+    return found or "the C library's"
 
 
 def packages(entries):

@@ -20,6 +20,7 @@ def facts():
         "hostname": os.uname().nodename,
         "namespaces": namespaces(),
         "numa": numa(),
+        "kernel_memory": kernel_memory(),
         "clocks": clocks(),
         "clocks_now": clock_mhz(),
         "temperature": temperature(),
@@ -74,6 +75,16 @@ def _policy():
     except OSError:
         pass
     return None
+
+
+def kernel_memory():
+    """Give what the kernel does for every process: huge pages, where memory lies, overcommitment."""
+    huge = "/sys/kernel/mm/transparent_hugepage/"
+    found = {"huge_pages_" + name: read(huge + name) for name in ("enabled", "defrag", "shmem_enabled")}
+    found["randomize"] = read("/proc/sys/kernel/randomize_va_space")
+    found["overcommit"] = read("/proc/sys/vm/overcommit_memory")
+    found["autogroups"] = read("/proc/sys/kernel/sched_autogroup_enabled")
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def clocks():

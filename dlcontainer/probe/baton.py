@@ -55,10 +55,13 @@ def pin(cpus):
 
 
 class Resident(object):
-    """Answers orders; `make` gives a new trainer, `warmup` is the number of its first steps."""
+    """Answers orders; `make` gives a new trainer, `warmup` is the number of its first steps.
 
-    def __init__(self, make, warmup, cpus):
-        self._make, self._warmup, self._cpus = make, warmup, cpus
+    `begin` is called once, when this process is bound and has the processors for itself.
+    """
+
+    def __init__(self, make, warmup, cpus, begin):
+        self._make, self._warmup, self._cpus, self._begin = make, warmup, cpus, begin
         self.trainer, self._number, self._cpu = None, 0, 0.0
         self.losses, self.steps, self.idle = [], [], 0.0
         self.wall = self.cpu = 0.0
@@ -87,6 +90,7 @@ class Resident(object):
         begin = time.time()
         if self.trainer is None:
             pin(self._cpus)
+            self._begin()
         elif not self.losses:
             self.losses = self.trainer.losses()
         # The old one is dropped after the new one was made: it lies elsewhere in memory.

@@ -8,6 +8,7 @@ import os
 import resource
 
 import attest
+import calibrate
 import ranks
 
 SCHEMA = "dlcontainer/probe/1"
@@ -19,6 +20,8 @@ def report(name, stamps, values, workload, counts=None, steps_s=()):
     usage = resource.getrusage(resource.RUSAGE_SELF)
     measured = {"max_rss_mb": usage.ru_maxrss / 1024.0}
     measured.update(counts or {})
+    values = dict(values)
+    calibrated = calibrate.alone(values)
     ranks.say(
         {
             "schema": SCHEMA,
@@ -28,6 +31,7 @@ def report(name, stamps, values, workload, counts=None, steps_s=()):
             "workload": workload,
             "stamps_ns": stamps,
             "values": values,
+            "calibration": calibrated,
             "counts": measured,
             "steps_s": [round(step, 6) for step in steps_s],
             "affinity": sorted(os.sched_getaffinity(0)),

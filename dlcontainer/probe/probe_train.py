@@ -32,6 +32,7 @@ import os
 import resource
 import time
 
+import calibrate
 import ranks
 from barrier import Meeting
 
@@ -176,18 +177,24 @@ def _trained(wanted):
             held.append(Meeting(place))
         return held[0]
 
+    wanted.place, wanted.meeting = place, meeting
+    if wanted.baton:
+        return _resident(wanted)
+    calibrated = _calibrated()
     if os.environ.get("DLC_RANKS_START") == "storm":
         meeting().wait()
         stamp("barrier")
     way = FILES.get(wanted.distributed, wanted.distributed)
     name = "_".join(["train", wanted.framework] + ([way] if way else []))
-    wanted.place, wanted.meeting = place, meeting
-    if wanted.baton:
-        return _resident(importlib.import_module(name), wanted)
     trainer = importlib.import_module(name).Trainer(wanted)
     before = trainer.weights() if wanted.distributed else []
     values, steps = measure(trainer, wanted, lambda: meeting().wait())
     body = _report(trainer, wanted, values, steps)
+    # After the figures were taken, of all ranks: what it needs is none of theirs.
+    meeting().wait()
+    calibrated["after"] = calibrate.measure()
+    body["calibration"] = calibrated
+    values.update(calibrate.joined(calibrated["before"], calibrated["after"]))
     if wanted.distributed:
         body["moved"] = movement(before, trainer.weights())
         body["transport"] = trainer.transport()
@@ -197,10 +204,12 @@ def _trained(wanted):
     return body
 
 
-def _resident(module, wanted):
+def _resident(wanted):
     """Train in turns, as the session orders; the report is that of all turns together."""
     import baton
 
+    module = importlib.import_module("train_" + wanted.framework)
+    calibrated = {}
     pipes = baton.Baton(wanted.baton, wanted.process)
     pipes.answer({"here": os.getpid()})
     # Before the session's first order: processes import beside each other.
@@ -215,7 +224,8 @@ def _resident(module, wanted):
         STAMPS.update(first)
         return trainer
 
-    resident = baton.Resident(make, wanted.warmup, [int(cpu) for cpu in wanted.cpus.split(",")])
+    cpus = [int(cpu) for cpu in wanted.cpus.split(",")]
+    resident = baton.Resident(make, wanted.warmup, cpus, lambda: calibrated.update(_calibrated()))
     if not resident.serve(pipes):
         raise SystemExit("the session ended before this process had a turn")
     wanted.steps = max(1, len(resident.steps))
@@ -225,10 +235,25 @@ def _resident(module, wanted):
         "idle_cpu_s": resident.idle,
     }
     body = _report(resident.trainer, wanted, values, resident.steps)
+    # The session ends one process after the other: nobody else has the processors meanwhile.
+    calibrated["after"] = calibrate.measure()
+    body["calibration"] = calibrated
+    values.update(calibrate.joined(calibrated["before"], calibrated["after"]))
     body["losses"] = resident.losses
     del body["workload"]["steps"]  # how often it had its turn, not what it did
     pipes.close()
     return body
+
+
+def _calibrated():
+    """Run the kernels before the framework is there, and note what must not change."""
+    import attest
+
+    if ranks.attests():
+        attest.begin()
+    found = {"before": calibrate.measure()}
+    stamp("calibration")
+    return found
 
 
 def _report(trainer, wanted, values, steps):

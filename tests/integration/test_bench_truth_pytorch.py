@@ -51,8 +51,16 @@ def packages(world: World, pytorch_image: Built, tmp_path_factory: pytest.TempPa
     return twin_packages(world, pytorch_image, tmp_path_factory.mktemp("twin"))
 
 
+# By which a fault is planted: refused as well, and not what a test is about.
+VEHICLES = ("hooks.meta_path", "pth_files")
+
+
 def refusing(found: Analysis) -> dict[str, tuple[str, str]]:
-    return {item.name: item.values for item in found.differences if item.refuses}
+    return {
+        item.name: item.values
+        for item in found.differences
+        if item.refuses and not item.name.startswith(VEHICLES)
+    }
 
 
 def test_training_with_nothing_planted(world: World, pytorch_image: Built, tmp_path: Path) -> None:
@@ -74,7 +82,7 @@ def test_training_with_nothing_planted(world: World, pytorch_image: Built, tmp_p
 
 
 # Without controls: their gate (99 %) refuses one healthy session in a hundred.
-KNOWN = (*TRAIN, *LOOKS, "--controls", 0)
+KNOWN = (*TRAIN, *LOOKS, "--controls", 0, "--question", "deployment")
 
 
 def judged(world: World, image: Path, folder: Path, ratio: float, *more: object) -> str:
@@ -83,7 +91,7 @@ def judged(world: World, image: Path, folder: Path, ratio: float, *more: object)
     def session(seed: int) -> Analysis:
         output = folder / f"{seed}.jsonl"
         found = bench(world, "train", image, output, *KNOWN, "--seed", seed, *more)
-        # The gate must not see it: versions and builds are the same, and so are the losses.
+        # Hooks are the image's: as shipped they refuse nothing. Losses are the same.
         assert refusing(found) == {}
         assert found.losses is not None
         assert found.losses.problem == ""
@@ -94,10 +102,10 @@ def judged(world: World, image: Path, folder: Path, ratio: float, *more: object)
 
 
 def test_a_container_whose_steps_are_slower_by_a_known_share(
-    world: World, pytorch_image: Built, tmp_path: Path
+    world: World, packages: Path, tmp_path: Path
 ) -> None:
     slow = planted_pytorch(world, tmp_path / "slow", slower_steps(PLANTED))
-    more = ("--recipe", "pytorch")
+    more = ("--recipe", "pytorch", "--native", environment_with(tmp_path / "side", packages))
     assert judged(world, slow, tmp_path, 1 + PLANTED, *more) == "SLOWER"
 
 
@@ -175,7 +183,8 @@ def test_another_stack_on_one_side_is_named(
     copy = linked_copy(packages, tmp_path / "packages")
     plant(planted.files, copy, tmp_path)
     (copy / "planted_first.py").write_text(planted.code)
-    side = environment_with(tmp_path / "side", copy, "import planted_first")
+    code = () if name == "nothing" else ("import planted_first",)
+    side = environment_with(tmp_path / "side", copy, *code)
     more = ("--steps", 3, "--threads", 1, "--device", "cpu", "--pairs", 1, "--controls", 0)
     output = tmp_path / "x.jsonl"
     found = bench(world, "train", pytorch_image.image, output, *more, "--native", side)

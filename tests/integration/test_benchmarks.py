@@ -24,6 +24,7 @@ BENCHMARKS = ROOT / "benchmarks"
 # What each prints with --json, or with the option that is given.
 SMALL: dict[str, tuple[str, ...]] = {
     "analysis": ("-n", "2000", "--json"),
+    "calibration": ("-n", "1", "--pairs", "2", "--json"),
     "probe_overhead": ("--idle", "0.1", "--pairs", "8", "--raw"),
     "statistics": ("-n", "20", "--json"),
     "storm_calls": ("--packages", "packaging", "--modules", "packaging.version",

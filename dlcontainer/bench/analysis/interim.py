@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from dlcontainer.bench.analysis import nodes, pairing
+from dlcontainer.bench.analysis import calibration, nodes, pairing
+from dlcontainer.bench.analysis.calibration import Reading
 from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
 from dlcontainer.bench.samples import comparable, launch_order
@@ -34,10 +35,14 @@ def rules(series: Series, *, equivalence: bool) -> Rules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gates:
-    """What may forbid a comparison: facts that differ, losses that disagree, arms that are mute."""
+    """What may forbid a comparison: facts that differ, losses that disagree, arms that are mute.
+
+    `calibration` is how the kernels ran that have nothing to do with the work.
+    """
 
     differences: tuple[FactDifference, ...]
     losses: LossCheck | None
+    calibration: tuple[Reading, ...]
     refusals: tuple[str, ...]
 
 
@@ -82,12 +87,15 @@ def gates(series: Series, sides: ArmPair | None = None) -> Gates:
     sides = sides or series.session.declared.sides
     found, missing = _facts(series, sides)
     losses = series.losses.get(sides)
+    kernels = calibration.read(series, sides, found)
     return Gates(
         differences=tuple(found),
         losses=losses,
+        calibration=kernels,
         refusals=(
             *_mute_arms(series, sides),
             *comparable.refusals(found, sides, missing),
+            *calibration.refusals(kernels, sides),
             *((losses.problem,) if losses and losses.problem else ()),
         ),
     )

@@ -32,7 +32,9 @@ def differences(
     found = []
     if ours.keys() != theirs.keys():
         values = ", ".join(ours), ", ".join(theirs)
-        found.append(FactDifference(name="nodes", values=values, weight="work", refuses=True))
+        found.append(
+            FactDifference(name="nodes", values=values, owner="surroundings", refuses=True)
+        )
     several = len(ours.keys() | theirs.keys()) > 1
     for node in sorted(ours.keys() & theirs.keys()):
         for item in comparable.differences(question, ours[node], theirs[node], declared):
@@ -51,6 +53,6 @@ def _between(question: Question, side: Sequence[Stack]) -> list[FactDifference]:
         replace(item, nodes=(first.node, other.node))
         for other in side[1:]
         for item in comparable.differences(question, first, other)
-        # What only is shown of two sides is a node's own: its name, its clocks just now.
-        if item.weight != "shown"
+        # What is expected of two sides is a node's own: its name, its clocks just now.
+        if not item.is_expected
     ]

@@ -11,6 +11,7 @@ from dlcontainer.bench.analysis import (
     pairing,
     seconds,
 )
+from dlcontainer.bench.analysis.calibration import PREFIX, Reading
 from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.far_launches import FarLaunches
 from dlcontainer.bench.analysis.interim import ByRole
@@ -49,6 +50,7 @@ class Analysis:
     # What a launch takes longer, of the first rank of a node and of one that joins its mount.
     seconds: Seconds | None = None
     joiner_seconds: Seconds | None = None
+    calibration: tuple[Reading, ...] = ()
 
 
 def analyse(series: Series, traits: Traits) -> Analysis:
@@ -90,6 +92,7 @@ def analyse(series: Series, traits: Traits) -> Analysis:
         family=metrics.family(rules, main, secondary, declared.secondary) if main else None,
         differences=gates.differences,
         losses=gates.losses,
+        calibration=gates.calibration,
         verdict=interim.verdict(series, rules, pairs, gates.refusals),
         contrasts=contrasts.of(series, rules, pairs, gates.refusals),
         far=far_launches.of(
@@ -113,5 +116,7 @@ def _secondary(series: Series, by_role: ByRole, alpha: float) -> tuple[Figure, .
     found = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
     names = dict.fromkeys(found if pairs else ())
     names.pop(declared.metric, None)
-    figures = (pairing.figure(name, "pair", pairs, alpha, controls) for name in names)
+    # They have a table of their own.
+    own = [name for name in names if not name.startswith(PREFIX)]
+    figures = (pairing.figure(name, "pair", pairs, alpha, controls) for name in own)
     return tuple(figure for figure in figures if figure is not None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from dlcontainer import schedulers
+from dlcontainer.bench.analysis import calibration
 from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
@@ -186,6 +187,7 @@ def declare(
     work: dict[str, Json] = {
         "threads": settings.threads,
         **probe.declared(settings.cell(steps)),
+        "calibration": dict(calibration.DECLARED),
     }
     if settings.native_as != "tree":
         work |= {NATIVE_AS.name: settings.native_as}

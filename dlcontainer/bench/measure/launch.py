@@ -37,7 +37,7 @@ _LINE_WIDTH = 300
 _PHASES = {
     "launcher": "launcher",
     "inside": "runtime",
-    **{name: name for name in ("python", "site", "barrier")},
+    **{name: name for name in ("python", "site", "calibration", "barrier")},
 }
 # The clock of the stamps can be set while a session runs; the monotonic one can't.
 _CLOCK_STEP_S = 0.002
@@ -80,6 +80,8 @@ class Outcome:
     values: Mapping[str, float] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, Json] = field(default_factory=dict)
+    # The runs of the calibration kernels, raw; their means are among the values.
+    calibration: Mapping[str, Json] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
     steps_s: tuple[float, ...] = ()
     workload: Mapping[str, Json] = field(default_factory=dict)
@@ -213,6 +215,7 @@ def taken(probe: Probe, said: Mapping[str, Any], start: int | None, elapsed: flo
         values=values,
         phases=phases,
         counts=dict(said["counts"]),
+        calibration=dict(said.get("calibration", {})),
         losses=tuple(float(loss) for loss in said.get("losses", ())),
         steps_s=tuple(float(step) for step in said.get("steps_s", ())),
         workload=dict(said.get("workload", {"module": said.get("module")})),

@@ -229,6 +229,7 @@ def _raw(body: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Json]:
         "phases": dict(outcome.phases),
         "values": dict(outcome.values),
         "counts": dict(outcome.counts),
+        "calibration": dict(outcome.calibration),
         "losses": list(outcome.losses),
         "steps_s": list(outcome.steps_s),
         "affinity": body.get("affinity"),

@@ -15,20 +15,12 @@ from dlcontainer.errors import BenchDataError
 
 # What must be the same in every launch of a side: else the side was another one for a while.
 _CONSTANT = (
-    "affinity",
-    "binding",
-    "blas",
-    "devices",
-    "driver",
-    "environment",
-    "framework",
-    "isa_dispatch",
-    "library_builds",
-    "numpy",
-    "numpy_blas",
-    "python",
-    "sys_path",
-    "threads",
+    *("affinity", "allocator", "binding", "blas", "byte_code_percent", "cgroup", "clocks"),
+    *("collector", "devices", "driver", "environment", "framework", "gpus", "hooks"),
+    *("isa_dispatch", "kernel_memory", "library_builds", "limits", "no_new_privs", "numa"),
+    *("numpy", "numpy_blas", "options", "personality", "pth_files", "python", "scheduling"),
+    *("seccomp", "speculation_indirect_branch", "speculation_store_bypass", "start_files"),
+    *("switches", "sys_path", "thp_enabled", "threads", "traced"),
 )
 
 
@@ -101,7 +93,11 @@ class Recorder:
             for name in _CONSTANT
             if any(facts.get(name) != before[node].get(name) for node, facts in now.items())
         ]
-        return f"changed within the session: {', '.join(names)}" if names else ""
+        if names:
+            return f"changed within the session: {', '.join(names)}"
+        # What a process attests is how it ended; a probe that can notes how it began too.
+        within = {name for facts in now.values() for name in _names(facts.get("changed_within"))}
+        return f"changed within the launch: {', '.join(sorted(within))}" if within else ""
 
     def _write(self, sample: Sample, launch: ArmLaunch) -> None:
         outcome = launch.outcome
@@ -127,6 +123,10 @@ class Recorder:
         )
 
 
+def _names(facts: Json) -> list[str]:
+    return list(facts) if isinstance(facts, dict) else []
+
+
 def _nodes(outcome: Outcome) -> Nodes:
     return outcome.nodes or {"": outcome.stack}
 
@@ -138,6 +138,8 @@ def _sample(index: int, launch: ArmLaunch, changed: str) -> Sample:
     values["elapsed_s"] = outcome.elapsed_s
     if outcome.counts:
         values["counts"] = dict(outcome.counts)
+    if outcome.calibration:
+        values["calibration"] = dict(outcome.calibration)
     if outcome.losses:
         values["loss"] = list(outcome.losses)
     if outcome.steps_s:

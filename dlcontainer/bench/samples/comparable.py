@@ -3,79 +3,34 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from dlcontainer.bench.samples import owners
+from dlcontainer.bench.samples.owners import Owner
 from dlcontainer.bench.samples.records import Sample, Stack
-from dlcontainer.bench.samples.vocabulary import ArmPair, Question
+from dlcontainer.bench.samples.vocabulary import ArmPair, Question, counted
 
-Weight = Literal["work", "bits", "shown"]
-
-# Another workload, precision, number of threads, binding or device is another experiment,
-# whatever was asked. A name stands for itself and for all below it (environment.OMP_PLACES).
-WORK = frozenset(
-    {
-        "affinity",
-        "batch",
-        "binding",
-        "cgroup",
-        "clocks",
-        "data",
-        "devices",
-        "gpus",
-        "environment",
-        "interop_threads",
-        "kernel",
-        "machine",
-        "module",
-        "numa",
-        "precision",
-        "probe",
-        "seed",
-        "steps",
-        "threads",
-        "workload",
-    }
-)
-# Differs because one side is a container: where its files are, and how they are mounted. What of
-# the environment only says where to look is judged by what was then found.
-SHOWN = frozenset(
-    {
-        "clocks_now",
-        "environment.LANG",
-        "environment.LC_ALL",
-        "environment.LD_LIBRARY_PATH",
-        "environment.PYTHONNOUSERSITE",
-        "environment.PYTHONPATH",
-        "executable",
-        "gpu_ids",
-        "gpus_now",
-        "hostname",
-        "namespaces",
-        "prefix",
-        "started",
-        "sys_path",
-        "sys_prefix",
-        "sys_prefix_mount",
-        # A distribution rebuilds one version for security, as it does Python itself.
-        "system_library_builds",
-        "temperature",
-        "user_site",
-    }
-)
-# A container may not see the files that state a limit, although it holds for both; and the probe of
-# an image that was built earlier says nothing of builds of libraries.
-UNREADABLE_IS_NO_DIFFERENCE = ("cgroup", "library_builds", "numpy_blas")
+# The probe of an image that was built earlier says nothing of builds of libraries, and an engine
+# may hide what is the whole kernel's.
+UNREADABLE_IS_NO_DIFFERENCE = frozenset({"kernel_memory", "library_builds", "numpy_blas"})
+_NO_LIMIT = ("none", "max", "-1")
+# Affinity and NUMA are attested of the process itself.
+_PROCESSORS = ("cgroup.cpus", "cgroup.memory_nodes")
 ABSENT = "not stated"
+_Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FactDifference:
-    """One fact in which the sides differ; `refuses` when this question cannot bear it."""
+    """One fact in which the sides differ; `refuses` when this question cannot bear it.
+
+    `is_expected`: one side is a container, or the declaration says so.
+    """
 
     name: str
     values: tuple[str, str]
-    weight: Weight
+    owner: Owner
     refuses: bool
+    is_expected: bool = False
     # The nodes whose values these are, where not the sides but the nodes differ.
     nodes: tuple[str, str] | None = None
 
@@ -97,31 +52,79 @@ def differences(
 ) -> list[FactDifference]:
     """Compare what two sides attest, fact by fact, what refuses first.
 
-    A fact that follows from the declaration, by name, is shown. An overhead question asks for the
-    same bits: any other fact that is not known to be harmless must match. A deployment question
-    only asks for the same work.
+    What surrounds the sides must match whatever was asked. Of image and engine an overhead question
+    bears only what is expected of a container, or `declared` by name; a deployment question all.
     """
     ours, theirs = flat(reference.facts), flat(candidate.facts)
+    is_contained = reference.arm == "native" != candidate.arm
     found = []
     for name in sorted(ours.keys() | theirs.keys()):
-        one, other = ours.get(name), theirs.get(name)
-        if one == other:
+        if ours.get(name) == theirs.get(name):
             continue
-        weight: Weight = "shown" if name in declared else weigh(name)
-        if name.startswith(UNREADABLE_IS_NO_DIFFERENCE) and None in (one, other):
-            weight = "shown"
-        refuses = weight == "work" or (weight == "bits" and question == "overhead")
-        values = _shown_pair(one, other)
-        found.append(FactDifference(name=name, values=values, weight=weight, refuses=refuses))
+        owner, expected = _owned(name, ours, theirs, is_contained=is_contained)
+        expected = expected or name in declared
+        refuses = not expected and (owner == "surroundings" or question == "overhead")
+        found.append(
+            FactDifference(
+                name=name,
+                values=_shown_pair(ours.get(name), theirs.get(name)),
+                owner=owner,
+                refuses=refuses,
+                is_expected=expected,
+            )
+        )
     return sorted(found, key=lambda item: (not item.refuses, item.name))
 
 
-def weigh(name: str) -> Weight:
-    """Tell what a difference in a fact means."""
-    parts = name.split(".")
-    if name in SHOWN or parts[0] in SHOWN:
-        return "shown"
-    return "work" if WORK.intersection(parts) else "bits"
+def _owned(name: str, ours: _Facts, theirs: _Facts, *, is_contained: bool) -> tuple[Owner, bool]:
+    """Tell whose a difference is, and whether it is expected."""
+    one, other = ours.get(name), theirs.get(name)
+    filtered = ours.get("seccomp") == "0" and theirs.get("seccomp") == "2"
+    if is_contained and owners.added_by_engine(name, one, other, filtered=filtered):
+        return "engine", True
+    if owners.added_by_engine(name, other, one, filtered=True):
+        # What only an engine adds, on the side that has none.
+        return "surroundings", False
+    expected = (
+        owners.is_in(name, owners.PASSING)
+        or owners.is_in(name, owners.REBUILDS)
+        or owners.is_of_a_container(name, candidate_only=one is None)
+        or (None in (one, other) and _is_unreadable(name, ours, theirs))
+    )
+    return owners.of(name), expected
+
+
+def _is_unreadable(name: str, ours: _Facts, theirs: _Facts) -> bool:
+    """Tell whether one side only can't read what holds for both."""
+    if owners.is_in(name, UNREADABLE_IS_NO_DIFFERENCE):
+        return True
+    if not name.startswith("cgroup."):
+        return False
+    readable = str(ours.get(name, theirs.get(name)))
+    if name in _PROCESSORS or readable.startswith(_NO_LIMIT):
+        return True
+    # A container may not see the files of a limit; on the same path it is the same limit.
+    paths = [
+        {name: path for name, path in facts.items() if name.startswith("cgroup_paths.")}
+        for facts in (ours, theirs)
+    ]
+    return bool(paths[0]) and paths[0] == paths[1]
+
+
+def also_differing(found: Sequence[FactDifference]) -> tuple[str, ...]:
+    """Name what differs with the container, though it refuses nothing."""
+    names = [item.name for item in found if not item.refuses and not item.nodes]
+    system = [name for name in names if name.startswith("system_library_builds")]
+    texts = []
+    if any(name.startswith("executable") for name in names):
+        texts.append("the distribution's build of Python")
+    if system:
+        texts.append(f"the distribution's builds of {counted(len(system), 'library', 'libraries')}")
+    if any(name.startswith("seccomp") for name in names):
+        texts.append("the engine's filter of system calls")
+    if any(name.startswith("speculation") for name in names):
+        texts.append("the engine's control of speculation")
+    return tuple(texts)
 
 
 def flat(facts: Mapping[str, object], above: str = "") -> dict[str, object]:

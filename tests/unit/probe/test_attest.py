@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples import owners
 from dlcontainer.config.resources import PROBE
 from dlcontainer.system.machine import find_program
 from tests.skips import skip
@@ -88,13 +88,13 @@ def test_build_ids_are_those_that_readelf_reads(probe: Any) -> None:
 
 def test_what_is_settled_must_match_and_what_passes_is_shown(probe: Any) -> None:
     facts = probe("attest_node").facts()
-    for name in ("hostname", "clocks_now", "temperature", "namespaces"):
+    for name in ("hostname", "clocks_now", "temperature"):
         assert name in facts
-        assert comparable.weigh(name) == "shown"
+        assert owners.is_in(name, owners.PASSING)
     for name in ("numa.policy", "clocks.scaling_governor", "binding.local rank 0", "gpus"):
-        assert comparable.weigh(name) == "work"
-    assert comparable.weigh("library_builds.libtorch") == "bits"
-    assert comparable.weigh("system_library_builds.libc.so.6") == "shown"
+        assert owners.of(name) == "surroundings"
+    assert owners.of("library_builds.libtorch") == "image"
+    assert owners.is_in("system_library_builds.libc.so.6", owners.REBUILDS)
     assert set(facts["namespaces"].values()) <= {"the machine's", "another"}
 
 
@@ -153,7 +153,7 @@ def test_what_changes_speed_or_numbers_is_attested(
     for name in ("MKL_ENABLE_INSTRUCTIONS", "OMP_WAIT_POLICY", "OPENBLAS_CORETYPE"):
         monkeypatch.setenv(name, "x")
         assert probe("attest").stack()["environment"][name] == "x"
-        assert comparable.weigh(f"environment.{name}") == "work"
+        assert owners.of(f"environment.{name}") == "surroundings"
 
 
 # `torch.__config__.show()` of PyTorch 2.13.0+cpu, shortened.

@@ -71,7 +71,8 @@ class Session:
         for end in ("to", "from"):
             os.mkfifo(folder / f"n0.{end}")
         self.trainers: list[Trainer] = []
-        self.resident = module.Resident(self._make, 2, [3])
+        self.begun: list[list[list[int]]] = []
+        self.resident = module.Resident(self._make, 2, [3], lambda: self.begun.append(list(PINNED)))
         self.served: list[bool] = []
         self.thread = threading.Thread(target=self._serve, args=(module, folder))
         self.thread.start()
@@ -115,6 +116,7 @@ def test_a_turn_has_a_step_that_is_dropped(session: Session) -> None:
     assert session.answer() == {"ready": os.getpid()}
     assert session.ask("make")["made_s"] >= 2 * STEP_S
     assert PINNED == [[3]]
+    assert session.begun == [[[3]]]  # once, and bound already
     turn = session.ask("turn 4")
     assert len(turn["steps_s"]) == 4
     assert turn["wall_s"] == pytest.approx(sum(turn["steps_s"]), abs=1e-8)

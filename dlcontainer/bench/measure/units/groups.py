@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlcontainer.bench.analysis import calibration
 from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.measure.arms import Arm, Workload
 from dlcontainer.bench.measure.declaration import Settled
@@ -214,6 +215,7 @@ def together(outcomes: Mapping[str, Outcome], elapsed_s: float) -> Outcome:
         "cpu_s_per_step": sum(turn.cpu_s for turn in turns) / len(steps),
         "step_p50_s": _quantile(steps, 0.5),
         "step_p95_s": _quantile(steps, 0.95),
+        **_means_of_kernels([outcome.values for outcome in outcomes.values()]),
     }
     counts = _largest(outcome.counts for outcome in outcomes.values())
     return replace(
@@ -223,6 +225,7 @@ def together(outcomes: Mapping[str, Outcome], elapsed_s: float) -> Outcome:
         # Those of each process are in its own record.
         phases={},
         counts=counts,
+        calibration={name: dict(outcome.calibration) for name, outcome in named},
         losses=_mean_curve([one.losses for one in residents]),
         steps_s=(),
         residents=residents,
@@ -236,6 +239,11 @@ def _largest(counts: Iterable[Mapping[str, object]]) -> dict[str, float]:
             if isinstance(value, int | float):
                 found[name] = max(found.get(name, value), value)
     return found
+
+
+def _means_of_kernels(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = [name for name in values[0] if name.startswith(calibration.PREFIX)]
+    return {name: statistics.fmean(each[name] for each in values) for name in names}
 
 
 def _mean_curve(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:

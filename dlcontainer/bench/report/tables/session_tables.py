@@ -6,18 +6,22 @@ from dlcontainer.bench.analysis.metrics import Family, Reading
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.table import Table, ranges
-from dlcontainer.bench.report.tables import site_tables
+from dlcontainer.bench.report.tables import calibration_table, site_tables
 from dlcontainer.bench.report.text import verdict_text
-from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples import comparable, owners
+from dlcontainer.bench.samples.comparable import FactDifference
+from dlcontainer.bench.samples.owners import Owner
 from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.samples.traits import Section
 
 _SYSTEM = "system_library_builds."
-_MEANINGS = {
-    "work": "another experiment",
-    "bits": "other bits",
-    "shown": "expected of a container",
+_VARIABLES = "variables."
+_MEANINGS: dict[Owner, str] = {
+    "surroundings": "another experiment",
+    "image": "the image's: other bits",
+    "engine": "the engine's",
 }
+_REBUILT = "other builds of the distribution"
 
 
 def title(analysis: Analysis) -> str:
@@ -44,6 +48,7 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _mounts(analysis),
         _metrics(analysis),
         _differences(analysis),
+        calibration_table.of(analysis),
         _secondary(analysis),
         _of_probe(analysis.traits.section),
         site_tables.surroundings(analysis),
@@ -125,14 +130,19 @@ def _differences(analysis: Analysis) -> Table:
     lines = ranges(stack.line for stack in analysis.series.stacks)
     # Dozens of them, none of which says more than all together; each is in the stacks below.
     system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
+    # An engine sets a dozen variables of its own.
+    named = [d for d in analysis.differences if d.name.startswith(_VARIABLES) and not d.refuses]
     rows = [
-        (item.name, *item.values, _MEANINGS[item.weight])
+        (item.name, *item.values, _meaning(item))
         for item in analysis.differences
-        if item not in system
+        if item not in system and item not in named
     ]
+    if named:
+        names = ", ".join(item.name.removeprefix(_VARIABLES) for item in named)
+        rows.append((_VARIABLES.rstrip("."), "", names, "expected of a container"))
     if system:
         count = f"{len(system)} of the distribution's libraries"
-        rows.append((_SYSTEM.rstrip("."), count, "other builds, or none", _MEANINGS["shown"]))
+        rows.append((_SYSTEM.rstrip("."), count, "other builds, or none", _REBUILT))
     return Table(
         name="What differs between the sides",
         head=("fact", reference, candidate, "meaning"),
@@ -141,6 +151,14 @@ def _differences(analysis: Analysis) -> Table:
         "Rows in bold forbid the comparison.",
         strong=tuple(i for i, item in enumerate(analysis.differences) if item.refuses),
     )
+
+
+def _meaning(item: FactDifference) -> str:
+    if owners.is_in(item.name, owners.REBUILDS):
+        return _REBUILT
+    if item.is_expected and item.owner != "engine":
+        return "expected of a container"
+    return _MEANINGS[item.owner]
 
 
 def allocations(item: Across) -> Table:

@@ -2,28 +2,7 @@
 
 from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.samples.vocabulary import counted
-
-_PYTHON = "executable"
-_LIBRARIES = "system_library_builds."
-# Facts that differ in every container: where its files are, and what the engine sets.
-_OF_CONTAINERS = frozenset(
-    {
-        "clocks_now",
-        "environment",
-        "gpu_ids",
-        "gpus_now",
-        "hostname",
-        "namespaces",
-        "prefix",
-        "started",
-        "sys_path",
-        "sys_prefix",
-        "sys_prefix_mount",
-        "temperature",
-        "user_site",
-    }
-)
+from dlcontainer.bench.samples import comparable
 
 
 def scope(analysis: Analysis) -> str:
@@ -43,7 +22,7 @@ def scope(analysis: Analysis) -> str:
 
 def _differs(analysis: Analysis) -> str:
     declared = analysis.series.session.declared
-    others = _others(analysis)
+    others = comparable.also_differing(analysis.differences)
     beside = f", and beside it {' and '.join(others)}" if others else ""
     if declared.arms[0] == "unpacked":
         return (
@@ -65,14 +44,3 @@ def _differs(analysis: Analysis) -> str:
 def _is_given(analysis: Analysis) -> bool:
     native = analysis.series.session.arms.get("native")
     return native is not None and native.what.startswith("native side, given")
-
-
-def _others(analysis: Analysis) -> list[str]:
-    """Name what differs beside the container itself, and does not refuse."""
-    names = {item.name for item in analysis.differences if not item.refuses}
-    libraries = {name for name in names if name.startswith(_LIBRARIES)}
-    rest = sorted({name.partition(".")[0].partition(" on ")[0] for name in names - libraries})
-    found = ["the distribution's build of Python"] if _PYTHON in rest else []
-    if libraries:
-        found.append(counted(len(libraries), "system library", "system libraries"))
-    return found + [name for name in rest if name != _PYTHON and name not in _OF_CONTAINERS]

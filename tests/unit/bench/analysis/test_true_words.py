@@ -55,7 +55,7 @@ def test_what_else_differs_is_named(tmp_path: Path) -> None:
     assert "The same bits" not in scope
     assert scope.endswith(
         "what differs is the container, and beside it the distribution's build of Python and "
-        "2 system libraries."
+        "the distribution's builds of 2 libraries."
     )
 
 

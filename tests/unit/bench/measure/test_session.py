@@ -117,6 +117,33 @@ def test_a_side_that_changes_within_the_session(bench: Bench) -> None:
     assert not bench.read().complete
 
 
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        ('"cgroup": {"cpu_quota": 0.5}', "changed within the session: cgroup"),
+        ('"clocks": {"scaling_governor": "powersave"}', "changed within the session: clocks"),
+        ('"scheduling": {"nice": 19}', "changed within the session: scheduling"),
+        ('"changed_within": {"clocks": [1, 2]}', "changed within the launch: clocks"),
+    ],
+)
+def test_what_surrounds_a_side_changes(bench: Bench, facts: str, says: str) -> None:
+    stated = said(1.0, train=False).replace('"threads": 8', f'"threads": 8, {facts}')
+    other = completed("probe", stdout=stated)
+    with pytest.raises(BenchDataError, match=says):
+        bench.run(ProbeRunner(odd=lambda launch: other if launch == 5 else None))
+    assert not bench.read().complete
+
+
+def test_the_kernels_of_a_launch_are_kept_raw(bench: Bench) -> None:
+    kernels = '"calibration": {"after": {"open_s": 2.0}}, "values": {"calibration_open_s": 2.0, '
+    stated = said(1.0, train=False).replace('"values": {', kernels)
+    other = completed("probe", stdout=stated)
+    bench.run(ProbeRunner(odd=lambda launch: other if launch == 5 else None))
+    (kept,) = (s.values for s in bench.read().samples if "calibration" in s.values)
+    assert kept["calibration"] == {"after": {"open_s": 2.0}}
+    assert kept["calibration_open_s"] == 2.0
+
+
 def test_the_disk_is_full_of_samples(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     real, room = os.write, [6000]
 

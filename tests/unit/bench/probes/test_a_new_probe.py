@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.bench.analysis import calibration
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.write_record import Facts
@@ -140,7 +141,8 @@ def test_a_probe_is_two_files_and_one_entry(checkout: Path, image: Path, tmp_pat
     (judged,) = report["sessions"]
     declared = judged["declared"]
     assert (declared["probe"], declared["metric"], declared["steps"]) == ("hash", "wall_s", 3)
-    assert declared["workload"] == {"threads": 1, "size": 1, "steady_s": 0.0}
+    settled = {"calibration": dict(calibration.DECLARED), "steady_s": 0.0}
+    assert declared["workload"] == {"threads": 1, "size": 1, **settled}
     assert declared["secondary"] == {"counts.max_rss_mb": 0.05}
     assert judged["complete"]
     # Two pairs are too few for a verdict; nothing stands against comparing the two sides.

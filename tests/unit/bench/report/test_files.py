@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.bench.report import csv_report, files, html_report, markdown_report
 from dlcontainer.bench.report.figures import ecdf
 from dlcontainer.bench.report.tables import session_tables
-from dlcontainer.bench.report.text import summary
+from dlcontainer.bench.report.text import scope_text, summary
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
@@ -256,6 +256,22 @@ def test_three_arms_are_all_drawn_and_linked(tmp_path: Path) -> None:
     assert 'class="step between"' in page
 
 
+def test_the_engines_variables_are_one_row_and_one_that_refuses_is_its_own(tmp_path: Path) -> None:
+    ours: dict[str, Json] = {"variables": {"STRANGE": "set"}}
+    theirs: dict[str, Json] = {"variables": {"APPTAINER_NAME": "set", "PS1": "set"}}
+    planted = Plan(
+        reference={**benchseries.FACTS, **ours}, candidate={**benchseries.INSIDE, **theirs}
+    )
+    analysis = analyse(reader.read(benchseries.write(tmp_path / "a.jsonl", planted)))
+    names = {table.name: table for table in session_tables.open_tables(analysis)}
+    rows = names["What differs between the sides"].rows
+    assert [row for row in rows if row[0].startswith("variables")] == [
+        ("variables.STRANGE", "set", "not stated", "another experiment"),
+        ("variables", "", "APPTAINER_NAME, PS1", "expected of a container"),
+    ]
+    assert analysis.verdict.word == "NOT COMPARABLE"
+
+
 def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
     ours: dict[str, Json] = {f"lib{n}.so": f"{n:040x}" for n in range(40)}
     theirs: dict[str, Json] = {f"lib{n}.so": f"{n + 1:040x}" for n in range(40)}
@@ -271,9 +287,13 @@ def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
             "system_library_builds",
             "40 of the distribution's libraries",
             "other builds, or none",
-            "expected of a container",
+            "other builds of the distribution",
         )
     ]
+    # It refuses nothing, and what differs is not the container alone.
+    assert scope_text.scope(analysis).endswith(
+        "so what differs is the container, and beside it the distribution's builds of 40 libraries."
+    )
     assert any(
         row[0] == "system_library_builds.lib7.so" for row in session_tables.stacks(analysis).rows
     )

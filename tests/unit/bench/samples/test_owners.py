@@ -1,0 +1,133 @@
+"""Whose a fact is, and what of a container is expected."""
+
+import pytest
+
+from dlcontainer.bench.samples import comparable, owners
+from dlcontainer.bench.samples.comparable import FactDifference
+from dlcontainer.bench.samples.records import Json, Stack
+from dlcontainer.bench.samples.vocabulary import ArmName, Question
+
+
+def compared(
+    ours: dict[str, Json],
+    theirs: dict[str, Json],
+    question: Question = "overhead",
+    arms: tuple[ArmName, ArmName] = ("native", "container"),
+) -> list[FactDifference]:
+    one, other = (
+        Stack(arm=arm, facts=facts) for arm, facts in zip(arms, (ours, theirs), strict=True)
+    )
+    return comparable.differences(question, one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("torch", "image"),
+        ("library_builds.libtorch.so", "image"),
+        ("pth_files.a.pth", "image"),
+        ("byte_code_percent", "image"),
+        ("hooks.meta_path", "image"),
+        ("hooks.profile", "surroundings"),
+        ("seccomp", "engine"),
+        ("limits.nofile", "engine"),
+        ("limits.stack", "surroundings"),
+        ("cgroup.cpu_quota", "surroundings"),
+        ("environment.MALLOC_ARENA_MAX", "surroundings"),
+        ("what nobody knows", "surroundings"),
+    ],
+)
+def test_each_fact_has_an_owner(name: str, owner: str) -> None:
+    assert owners.of(name) == owner
+
+
+@pytest.mark.parametrize(
+    ("facts", "inside"),
+    [
+        ({"seccomp": "0", "seccomp_filters": "0"}, {"seccomp": "2", "seccomp_filters": "1"}),
+        ({"no_new_privs": "0"}, {"no_new_privs": "1"}),
+        ({"namespaces": {"user": "the machine's"}}, {"namespaces": {"user": "another"}}),
+        (
+            {"seccomp": "0", "speculation_store_bypass": "vulnerable"},
+            {"seccomp": "2", "speculation_store_bypass": "thread force mitigated"},
+        ),
+    ],
+)
+def test_an_engine_adds_and_never_takes_away(
+    facts: dict[str, Json], inside: dict[str, Json]
+) -> None:
+    expected = compared(facts, inside)
+    assert expected
+    assert not any(item.refuses for item in expected)
+    assert {item.owner for item in expected} == {"engine"}
+    # The other way round the host was changed: whatever was asked, that is another experiment.
+    for question in ("overhead", "deployment"):
+        found = compared(inside, facts, "overhead" if question == "overhead" else "deployment")
+        assert found[0].refuses
+
+
+def test_two_sides_of_one_engine_have_its_filter_both_or_neither() -> None:
+    (found,) = compared({"seccomp": "0"}, {"seccomp": "2"}, arms=("unpacked", "container"))
+    assert found.refuses
+
+
+def test_speculation_that_no_filter_explains_refuses() -> None:
+    found = compared(
+        {"seccomp": "0", "speculation_store_bypass": "vulnerable"},
+        {"seccomp": "0", "speculation_store_bypass": "thread force mitigated"},
+    )
+    assert [(item.name, item.refuses) for item in found] == [("speculation_store_bypass", True)]
+
+
+@pytest.mark.parametrize("question", ["overhead", "deployment"])
+def test_a_variable_of_the_native_side_alone_was_set_by_somebody(question: Question) -> None:
+    (found,) = compared({"variables": {"NOBODY_KNOWS": "set"}}, {}, question)
+    assert found.refuses
+    (found,) = compared({}, {"variables": {"APPTAINER_NAME": "set"}}, question)
+    assert not found.refuses
+    (found,) = compared({"variables": {"PWD": "set"}}, {}, question)
+    assert not found.refuses
+
+
+def test_what_images_state_of_themselves_is_expected_of_the_container_alone() -> None:
+    (found,) = compared({}, {"environment": {"CUDA_VERSION": "12.8"}})
+    assert not found.refuses
+    (found,) = compared({"environment": {"CUDA_VERSION": "12.8"}}, {})
+    assert found.refuses
+
+
+@pytest.mark.parametrize(
+    ("limit", "theirs", "refuses"),
+    [
+        (0.5, {"cgroup_paths": {"cpu": "/a"}}, False),  # one path: one limit, not readable inside
+        (0.5, {"cgroup_paths": {"cpu": "/b"}}, True),
+        (0.5, {}, True),
+        ("none", {}, False),
+        (0.5, {"cgroup_paths": {"cpu": "/b"}, "cgroup": {"cpu_quota": 0.5}}, False),
+        (0.5, {"cgroup_paths": {"cpu": "/a"}, "cgroup": {"cpu_quota": "none"}}, True),
+    ],
+)
+def test_a_limit_that_one_side_cannot_read(
+    limit: Json, theirs: dict[str, Json], refuses: bool
+) -> None:
+    ours: dict[str, Json] = {"cgroup": {"cpu_quota": limit}, "cgroup_paths": {"cpu": "/a"}}
+    assert any(item.refuses for item in compared(ours, theirs)) is refuses
+
+
+def test_what_differs_with_the_container_is_named() -> None:
+    ours: dict[str, Json] = {
+        "executable": {"build": "1"},
+        "system_library_builds": {"libc.so.6": "1", "libm.so.6": "2"},
+        "seccomp": "0",
+    }
+    theirs: dict[str, Json] = {
+        "executable": {"build": "2"},
+        "system_library_builds": {"libc.so.6": "3", "libm.so.6": "4"},
+        "seccomp": "2",
+    }
+    assert comparable.also_differing(compared(ours, theirs)) == (
+        "the distribution's build of Python",
+        "the distribution's builds of 2 libraries",
+        "the engine's filter of system calls",
+    )
+    assert comparable.also_differing(compared(ours, ours)) == ()

@@ -1,0 +1,50 @@
+"""Each plant that attestation has to notice, as a process really attested it, refuses by name."""
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.vocabulary import ArmPair, Question
+from tests.plants import planting
+from tests.plants.planting import NAMED
+from tests.plants.record import RECORDED
+
+SIDES = ArmPair(reference="native", candidate="container")
+# A deployment question takes each image as it is shipped.
+OF_THE_IMAGE = {"eager-collector", "no-byte-code", "flush-denormals", "spinning-thread"}
+
+
+@cache
+def pairs() -> dict[str, dict[str, list[Any]]]:
+    """Read what was recorded: plant -> fact -> clean and planted value."""
+    found: dict[str, dict[str, list[Any]]] = json.loads((RECORDED / "first.json").read_text())
+    return found
+
+
+def refusals(name: str, question: Question) -> tuple[str, ...]:
+    """Judge the recorded pair, without the .pth file by which some were planted."""
+    facts = {k: v for k, v in pairs()[name].items() if not k.startswith("pth_files")}
+    clean, planted = ({k: pair[i] for k, pair in facts.items()} for i in (0, 1))
+    ours = Stack(arm="native", facts={k: v for k, v in planted.items() if v is not None})
+    theirs = Stack(arm="container", facts={k: v for k, v in clean.items() if v is not None})
+    found = comparable.differences(question, ours, theirs)
+    return comparable.refusals(found, SIDES, ())
+
+
+def test_every_plant_was_recorded() -> None:
+    plants = planting.load(planting.FIRST)
+    assert len(plants) == 20
+    assert pairs().keys() == {plant.name for plant in plants}
+    assert NAMED.keys() == {plant.name for plant in plants if plant.by != "calibration"}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_plant_refuses_and_both_values_are_named(name: str) -> None:
+    item = NAMED[name]
+    clean, planted = (comparable.shown(value) for value in pairs()[name][item])
+    assert f"{item} differs: native {planted}, container {clean}" in refusals(name, "overhead")
+    assert bool(refusals(name, "deployment")) is (name not in OF_THE_IMAGE)
