@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.config.templating import quote
-from dlcontainer.formats import labels, step_commands
+from dlcontainer.formats import labels, pack_commands, step_commands
 from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 
@@ -79,7 +79,12 @@ def work(
         if block or files:
             parts.append((step.name, _script(block), files))
     clean = blocks.pop("clean")
-    parts += [(name, _script(block), {}) for name, block in blocks.items()]
+    # The probe writes the pack: it goes in with that step, and not with the last one.
+    probe = {layout.PROBE: later.pop(layout.PROBE)} if pack_commands.STEP in blocks else {}
+    parts += [
+        (name, _script(block), probe if name == pack_commands.STEP else {})
+        for name, block in blocks.items()
+    ]
     parts.append(("image", _script(clean), dict(sorted(later.items()))))
     steps: list[BuildStep] = []
     key = _digest(root)

@@ -8,7 +8,8 @@ from dlcontainer.build import provenance
 from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.provenance import Sources
-from dlcontainer.formats import slim_commands
+from dlcontainer.formats import pack_commands, slim_commands
+from dlcontainer.formats.pack_commands import ModulePack
 from dlcontainer.image import contents, layout, sbom
 from dlcontainer.image import libraries as image_libraries
 from dlcontainer.image.contents import Entry, Library, Tree, elf
@@ -54,8 +55,12 @@ def describe(
     folder.mkdir()
     if plan.recipe.slim:
         made["slim"] = removed(tree, folder)
+    packed = _packed(tree, folder) if plan.has_pack else None
+    if packed:
+        made["pack"] = asdict(packed)
+    generated = {packed.file: packed.sha256} if packed and packed.file else {}
     texts = {
-        layout.SBOM: sbom.render(_subject(plan, sources), found),
+        layout.SBOM: sbom.render(_subject(plan, sources), found, generated),
         layout.PROVENANCE: provenance.render(made),
         layout.LIBRARIES: image_libraries.render(libraries(tree, entries, folder)),
     }
@@ -81,6 +86,11 @@ def removed(tree: Tree, folder: Path) -> dict[str, object]:
     """Tell what the step `slim` has removed, by name."""
     report = tree.fetch([slim_commands.REPORT], folder)[slim_commands.REPORT]
     return {name: asdict(one) for name, one in slim_commands.read(report.read_text()).items()}
+
+
+def _packed(tree: Tree, folder: Path) -> ModulePack:
+    report = tree.fetch([layout.PACK], folder)[layout.PACK]
+    return pack_commands.read(report.read_text())
 
 
 def _is_own(entry: Entry) -> bool:

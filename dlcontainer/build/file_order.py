@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.image.contents import Entry, Tree
+from dlcontainer.image.layout import PACK_FILE
 from dlcontainer.image.open_trace import Trace
 
 # mksquashfs: -32768 to 32767, the highest first; what is in no list has 0.
@@ -24,11 +25,13 @@ class Sorted:
 def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
     """Give mksquashfs's sort file for a tree: each traced file of it, once, in the trace's order.
 
+    The module pack lies first, in the trace or not.
     Links are followed inside the tree. A path whose file is not there counts as a stranger.
     """
     kinds = {entry.path: entry.kind for entry in entries}
     links = {entry.path: entry.target for entry in entries if entry.kind == "l"}
-    found: dict[str, None] = {}
+    # Each import reads the pack, and most traces begin where it is open already.
+    found = {path: None for path in sorted(kinds) if path.endswith(PACK_FILE)}
     strangers = 0
     for path in trace.paths:
         real = _real(path, links)

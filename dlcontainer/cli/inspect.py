@@ -97,6 +97,8 @@ def _origin(seen: "Inspection") -> list[tuple[str, str]]:
         tools = [f"{name} {said}" for name, said in made["tools"].items() if said]
         rows.append(("made with", "; ".join(tools)))
         rows.append(("recipe", _checkout((made.get("recipe") or {}).get("git"))))
+        if "pack" in made:
+            rows.append(("pack", _pack(made["pack"])))
         rows += [("slim", f"{name}: {_removed(one)}") for name, one in made.get("slim", {}).items()]
     return rows
 
@@ -121,6 +123,12 @@ def _checkout(git: "Mapping[str, Any] | None") -> str:
     if git is None:
         return "in no git checkout"
     return f"git {git['commit']}" + (", changed since" if git["dirty"] else "")
+
+
+def _pack(pack: "Mapping[str, Any]") -> str:
+    size = f"{pack['modules']} modules of {pack['folders']} folders, {pack['bytes'] / 1e6:.1f} MB"
+    failed = ", ".join(sorted(pack["failed"]))
+    return f"{size}, sha256:{pack['sha256']}" + (f"; not imported: {failed}" if failed else "")
 
 
 def _removed(one: "Mapping[str, Any]") -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import conda_commands, package_managers, slim_commands
+from dlcontainer.formats import conda_commands, pack_commands, package_managers, slim_commands
 from dlcontainer.formats.upstream_variables import settings_in, upstream_setting
 from dlcontainer.image.layout import upstream_variable
 from dlcontainer.planning.plan import Plan
@@ -47,6 +47,8 @@ def image_blocks(plan: Plan) -> list[Block]:
         if step.os_packages or step.python_packages or step.conda_packages or step.shell
     ]
     work += _slim(plan.recipe, prefix, Text(slim_commands.REPORT))
+    if plan.has_pack:
+        work.append((pack_commands.STEP, pack_commands.commands(plan), False))
     if plan.recipe.mount_points:
         points = " ".join(quote(point) for point in plan.recipe.mount_points)
         work.append(("mount-points", [Text(f"mkdir -p {points}")], False))

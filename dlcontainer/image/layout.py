@@ -8,6 +8,9 @@ VERIFY = f"{FOLDER}/verify.py"
 PROBE = f"{FOLDER}/probe"
 PROVENANCE = f"{FOLDER}/provenance.json"
 LIBRARIES = f"{FOLDER}/libraries.json"
+# In the folder of packages of the image's Python.
+PACK_FILE = "/_dlcontainer_pack.bin"
+PACK = f"{FOLDER}/pack.json"
 SBOM = f"{FOLDER}/sbom{sbom.SUFFIX}"
 
 # A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The

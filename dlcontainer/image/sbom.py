@@ -12,6 +12,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -38,10 +39,13 @@ class Subject:
     moment: int | None = None
 
 
-def render(subject: Subject, contents: Contents) -> str:
-    """Write the bill of an image's contents."""
+def render(
+    subject: Subject, contents: Contents, generated: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Write the bill of an image's contents; `generated`: path -> SHA-256 of files made by us."""
     root = f"image:{subject.name}@{subject.version}"
     components = [_component(package, contents) for package in contents.packages]
+    components += [_generated(path, sha256) for path, sha256 in generated.items()]
     components.sort(key=lambda one: str(one["bom-ref"]))
     refs = [component["bom-ref"] for component in components]
     metadata: dict[str, Any] = {
@@ -136,7 +140,7 @@ def _listed(text: str | bytes) -> Sequence[object]:
         components = body["components"]
         if not isinstance(components, list):
             raise TypeError("its components are no list")
-        return components
+        return [one for one in components if not isinstance(one, dict) or one.get("type") != "file"]
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
             f"the bill of materials can't be read: {error}", next_step="build the image again"
@@ -162,6 +166,15 @@ def _component(package: Package, contents: Contents) -> dict[str, Any]:
         places: Sequence[Mapping[str, str]] = [{"location": place} for place in package.places]
         component["evidence"] = {"occurrences": places}
     return component
+
+
+def _generated(path: str, sha256: str) -> dict[str, Any]:
+    return {
+        "type": "file",
+        "bom-ref": f"file:{path}",
+        "name": path,
+        "hashes": [{"alg": "SHA-256", "content": sha256}],
+    }
 
 
 def _properties(given: Mapping[str, str]) -> list[dict[str, str]]:

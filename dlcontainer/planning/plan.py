@@ -66,6 +66,11 @@ class Plan:
         """Path of the image's Python."""
         return f"{self.recipe.prefix}/bin/python"
 
+    @property
+    def has_pack(self) -> bool:
+        """Whether the image gets a module pack; the probe, which goes in, writes it."""
+        return self.recipe.has_pack and bool(self.probe)
+
     def place_in_site(self, *path: str) -> Mark | str:
         """Say where a key of the site's file stands."""
         return self.written.origin(path).where
@@ -85,6 +90,9 @@ class Plan:
         )
         if not self.recipe.slim:
             del recipe["slim"]  # plans from before there was such a choice stay what they were
+        del recipe["image"]
+        if self.has_pack:
+            recipe["image"] = {"pack": True}
         for step in recipe["steps"]:
             if not step["image_only"]:
                 del step["image_only"]

@@ -5,6 +5,7 @@ arguments name further variables that were set for it.
 """
 
 import glob
+import hashlib
 import importlib
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 
 MANIFEST = "/opt/dlcontainer/manifest.json"
 PROVENANCE = "/opt/dlcontainer/provenance.json"
+PACK = "/opt/dlcontainer/pack.json"
 
 # Set by an engine or by the image itself; anything else came from the host.
 OWN_PREFIXES = ("APPTAINER", "SINGULARITY", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE")
@@ -86,6 +88,29 @@ def leftovers():
     return found
 
 
+def pack(report):
+    """Say whether the module pack is the one that was made, and how many folders it answers for."""
+    try:
+        with open(report, encoding="utf-8") as file:
+            told = json.load(file)
+        if not told["file"]:
+            return None
+        with open(told["file"], "rb") as file:
+            same = hashlib.sha256(file.read()).hexdigest() == told["sha256"]
+    except (OSError, ValueError, KeyError) as error:
+        return {"error": "{}: {}".format(type(error).__name__, error), "folders": 0, "fresh": 0}
+    loader = sys.modules.get("_dlcontainer_pack")
+    fresh = 0
+    for folder in getattr(loader, "INDEX", ()):
+        try:
+            fresh += bool(loader.hook(folder))
+        except ImportError:
+            continue
+    off = getattr(loader, "WHY", "its loader did not start")
+    error = (off or "") if same else "its checksum is not that of the build"
+    return {"error": error, "folders": told["folders"], "fresh": fresh}
+
+
 def main():
     """Print what was seen."""
     with open(MANIFEST, encoding="utf-8") as file:
@@ -108,6 +133,7 @@ def main():
         "provenance": os.path.exists(PROVENANCE),
         "leaks": leaks(declared | set(sys.argv[1:]), prefix),
         "leftovers": leftovers(),
+        "pack": pack(PACK) if os.path.exists(PACK) else None,
         "imports": imports(offer["verify"]["imports"]),
     }
     print(json.dumps(seen, sort_keys=True))

@@ -34,7 +34,7 @@ from dlcontainer.recipes.slim import Choices
 from dlcontainer.recipes.steps import Step, Upstream
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
-OVERRIDABLE = ("base", "environment", "mount_points", "slim", "variant", "versions")
+OVERRIDABLE = ("base", "environment", "image", "mount_points", "slim", "variant", "versions")
 
 
 def _image(value: str) -> str:
@@ -226,6 +226,15 @@ class Variant(Strict):
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")
 
 
+class ImageSettings(Strict):
+    """How the image itself is made, whatever is in it."""
+
+    pack: bool | None = Field(
+        default=None,
+        description="a module pack, docs/importing.md; without it: where verify.imports names any",
+    )
+
+
 class Recipe(Strict):
     """What goes into an image, and how it proves that it works."""
 
@@ -249,11 +258,17 @@ class Recipe(Strict):
     steps: tuple[Step, ...] = Field(min_length=1)
     environment: dict[EnvName, Line] = Field(default_factory=dict)
     mount_points: tuple[AbsolutePath, ...] = ()
+    image: ImageSettings = ImageSettings()
     slim: Choices = Field(
         default=(), description="what is removed from the Python packages: docs/add-a-recipe.md"
     )
     exposes: tuple[Command, ...] = Field(min_length=1)
     verify: Verify
+
+    @property
+    def has_pack(self) -> bool:
+        """Whether the image has a module pack."""
+        return bool(self.verify.imports) if self.image.pack is None else self.image.pack
 
     @property
     def native_packages(self) -> list[str]:
@@ -271,6 +286,13 @@ class Recipe(Strict):
                 raise ValueError(f"two steps are named {name!r}")
         if self.slim and "slim" in names:
             raise ValueError("a step is named 'slim', as the one that 'slim' makes: rename it")
+        if self.image.pack and not self.verify.imports:
+            raise ValueError("image.pack: nothing to pack: verify.imports names no module")
+        if self.has_pack and "pack" in names:
+            raise ValueError(
+                "a step is named 'pack', as the one that 'image.pack' makes: rename it, or set "
+                "image.pack: false"
+            )
         for step in self.steps:
             for upstream in step.upstreams:
                 if upstream not in self.upstreams:

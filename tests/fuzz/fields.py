@@ -131,7 +131,13 @@ ELSEWHERE = {
     *(("filesystems", ITEM, "remembered", ITEM), ("scheduler", "forms", ANY, "remembered", ITEM)),
     ("scheduler", "parallel_environment", "name"),
     *(("jobs", "rendezvous", "interface"), ("extends",), ("base", KEY)),
-    *(("base", "distribution"), ("base", "release"), ("slim", ITEM), ("variant",)),
+    *(
+        ("base", "distribution"),
+        ("base", "release"),
+        ("slim", ITEM),
+        ("variant",),
+        ("image", "pack"),
+    ),
     *(("stack", "rocm"), ("stack", "oneapi")),
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.samples.vocabulary import NativeAs
 from dlcontainer.bench.slowfs.mounting import helper
+from dlcontainer.config import resources
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BenchDataError, ChecksFailedError
@@ -38,15 +39,20 @@ class PreparedTree:
 
 
 @contextmanager
-def shown(form: NativeAs, prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
+def shown(
+    form: NativeAs, prefix: Path, module: str, context: BenchContext
+) -> Iterator[PreparedTree]:
     """Show a Python prefix in one of the forms; what was made is gone at the end.
 
+    `module` is the one that is imported: a pack is made of what it loads.
     Raises ChecksFailedError without the programs or FUSE, BenchDataError where it fails.
     """
     if form == "tree":
         yield PreparedTree(prefix=prefix)
     elif form == "staged":
         yield _staged(prefix, context)
+    elif form == "packed":
+        yield _packed(prefix, module, context)
     else:
         with _mounted(prefix, context) as found:
             yield found
@@ -58,6 +64,18 @@ def _staged(prefix: Path, context: BenchContext) -> PreparedTree:
     argv = ["cp", "-a", str(prefix.resolve()), str(folder)]
     run(argv, context.execution.runner, "the native tree can't be copied")
     return PreparedTree(prefix=folder, seconds=time.monotonic() - began, what="staging")
+
+
+def _packed(prefix: Path, module: str, context: BenchContext) -> PreparedTree:
+    """Pack a copy: the tree itself is somebody's, and no pack belongs in what is written to."""
+    began = time.monotonic()
+    tree = _staged(prefix, context).prefix
+    context.execution.progress.step("pack the modules of the copy")
+    writer = resources.PROBE / "pack_modules.py"
+    argv = [str(tree / "bin/python"), "-IB", str(writer), "--everywhere", "--step"]
+    argv += ["--report", str(context.work / "pack.json"), module]
+    run(argv, context.execution.runner, "the native tree's modules can't be packed")
+    return PreparedTree(prefix=tree, seconds=time.monotonic() - began, what="staging and packing")
 
 
 @dataclass(slots=True)

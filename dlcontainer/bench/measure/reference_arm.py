@@ -61,6 +61,7 @@ def shown(
             why="the unpacked image stands for it here",
             next_step="give a native side with --native FOLDER, or leave --native-as out",
         )
-    with native_tree.shown(settings.native_as, reference.prefix, context) as tree:
+    module = str(settings.values["module"])
+    with native_tree.shown(settings.native_as, reference.prefix, module, context) as tree:
         made = {} if tree.seconds is None else {"native_ready_s": round(tree.seconds, 3)}
         yield replace(reference, prefix=tree.prefix), made

@@ -76,8 +76,8 @@ NATIVE_AS = Option(
     name="native_as",
     choices=get_args(NativeAs),
     default="tree",
-    help="The native tree where it is (tree), copied to this node first, or in one SquashFS. "
-    "Default: tree.",
+    help="The native tree where it is (tree), copied to this node first (staged), such a copy with "
+    "a module pack (packed), or in one SquashFS. Default: tree.",
 )
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 ArmName = Literal["native", "unpacked", "container"]
 # How an import is shown the native tree.
-NativeAs = Literal["tree", "staged", "squashfs"]
+NativeAs = Literal["tree", "staged", "packed", "squashfs"]
 Question = Literal["overhead", "deployment"]
 # Ranks import when all are there, or each as soon as it can.
 Start = Literal["storm", "natural"]

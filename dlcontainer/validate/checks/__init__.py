@@ -19,6 +19,7 @@ CHECKS: Mapping[str, CheckFunction] = {
     "python": inside.python,
     "manifest": inside.manifest,
     "import": inside.imports,
+    "pack": inside.pack,
     "host stays out": inside.host_stays_out,
     "no leftovers": inside.no_leftovers,
     "verify": verify,

@@ -80,6 +80,20 @@ def imports(image: Inspected) -> Iterator[Answer]:
         yield Answer(ok=ok, detail=detail, of=str(entry["module"]))
 
 
+def pack(image: Inspected) -> Iterator[Answer]:
+    """See that the module pack is the one that was made; nothing of an image without one."""
+    seen = image.inside.get("pack")
+    if not isinstance(seen, dict):
+        return
+    if seen["error"]:
+        yield Answer(ok=False, detail=str(seen["error"]))
+    elif not seen["fresh"]:
+        detail = "not used: the engine unpacks the image here, and what can be written to has none"
+        yield Answer(ok=None, detail=detail)
+    else:
+        yield Answer(ok=True, detail=f"answers for {seen['fresh']} of {seen['folders']} folders")
+
+
 def host_stays_out(image: Inspected) -> Iterator[Answer]:
     """See that nothing of the host's environment reaches programs inside."""
     folders = image.surroundings.image_paths.get("LD_LIBRARY_PATH", "").split(":")

@@ -154,3 +154,10 @@ def test_a_record_names_the_order(tmp_path: Path) -> None:
     other = record.read(path)
     assert other is not None
     assert (other.engine.squash, other.engine.order) == (SQUASH, "ab")
+
+
+def test_the_module_pack_lies_first() -> None:
+    tree = entries(["a", "opt/x/site-packages/_dlcontainer_pack.bin", "c"])
+    first = "opt/x/site-packages/_dlcontainer_pack.bin 32767"
+    assert lines(["c", "a"], tree)[0] == [first, "c 32766", "a 32765"]
+    assert lines(["c", first.split(maxsplit=1)[0]], tree)[0] == [first, "c 32766"]

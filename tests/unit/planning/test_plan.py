@@ -133,7 +133,7 @@ def test_only_some_keys_can_be_overridden(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match=f"^user: {key}: can't be overridden here") as caught:
         plan_of(folder_of(tmp_path), changes=[layer("user", **{key: "x"})])
     assert caught.value.why == (
-        "only base, environment, mount_points, slim, variant, versions of a recipe may be "
+        "only base, environment, image, mount_points, slim, variant, versions of a recipe may be "
         "overridden"
     )
 

@@ -12,6 +12,7 @@ MOVES = {
     "dlcontainer/build/step_errors.py": "a failed build's log, maybe to another file system",
     "dlcontainer/formats/output_folder.py": "a folder as a whole, and the old one back",
     "dlcontainer/packages/apt/apt_config.py": "apt's lists, between folders of one build",
+    "dlcontainer/probe/pack_modules.py": "runs inside images, without the package",
     "dlcontainer/probe/prove_place.py": "runs inside images, without the package",
     "dlcontainer/probe/ranks.py": "runs inside images, without the package",
     "dlcontainer/publish/open_folder.py": "the folders of a publication, by descriptor",

@@ -113,6 +113,11 @@ ENTRY = INSIDE["imports"][0]
             "variable LD_PRELOAD, user site /x",
         ),
         ({"leftovers": ["/mnt/routing.sh"]}, "no leftovers", "/mnt/routing.sh"),
+        (
+            {"pack": {"error": "wrong magic or size", "folders": 9, "fresh": 0}},
+            "pack",
+            "wrong magic or size",
+        ),
     ],
 )
 def test_what_is_seen_inside(image: Path, changes: dict[str, Any], name: str, detail: str) -> None:

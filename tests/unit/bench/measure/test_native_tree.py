@@ -71,3 +71,18 @@ def test_without_the_programs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ChecksFailedError, match="no mksquashfs") as caught:
         bench.run(ProbeRunner(), native_as="squashfs")
     assert "squashfs-tools" in str(caught.value.next_step)
+
+
+def test_a_copy_is_packed_with_what_is_imported(bench: Bench) -> None:
+    runner = ProbeRunner(wall=lambda inside: 1.5 if inside else 1.0)
+    bench.run(runner, native_as="packed")
+    (copy,) = [argv for argv in runner.others if argv[0] == "cp"]
+    (packing,) = [argv for argv in runner.others if "--everywhere" in argv]
+    assert packing[0] == f"{copy[3]}/bin/python"
+    assert packing[1] == "-IB"
+    assert packing[2].endswith("/pack_modules.py")
+    assert packing[-1] == "torch"
+    native = [argv for argv in runner.launches if not any("apptainer" in w for w in argv)]
+    assert all(f"{copy[3]}/bin/python" in argv for argv in native)
+    text = html_report.markdown([analyse(bench.read())])
+    assert "shown as packed; making it ready took" in text

@@ -1,0 +1,113 @@
+"""Which files the modules of a pack come from: each is imported in a process of its own.
+
+What ends an import (an error, an exit, a signal, the time limit) ends that process alone, and the
+others are packed. No import reaches a network: the same tree gives the same modules. Python >= 3.6.
+"""
+
+import errno
+import importlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+
+FRAMEWORKS = ("torch", "tensorflow", "mxnet")  # those of probe_train.py
+LIMIT_S = 300
+
+
+def all_of(modules, step):
+    """Give {module: (file, byte code's file)} of all that is imported, and why some failed."""
+    roots = sorted({os.path.realpath(entry) for entry in sys.path if os.path.isdir(entry)})
+    work = [(name, lambda name=name: importlib.import_module(name)) for name in modules]
+    trained = [name for name in modules if name in FRAMEWORKS] if step else []
+    work += [("a step of " + name, lambda name=name: train(name)) for name in trained[:1]]
+    known, failed = {}, {}
+    for name, task in work:
+        told = apart(task)
+        if told["error"]:
+            failed[name] = told["error"]
+            print("pack: {} failed, what it had imported is packed: {}".format(name, told["error"]))
+        for module, files in told["modules"].items():
+            if below(os.path.realpath(files[0]), roots):
+                known[module] = tuple(files)
+    return known, failed
+
+
+def below(path, roots):
+    """Tell whether a file is of one of the folders that Python was started with."""
+    return any(path.startswith(root + "/") for root in roots)
+
+
+def apart(task):
+    """Do something in a process of its own; give its error and the modules that it has then."""
+    with tempfile.TemporaryFile("w+") as out:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(LIMIT_S)
+                out.write(json.dumps(_told(task)))
+                out.flush()
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        out.seek(0)
+        text = out.read()
+    if text:
+        return json.loads(text)
+    number = status & 0x7F
+    why = "not done after {} s".format(LIMIT_S)
+    return {
+        "error": why if number == signal.SIGALRM else "killed by signal {}".format(number),
+        "modules": {},
+    }
+
+
+def _told(task):
+    error = ""
+    getattr(sys, "addaudithook", _nothing)(_no_network)  # Python 3.6 and 3.7 have none
+    try:
+        task()
+    except BaseException as problem:  # an import can end in any way, SystemExit included
+        traceback.print_exc()
+        error = "{}: {}".format(type(problem).__name__, problem)
+    return {"error": error, "modules": _files()}
+
+
+def _nothing(_hook):
+    pass
+
+
+def _no_network(event, arguments):
+    if event in {"socket.connect", "socket.sendto", "socket.getaddrinfo"}:
+        if event != "socket.getaddrinfo" and isinstance(arguments[1], (str, bytes)):
+            return  # a socket of this machine
+        raise OSError(errno.ENETUNREACH, "no network while modules are packed")
+
+
+def _files():
+    files = {}
+    for name, module in sorted(sys.modules.items()):
+        try:
+            spec = module.__spec__
+            if spec.has_location and spec.name == name and spec.origin:
+                files[name] = (spec.origin, spec.cached)
+        except Exception:  # a module that makes its attributes itself
+            continue
+    return files
+
+
+def train(framework):
+    """Train the first step of the network that `bench train` trains."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import probe_train
+    import ranks
+
+    line = ["--framework", framework, "--steps", "1", "--warmup", "1", "--batch", "2"]
+    wanted = probe_train.options(line + ["--device", "cpu"])
+    wanted.place, wanted.meeting = ranks.place(), None
+    trainer = importlib.import_module("train_" + framework).Trainer(wanted)
+    trainer.step(0)
+    trainer.settle()
