@@ -29,6 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+# Before xdist reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep on one worker what shares a daemon, a cluster or a built image.
 
