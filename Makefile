@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # must not take the environment's own python3 for the machine's.
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # Each worker builds its own base and images: more of them need the disk and memory for it.
-WORKERS := -n auto --maxprocesses 4 --dist loadgroup
+WORKERS := -n auto --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-venv setup-tests demo golden unit check test test-long test-bare lint dist clean

@@ -1,9 +1,7 @@
 import signal
-from pathlib import Path
+from typing import Any
 
 import pytest
-
-_TESTS = Path(__file__).parent
 
 
 def pytest_configure() -> None:
@@ -29,14 +27,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-# Before xdist reads the marks.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep on one worker what shares a daemon, a cluster or a built image.
 
     That is a folder of integration tests, and elsewhere a file.
     """
-    for item in items:
-        kind, name, *more = item.path.relative_to(_TESTS).parts
-        group = f"{kind}/{name}" if kind == "integration" and more else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            parts = file.split("/")
+            return "/".join(parts[:3]) if parts[1] == "integration" else file
+
+    return ByFolder(config, log)
