@@ -57,7 +57,8 @@ def placed(site: Site, placing: Placing) -> Site:
             )
         # There is nobody to ask for an account, a partition or a time.
         scheduler = scheduler.model_copy(update={"resources": Resources()})
-    if count is None and (scheduler.forms or placing.nodes is None):
+    if count is None:
+        # Without words of counts a launcher takes them from its allocation.
         return site.model_copy(update={"scheduler": scheduler})
     if scheduler.forms:
         forms = {
@@ -65,15 +66,15 @@ def placed(site: Site, placing: Placing) -> Site:
             for name, form in scheduler.forms.items()
         }
         return site.model_copy(update={"scheduler": scheduler.model_copy(update={"forms": forms})})
-    per_node, nodes = count or 1, placing.nodes or 1
-    words = scheduler.launcher or (("mpirun",) if per_node > 1 else ())
+    nodes = placing.nodes or 1
+    words = scheduler.launcher or (("mpirun",) if count > 1 else ())
     known = launcher(Path(words[0]).name) if words else None
     counts = (*known.counts, *(known.across_nodes if nodes > 1 else ())) if known else ()
-    numbers = {"nodes": nodes, "ranks": nodes * per_node, "ranks_per_node": per_node}
+    numbers = {"nodes": nodes, "ranks": nodes * count, "ranks_per_node": count}
     filled = tuple(word.format(**numbers) for word in counts)
     head = scheduler.directives
     if batch.queue is not None and batch.queue.per_node:
-        head = (*head, f"{batch.directive} {batch.queue.per_node.format(count=per_node)}")
+        head = (*head, f"{batch.directive} {batch.queue.per_node.format(count=count)}")
     update = {"launcher": (*words, *filled), "directives": head}
     return site.model_copy(update={"scheduler": scheduler.model_copy(update=update)})
 

@@ -15,7 +15,7 @@ from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    ProcessRunner,
+    Runner,
     quote,
 )
 
@@ -48,7 +48,7 @@ class Submitter(Protocol):
 class Direct:
     """A shell on this node: its supervisor ends all that an interruption leaves."""
 
-    runner: ProcessRunner
+    runner: Runner
     limit_s: float | None
 
     def run(self, frame: Path, log: Path) -> Done:
@@ -67,7 +67,7 @@ class Direct:
 class Queued:
     """A job of the site's scheduler; the times come from its ranks, never from asking."""
 
-    runner: ProcessRunner
+    runner: Runner
     queue: Queue
 
     def run(self, frame: Path, log: Path) -> Done:

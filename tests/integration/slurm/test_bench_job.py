@@ -108,7 +108,9 @@ def test_ctrl_c_leaves_no_job(
     ("options", "program", "says"),
     [
         (["--partition", "none"], "pass", "invalid partition"),
-        ([], "raise SystemExit(3)", "rank 0 ended with exit code 3"),
+        pytest.param(
+            [], "raise SystemExit(3)", "rank 0 ended with exit code 3", marks=pytest.mark.long
+        ),
         pytest.param(
             [], "print('other')", "no line of any rank matches --first-step", marks=pytest.mark.long
         ),
