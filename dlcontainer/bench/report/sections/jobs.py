@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 
 from dlcontainer.bench.job.analysis import FIGURES, JUDGED, Added, Reading
-from dlcontainer.bench.job.records import SIDES, Job
+from dlcontainer.bench.job.records import SIDES, Job, Times
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import linear
@@ -146,6 +146,31 @@ def interval(added: Added) -> str:
 def _signed(seconds: float) -> str:
     digits = 1 if abs(seconds) >= 1 or math.isclose(seconds, 0) else 2
     return f"{seconds:+.{digits}f} s"
+
+
+def bars(job: Job) -> dict[str, dict[str, float]]:
+    """Give the mean seconds of each side's phases, in their order."""
+    found: dict[str, dict[str, float]] = {}
+    pairs = job.pairs()
+    for side in SIDES:
+        own = [one[side].times for one in pairs.values()]
+        known = [_parts(times) for times in own if times is not None]
+        if known:
+            names = known[0]
+            found[side] = {
+                name: math.fsum(one[name] for one in known) / len(known) for name in names
+            }
+    return found
+
+
+def _parts(times: Times) -> dict[str, float]:
+    return {
+        "launcher": times.launcher_s,
+        "engine": max(0.0, times.process_s - times.launcher_s),
+        "first step": max(0.0, times.start_s - max(times.process_s, times.launcher_s)),
+        "steady": times.steady_s,
+        "teardown": times.teardown_s,
+    }
 
 
 def figures(job: Job, reading: Reading) -> dict[str, object]:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from dlcontainer.bench.job import analysis as jobbing
 from dlcontainer.bench.job.records import Job
-from dlcontainer.bench.report.figures import count_plots, storm_plots
+from dlcontainer.bench.report.figures import count_plots, session_plots, storm_plots
 from dlcontainer.bench.report.figures.binned import MOST_LISTED
 from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
 from dlcontainer.bench.report.sections import jobs as jobs_
@@ -55,12 +55,22 @@ def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
 def _jobs(found: Found, job: Job) -> Exhibit:
     reading = jobbing.read(job)
     listed = len(job.launches) <= MOST_LISTED
+    drawn = session_plots.stacked(jobs_.bars(job), "seconds since the job began, mean")
     return Exhibit(
         anchor=f"job-{found.sha256[:8]}",
         title="A command as a job",
         headline=jobs_.headline(job, reading),
         words=jobs_.words(job, reading),
-        plates=(),
+        plates=(
+            _plate(
+                found,
+                "Where the seconds go",
+                drawn,
+                "The mean job of each side, without its wait in the queue, phase by phase.",
+            ),
+        )
+        if drawn
+        else (),
         tables=jobs_.tables(reading, found.anchor),
         raw=(job_tables.table(job, f"{found.anchor}-lines", str(found.path)),) if listed else (),
         lines=jobs_.lines(reading),

@@ -10,6 +10,7 @@ import pytest
 from dlcontainer.bench.job import analysis, file, session
 from dlcontainer.bench.job.records import Job
 from dlcontainer.bench.report import csv_report, html_report, inputs, json_report
+from dlcontainer.bench.report.sections import jobs, predictions
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from tests.jobsessions import Clockwork, context, declared
@@ -163,3 +164,14 @@ def test_a_report_says_seconds_first(tmp_path: Path) -> None:
     assert len(rows) == 1 + 18
     assert "times.start_s" in rows[0]
     assert "rank.first_s" in rows[0]
+
+
+def test_the_bars_of_a_report_add_up(tmp_path: Path) -> None:
+    job = measured(tmp_path, Clockwork())
+    for side, parts in jobs.bars(job).items():
+        own = [
+            one.times.total_s for one in job.launches if one.pair and one.side == side and one.times
+        ]
+        assert sum(parts.values()) == pytest.approx(sum(own) / len(own))
+    [exhibit] = predictions.exhibits([inputs.read(tmp_path / "j.jsonl")])
+    assert [plate.name for plate in exhibit.plates] == ["Where the seconds go"]
