@@ -32,13 +32,6 @@ Command = Annotated[
     list[str],
     typer.Argument(metavar="-- COMMAND", help="What each rank runs, the same on both sides."),
 ]
-Nodes = Annotated[
-    int | None,
-    typer.Option(
-        "--nodes", metavar="N", min=1, help="Nodes of a job. Default: the site's.",
-        rich_help_panel=options.JOB,
-    ),
-]  # fmt: skip
 PerNode = Annotated[
     int | None,
     typer.Option(
@@ -94,7 +87,7 @@ def job(
     site: options.Site,
     image: own.Image,
     native: own.NativeFolder = None,
-    nodes: Nodes = None,
+    nodes: options.Nodes = None,
     per_node: PerNode = None,
     form: rank_options.FormName = None,
     pairs: Pairs = PAIRS,

@@ -149,6 +149,9 @@ def test_a_planted_start_is_found_in_seconds(
     assert found.judged is not None
     assert found.judged.low < PLANTED_S + 1
     assert found.judged.high > PLANTED_S
+    # The rest is the engine's own start, which ends where the command's process begins.
+    after = found.judged.added - found.figures["process_s"].added
+    assert after == pytest.approx(PLANTED_S, abs=0.5)
     steady = found.figures["steady_s"]
     assert steady.low < 0.3
     assert steady.high > -0.3

@@ -92,7 +92,8 @@ def _limits(job: Job, reading: Reading) -> Iterator[str]:
     loads = sorted(one.load_1min for one in job.launches)
     if loads:
         yield (
-            f"The load of the submitting node was {loads[0]:.1f} to {loads[-1]:.1f}, in the median "
+            f"The load of the node that this was started on ({job.header.machine.get('cores')} "
+            f"cores) was {loads[0]:.1f} to {loads[-1]:.1f}, in the median "
             f"{linear.median(loads):.1f}."
         )
     yield (
