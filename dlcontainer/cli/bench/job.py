@@ -3,7 +3,7 @@
 import math
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,9 +115,9 @@ def job(
         pairs=pairs,
         margin_s=seconds(margin),
         placing=Placing(nodes=nodes, tasks_per_node=per_node, form=form),
-        limit=time,
+        limit=_limit(time),
     )
-    wanted = options.resources(account=account, partition=partition, time=time, nodes=nodes)
+    wanted = options.resources(account=account, partition=partition, nodes=nodes)
     chosen = SessionOptions(
         site=site, image=image, target=target, resume=resume, native=native, seed=seed, form=form,
         recipe=recipe, settings=[*(settings or []), *wanted], as_json=as_json, verbose=verbose,
@@ -148,6 +148,12 @@ def seconds(text: str) -> float:
             next_step="e.g. --margin 0.5s",
         )
     return found
+
+
+def _limit(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"\d{1,6}|\d{1,4}:[0-5]\d(:00)?", text):
+        raise UsageError(f"--time {text}: not a time limit", next_step="MINUTES, H:MM or H:MM:00")
+    return text
 
 
 def _pattern(text: str | None) -> str | None:
@@ -182,7 +188,7 @@ def _context(
     cut = _cut(options_)
     image = bench_image.read(options.image_file(options_.image), world.host.arch)
     bench_image.require_trust(image, options_.site)
-    plan = defaults.plan(options_, image, world)
+    plan = _plan(options_, asked, image, world)
     # Where jobs are submitted is the user's own environment.
     runner = console.runner(world.environ, of_user=True)
     submitter = _submitter(plan, asked, world, console)
@@ -228,6 +234,16 @@ def _context(
         progress=console,
         cut=cut,
     )
+
+
+def _plan(options_: SessionOptions, asked: _Asked, image: "BenchImage", world: "World") -> "Plan":
+    plan = defaults.plan(options_, image, world)
+    if asked.limit is None or plan.site.scheduler.kind == "none":
+        return plan
+    # Without a scheduler nobody is asked for a time: there the limit is ours.
+    limit = options.resources(time=asked.limit)
+    settings = [*(options_.settings or []), *limit]
+    return defaults.plan(replace(options_, settings=settings), image, world)
 
 
 def _described(image: "BenchImage") -> "dict[str, str | None]":

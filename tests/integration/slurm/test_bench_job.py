@@ -143,7 +143,7 @@ def test_a_planted_start_is_found_in_seconds(
     submitting: World, argv: list[str], tmp_path: Path
 ) -> None:
     """Two seconds in the container's start alone: SLOWER, and two seconds are in the interval."""
-    submitting.run(*argv, "--site", "local", *command(), cwd=tmp_path)
+    submitting.run(*argv, "--site", "local", "--time", "5", *command(), cwd=tmp_path)
     found = analysis.read(read(tmp_path))
     assert found.word == "SLOWER", found
     assert found.judged is not None

@@ -27,6 +27,13 @@ def test_what_is_no_pattern(text: str, says: str) -> None:
         job._pattern(text)
 
 
+@pytest.mark.parametrize("text", ["abc", "-1", "1:2:3:4", ""])
+def test_what_is_no_limit(text: str) -> None:
+    with pytest.raises(UsageError, match="not a time limit"):
+        job._limit(text)
+    assert job._limit("0:20:00") == "0:20:00"
+
+
 def test_a_file_is_neither_replaced_nor_gone_on_with_when_complete(tmp_path: Path) -> None:
     from dlcontainer.bench.job import session
 
