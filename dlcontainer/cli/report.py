@@ -12,8 +12,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="Sessions (from three allocations on also together), and what `bench scale`, "
-        "`bench count` and `bench storm` wrote with -o.",
+        help="Sessions (from three allocations on also together), and what `bench job`, "
+        "`bench scale`, `bench count` and `bench storm` wrote with -o.",
     ),
 ]
 Target = Annotated[
@@ -54,6 +54,8 @@ def report(
     from dlcontainer.bench import probes
     from dlcontainer.bench.analysis.across_sessions import across
     from dlcontainer.bench.analysis.session_analysis import analyse
+    from dlcontainer.bench.job import analysis as jobbing
+    from dlcontainer.bench.job.records import Job
     from dlcontainer.bench.report import files as written
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report import inputs, json_report
@@ -87,6 +89,11 @@ def report(
         (f"across {len(item.members)} allocations", item.word)
         for item in across(analyses)
         if item.word is not None
+    ]
+    words += [
+        (str(one.path), jobbing.read(one.finding).word)
+        for one in found
+        if isinstance(one.finding, Job)
     ]
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
     if as_json:

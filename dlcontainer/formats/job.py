@@ -49,16 +49,20 @@ class Form:
     lines: tuple[Text, ...]
 
 
-def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
+def values(
+    plan: Plan, launch: str | None = None, start: Start | None = None
+) -> Mapping[str, object]:
     """Compute what the template shows; `launch` names the form that is usual in this script.
+
+    `start` stands in place of the words of the site's runtime.
 
     Raises ConfigError for a form that the site has not, and for what its runtime can't do.
     """
     scheduler = plan.site.scheduler
     batch = SCHEDULERS[scheduler.kind]
-    usual = _usual(plan, launch)
+    chosen = usual(plan, launch)
     around = surroundings.of_plan(plan)
-    start = runtimes.start(plan, around)
+    start = start or runtimes.start(plan, around)
     forms = _forms(plan, around, start)
     environment = _environment(around)
     inside = _inside(around, start)
@@ -70,8 +74,8 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
     start_needs += start.before
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
-        "directives": [Text(line) for line in job_head.lines(plan.site, usual)],
-        "head": [Text(line) for line in job_head.comments(plan, start, usual, list(_shown(plan)))],
+        "directives": [Text(line) for line in job_head.lines(plan.site, chosen)],
+        "head": [Text(line) for line in job_head.comments(plan, start, chosen, list(_shown(plan)))],
         "needs": any(line.startswith(NEED) for line in lines),
         "go": Text(batch.enter_folder),
         "start": start,
@@ -99,7 +103,7 @@ def values(plan: Plan, launch: str | None = None) -> Mapping[str, object]:
         "together": Text(batch.end_together),
         **_rank(plan),
         "forms": forms,
-        "usual": Text(usual),
+        "usual": Text(chosen),
         "names": Text(", ".join(form.name for form in forms)),
     }
 
@@ -142,7 +146,11 @@ def _shown(plan: Plan) -> Mapping[str, LaunchForm]:
     return {name: form for name, form in forms.items() if form.inside is None or form.inside in has}
 
 
-def _usual(plan: Plan, launch: str | None) -> str:
+def usual(plan: Plan, launch: str | None) -> str:
+    """Name the form that a script uses unless it is told; empty where the site has none.
+
+    Raises ConfigError for a form that the site has not, or whose program the image has not.
+    """
     known = list(_shown(plan))
     if launch is None:
         return _usual_for(plan, known)

@@ -52,6 +52,28 @@ class ReframeBackend:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Queue:
+    """How a program submits a job, follows it and cancels it.
+
+    Words may hold {name}, a name that no other job has, {log}, {job} and {state}.
+    """
+
+    # Prints the job's number, alone or before a ";".
+    submit: tuple[str, ...]
+    # Prints a line while the job is there, none afterwards; exit code 0 in both cases.
+    states: tuple[str, ...]
+    cancel: tuple[str, ...]
+    # Prints how an ended job ended, the state as the group of `ending`.
+    ended: tuple[str, ...]
+    ending: str
+    # The state of a job that ended well, and those for which nothing in the job is to blame.
+    good: str
+    outside: frozenset[str]
+    # The words of a job's head for {count} ranks on each node.
+    per_node: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Resource:
     """One thing that a job asks for, in a scheduler's words.
 
@@ -114,6 +136,8 @@ class BatchSystem:
     # Names an allocation's first host for a process outside of it, where the scheduler tells.
     first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
     launchers: Mapping[str, Launcher] = field(default_factory=dict)
+    # None where nobody described how a program follows a job.
+    queue: Queue | None = None
     # None where ReFrame has no backend.
     reframe: ReframeBackend | None = None
 

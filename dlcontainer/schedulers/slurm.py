@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Launcher,
+    Queue,
     RankVariables,
     ReframeBackend,
     Resource,
@@ -68,6 +69,21 @@ SLURM = BatchSystem(
             reframe="srun",
         )
     },
+    # Not requeued: a job that begins again has other times. Source: sbatch(1), squeue(1),
+    # scancel(1), scontrol(1), "JOB STATE CODES".
+    queue=Queue(
+        submit=(
+            *("sbatch", "--parsable", "--no-requeue", "--job-name={name}"),
+            *("--output={log}", "--error={log}"),
+        ),
+        states=("squeue", "--noheader", "--all", "--name={name}", "--format=%T"),
+        cancel=("scancel", "--name={name}"),
+        ended=("scontrol", "--oneliner", "show", "job", "{job}"),
+        ending=r"\bJobState=(?P<state>\S+)",
+        good="COMPLETED",
+        outside=frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REVOKED"}),
+        per_node="--ntasks-per-node={count}",
+    ),
     reframe=ReframeBackend(
         name="slurm",
         written_options=r"(-J|-N|-n|-t|-o|-e|"

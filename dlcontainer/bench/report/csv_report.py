@@ -1,6 +1,7 @@
 """All raw values as CSV (RFC 4180): one line a launch, with its file and line there.
 
-Of a matrix (bench scale) one line for each rank of a launch, under columns of its own.
+Of a matrix (bench scale) and of jobs (bench job) one line for each rank of a launch, under columns
+of its own.
 
 Nested values have a column each, named by their way (`values.counts.max_rss_mb`); a list is JSON in
 its cell. Text that a spreadsheet would take for a formula begins with an apostrophe.
@@ -14,8 +15,9 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TextIO
 
+from dlcontainer.bench.job.records import Job
 from dlcontainer.bench.report.inputs import Found
-from dlcontainer.bench.report.tables import scale_tables
+from dlcontainer.bench.report.tables import job_tables, scale_tables
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
@@ -40,7 +42,7 @@ _Row = tuple[int, dict[str, object]]
 def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ()) -> None:
     """Write all launches of all sessions and matrices; the head is the union of what they have."""
     out = csv.writer(file, lineterminator="\r\n")
-    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale)]
+    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale | Job)]
     columns = tuple(dict.fromkeys((*_columns(sessions), *_of_matrices(matrices))))
     out.writerow([*FIRST, *map(_text, columns)])
     for series in sessions:
@@ -54,12 +56,13 @@ def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ())
             out.writerow([_text(str(one.path)), line, scale.seal, *row])
 
 
-def _rows(scale: Scale) -> Iterator[_Row]:
-    for line, values in scale_tables.raw(scale):
+def _rows(one: Scale | Job) -> Iterator[_Row]:
+    raw = scale_tables.raw(one) if isinstance(one, Scale) else job_tables.raw(one)
+    for line, values in raw:
         yield line, dict(_flat("", values))
 
 
-def _of_matrices(matrices: Sequence[tuple[Found, Scale]]) -> tuple[str, ...]:
+def _of_matrices(matrices: Sequence[tuple[Found, Scale | Job]]) -> tuple[str, ...]:
     found = dict.fromkeys(
         name for _, scale in matrices for _, values in _rows(scale) for name in values
     )

@@ -1,9 +1,9 @@
 """What `report` takes beside sessions: counts, storm predictions, and predictions held to account.
 
-A matrix's file (bench scale) has many lines, and a module of its own. Each of the others is one
-JSON object that begins with its `schema`: `dlcontainer/count/1` (bench count -o),
-`dlcontainer/storm/1` (bench storm -o) and `dlcontainer/benchmark-storm/1`, the points of a
-validation: what was predicted, frozen by its digest, and what was measured after.
+The files of a matrix (bench scale) and of jobs (bench job) have many lines, and modules of their
+own. Each of the others is one JSON object that begins with its `schema`: `dlcontainer/count/1`
+(bench count -o), `dlcontainer/storm/1` (bench storm -o) and `dlcontainer/benchmark-storm/1`, the
+points of a validation: what was predicted, frozen by its digest, and what was measured after.
 """
 
 import hashlib
@@ -15,6 +15,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from dlcontainer.bench.job import file as jobfile
+from dlcontainer.bench.job.records import Job
 from dlcontainer.bench.scale import file as scalefile
 from dlcontainer.bench.scale.records import Scale
 from dlcontainer.errors import BenchDataError
@@ -171,7 +173,7 @@ class Trial:
     machine: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-Finding = Counting | Storm | Trial | Scale
+Finding = Counting | Storm | Trial | Scale | Job
 _READERS: Mapping[str, TypeAdapter[Counting] | TypeAdapter[Storm] | TypeAdapter[Trial]] = {
     "dlcontainer/count/1": TypeAdapter(Counting),
     "dlcontainer/storm/1": TypeAdapter(Storm),
@@ -209,6 +211,9 @@ def read(path: Path) -> Found:
     if scalefile.is_one(path):
         scale = scalefile.read(path)
         return Found(path=path, sha256=scale.seal, finding=scale)
+    if jobfile.is_one(path):
+        job = jobfile.read(path)
+        return Found(path=path, sha256=job.seal, finding=job)
     try:
         data = foreign_files.read(path, _MOST_BYTES)
         body = foreign_files.loads(data)
@@ -245,6 +250,6 @@ def _unfit(path: Path, why: str) -> BenchDataError:
         "not a file that `report` reads",
         where=str(path),
         why=why,
-        next_step="give sessions (bench import|train) and what `bench scale -o`, "
+        next_step="give sessions (bench import|train|job) and what `bench scale -o`, "
         "`bench count -o` or `bench storm -o` wrote",
     )

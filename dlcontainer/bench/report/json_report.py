@@ -11,10 +11,13 @@ from dlcontainer.bench.analysis.metrics import Family
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.qualification import Standing
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.job import analysis as jobbing
+from dlcontainer.bench.job.records import Job
 from dlcontainer.bench.report import scale_json as scaled
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.sections import jobs
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.scale.records import Scale
@@ -47,11 +50,19 @@ def report(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> dict[st
         {
             "file": str(one.path),
             "sha256": one.sha256,
-            **({"cells": scaled.cells(one.finding)} if isinstance(one.finding, Scale) else {}),
+            **_figures(one),
         }
         for one in found
     ]
     return {"sessions": sessions, "across": joint, "findings": others, "scorecard": claims}
+
+
+def _figures(one: Found) -> dict[str, object]:
+    if isinstance(one.finding, Scale):
+        return {"cells": scaled.cells(one.finding)}
+    if isinstance(one.finding, Job):
+        return {"job": jobs.figures(one.finding, jobbing.read(one.finding))}
+    return {}
 
 
 def session(analysis: Analysis) -> dict[str, object]:

@@ -15,6 +15,7 @@ from dlcontainer.cli.bench import (
     bench_context,
     count,
     defaults,
+    job,
     probe_command,
     scale,
     slowfs,
@@ -134,6 +135,7 @@ def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     app.command("count")(count.count)
     app.command("probe-fs")(count.probe_fs)
     app.command("scale")(scale.scale)
+    app.command("job")(job.job)
     app.command("storm")(storm.storm)
     return app
 

@@ -1,5 +1,6 @@
 """The figures of a report, from an analysis to SVG; nothing is computed here but places."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp
 
@@ -198,17 +199,21 @@ def run_order(analysis: Analysis) -> Markup:
 
 def phases(analysis: Analysis) -> Markup | None:
     """Draw the mean time of each phase, stacked, one bar for each kind of launch."""
-    bars = phase_means(analysis)
-    names = list(dict.fromkeys(name for _, means in bars for name in means))
+    return stacked(dict(phase_means(analysis)), "seconds since the launch, mean")
+
+
+def stacked(bars: Mapping[str, Mapping[str, float]], axis: str) -> Markup | None:
+    """Draw bars of phases, each name with its lengths in seconds; None without any."""
+    names = list(dict.fromkeys(name for means in bars.values() for name in means))
     if not names:
         return None
     top, pitch, left, right = 34.0, 48.0, 190.0, WIDTH - 64
     bottom = top + pitch * len(bars)
     drawing = Drawing(title="Mean time of each phase", height=bottom + 44)
-    totals = [sum(means.values()) for _, means in bars]
+    totals = [sum(means.values()) for means in bars.values()]
     scale = spanning(totals, left, right, from_zero=True)
-    horizontal_axis(drawing, scale, top=top, bottom=bottom, name="seconds since the launch, mean")
-    for i, (name, means) in enumerate(bars):
+    horizontal_axis(drawing, scale, top=top, bottom=bottom, name=axis)
+    for i, (name, means) in enumerate(bars.items()):
         y, begun = top + pitch * i + 10, 0.0
         drawing.text(0, y + 18, name, "row")
         for phase, mean in means.items():

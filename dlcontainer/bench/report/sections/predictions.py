@@ -6,14 +6,17 @@ from statistics import mean, median
 
 from markupsafe import Markup
 
-from dlcontainer.bench.report.figures import count_plots, storm_plots
+from dlcontainer.bench.job import analysis as jobbing
+from dlcontainer.bench.job.records import Job
+from dlcontainer.bench.report.figures import count_plots, session_plots, storm_plots
 from dlcontainer.bench.report.figures.binned import MOST_LISTED
 from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
+from dlcontainer.bench.report.sections import jobs as jobs_
 from dlcontainer.bench.report.sections import scale as scaled
 from dlcontainer.bench.report.sections import scale_figures
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import Table
-from dlcontainer.bench.report.tables import count_tables, scale_tables
+from dlcontainer.bench.report.tables import count_tables, job_tables, scale_tables
 from dlcontainer.bench.scale import analysis as scaling
 from dlcontainer.bench.scale.records import Scale
 
@@ -45,7 +48,33 @@ def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
     matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale)]
     most = MOST_LISTED // max(len(matrices), 1)
     mapped = [_matrix(one, scale, listed=len(scale.launches) <= most) for one, scale in matrices]
-    return (*mapped, *storms, *trials, *counted)
+    jobs = [_jobs(one, one.finding) for one in found if isinstance(one.finding, Job)]
+    return (*jobs, *mapped, *storms, *trials, *counted)
+
+
+def _jobs(found: Found, job: Job) -> Exhibit:
+    reading = jobbing.read(job)
+    listed = len(job.launches) <= MOST_LISTED
+    drawn = session_plots.stacked(jobs_.bars(job), "seconds since the job began, mean")
+    return Exhibit(
+        anchor=f"job-{found.sha256[:8]}",
+        title="A command as a job",
+        headline=jobs_.headline(job, reading),
+        words=jobs_.words(job, reading),
+        plates=(
+            _plate(
+                found,
+                "Where the seconds go",
+                drawn,
+                "The mean job of each side, without its wait in the queue, phase by phase.",
+            ),
+        )
+        if drawn
+        else (),
+        tables=jobs_.tables(reading, found.anchor),
+        raw=(job_tables.table(job, f"{found.anchor}-lines", str(found.path)),) if listed else (),
+        lines=jobs_.lines(reading),
+    )
 
 
 def _matrix(found: Found, scale: Scale, *, listed: bool) -> Exhibit:

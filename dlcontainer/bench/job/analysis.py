@@ -1,0 +1,173 @@
+"""What a job session says: seconds that the container adds to each phase, and one verdict. Pure.
+
+The unit is a job. One number a pair: d = seconds of the container's job less those of the native
+one, by the regression of all sessions (arm, place, carry-over). Judged is the start-up.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dlcontainer.bench.job.records import SIDES, Job, Launched, Side, Times
+from dlcontainer.bench.samples.schedule import FEWEST
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.stats import regression, student_t
+from dlcontainer.bench.stats.differences import Difference
+from dlcontainer.bench.stats.regression import Fit
+
+ALPHA = 0.05
+JUDGED = "start_s"
+# The figures of a job in their order, with their words.
+FIGURES: Mapping[str, str] = {
+    "start_s": "start-up",
+    "launcher_s": "of it: launcher, until the last rank was reached",
+    "process_s": "of it: until the last rank's own process began",
+    "steady_s": "steady, until the first rank's exit",
+    "teardown_s": "teardown, until the job's last exit",
+    "total_s": "the whole job",
+    "step_s": "one step",
+}
+Word = Literal["EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Added:
+    """Seconds that the container adds to a figure: 95 % interval, and the one of equivalence."""
+
+    name: str
+    native: float
+    container: float
+    added: float
+    low: float
+    high: float
+    inner_low: float
+    inner_high: float
+    fitted: Fit
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is an interval at all."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """A session's figures and verdict, with the reasons for no verdict."""
+
+    word: Word
+    reasons: tuple[str, ...]
+    figures: Mapping[str, Added]
+    pairs: int
+    queue_s: Mapping[Side, float]
+    lost: Mapping[Side, int]
+
+    @property
+    def judged(self) -> Added | None:
+        """The figure that the verdict is about; None without a pair."""
+        return self.figures.get(JUDGED)
+
+
+def read(job: Job) -> Reading:
+    """Read a session."""
+    pairs = job.pairs()
+    carries = _carries(job)
+    figures = {}
+    for name in FIGURES:
+        added = _added(name, pairs, carries)
+        if added is not None:
+            figures[name] = added
+    reasons = tuple(_holds(job, len(pairs)))
+    word, more = _word(figures.get(JUDGED), job.declared.margin_s)
+    launches = [one for one in job.launches if one.pair]
+    return Reading(
+        word="INCONCLUSIVE" if reasons else word,
+        reasons=reasons or more,
+        figures=figures,
+        pairs=len(pairs),
+        queue_s={side: _mean([one.times.queue_s for one in launches
+                              if one.side == side and one.times]) for side in SIDES},
+        lost={side: sum(one.lost for one in job.launches if one.side == side) for side in SIDES},
+    )  # fmt: skip
+
+
+def _holds(job: Job, pairs: int) -> list[str]:
+    said = []
+    if job.end is None or not job.end.complete:
+        said.append(f"the session is incomplete: {job.end.reason if job.end else 'it was cut'}")
+    if pairs < FEWEST:
+        said.append(f"{counted(pairs, 'pair')}: a verdict takes {FEWEST}")
+    return said
+
+
+def _carries(job: Job) -> dict[int, int]:
+    """Give for each line whether a container's job came just before it."""
+    befores = (None, *job.launches[:-1])
+    return {
+        one.line: int(before is not None and before.side == "container")
+        for one, before in zip(job.launches, befores, strict=True)
+    }
+
+
+def _value(one: Launched, name: str) -> float | None:
+    assert isinstance(one.times, Times)  # noqa: S101 - whole pairs alone
+    value = getattr(one.times, name)
+    return value if isinstance(value, float | int) else None
+
+
+def _added(
+    name: str, pairs: Mapping[int, Mapping[Side, Launched]], carries: Mapping[int, int]
+) -> Added | None:
+    values = {number: [_value(one[side], name) for side in SIDES] for number, one in pairs.items()}
+    known = {n: (a, b) for n, (a, b) in values.items() if a is not None and b is not None}
+    if not known or len(known) < len(values):
+        return None
+    differences = [
+        Difference(
+            number=number,
+            d=theirs - ours,
+            candidate_first=next(iter(pairs[number])) == "container",
+            carry=(
+                carries[pairs[number]["container"].line] - carries[pairs[number]["native"].line],
+            ),
+        )
+        for number, (ours, theirs) in known.items()
+    ]
+    fitted = regression.fit(differences)
+    outer, inner = (_half(fitted, level) for level in (ALPHA, 2 * ALPHA))
+    return Added(
+        name=name,
+        native=_mean([ours for ours, _ in known.values()]),
+        container=_mean([theirs for _, theirs in known.values()]),
+        added=fitted.mean,
+        low=fitted.mean - outer,
+        high=fitted.mean + outer,
+        inner_low=fitted.mean - inner,
+        inner_high=fitted.mean + inner,
+        fitted=fitted,
+    )
+
+
+def _half(fitted: Fit, alpha: float) -> float:
+    if fitted.df < 1:
+        return math.inf
+    return student_t.quantile(alpha / 2, fitted.df) * fitted.se
+
+
+def _word(added: Added | None, margin: float) -> tuple[Word, tuple[str, ...]]:
+    """Give the word by the rules of all sessions, in seconds in place of factors."""
+    if added is None or not added.is_bounded:
+        return "INCONCLUSIVE", ("too few pairs for an interval",)
+    if added.fitted.se == 0:
+        return "INCONCLUSIVE", ("pairs are equal to the last digit: these are no times",)
+    if -margin <= added.inner_low and added.inner_high <= margin:
+        return "EQUIVALENT", ()
+    beyond = added.low > margin or added.high < -margin
+    narrow = added.high - added.low <= margin and (added.low > 0 or added.high < 0)
+    if beyond or narrow:
+        return ("SLOWER" if added.added > 0 else "FASTER"), ()
+    return "INCONCLUSIVE", ("the interval holds both sides of the margin",)
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan

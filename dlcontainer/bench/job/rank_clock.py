@@ -1,0 +1,203 @@
+"""The clock of `bench job`, run by path on compute nodes: it starts one rank's command, and stamps.
+
+    rank_clock.py mark FILE [CODE]                        a stamp of this node's clocks
+    rank_clock.py rank FOLDER MARK PATTERN -- COMMAND...  one rank, its output passed on
+
+Standard library only, Python >= 3.6: it runs with the nodes' own python3, without the package.
+Lengths are those of the node's monotonic clock; its real-time clock is read once, as an anchor.
+"""
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+
+_LAST_LINES = 12
+_LONGEST_LINE = 65536
+_LINE_END = re.compile(b"[\r\n]")
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def stamp() -> "dict[str, object]":
+    """Read this node's clocks, and which node and boot they are of."""
+    now, mono = time.time(), time.monotonic()
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - small and old
+            boot = file.read().strip()
+    except OSError:
+        boot = ""
+    node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    return {"at": now, "mono": mono, "boot": boot, "node": node}
+
+
+class Stream:
+    """One of the command's outputs: passed on as it comes, and looked at line by line."""
+
+    def __init__(self, target: int, watch: "Watch") -> None:
+        self.target, self.watch = target, watch
+        self.held = b""
+        self.shown = 0  # bytes of `held` that were passed on
+
+    def feed(self, chunk: bytes, now: float) -> None:
+        """Take what was read at a moment."""
+        self.held += chunk
+        end = _LINE_END.search(self.held)
+        while end is not None or len(self.held) > _LONGEST_LINE:
+            self._line(end.end() if end else len(self.held), now)
+            end = _LINE_END.search(self.held)
+        # A prompt or a progress bar is shown at once; a mark never.
+        if self.held and not self.watch.may_be_mark(self.held):
+            self._pass_on(self.held)
+            self.shown = len(self.held)
+
+    def _line(self, end: int, now: float) -> None:
+        line, self.held = self.held[:end], self.held[end:]
+        if not self.watch.look(line.strip(), now):
+            self._pass_on(line)
+        self.shown = 0
+
+    def _pass_on(self, data: bytes) -> None:
+        rest = data[self.shown :]
+        while rest:
+            try:
+                rest = rest[os.write(self.target, rest) :]
+            except OSError:
+                return  # nobody reads it any more; the command is not to blame
+
+
+class Watch:
+    """The moments of one rank: its own process, and the first and last line that match."""
+
+    def __init__(self, mark: bytes, pattern: str) -> None:
+        self.mark = mark
+        self.pattern = re.compile(pattern.encode()) if pattern else None
+        self.process = None  # type: float | None
+        self.first = None  # type: float | None
+        self.last = None  # type: float | None
+        self.matches = 0
+        self.lines = []  # type: list[str]
+
+    def may_be_mark(self, begin: bytes) -> bool:
+        """Tell whether a line may still become the mark."""
+        return self.process is None and self.mark.startswith(begin)
+
+    def look(self, line: bytes, now: float) -> bool:
+        """Stamp a line; tell whether it was the mark."""
+        if self.process is None and line == self.mark:
+            self.process = now
+            return True
+        if line:
+            self.lines = [*self.lines[1 - _LAST_LINES :], line[:300].decode("utf-8", "replace")]
+            if self.pattern is not None and self.pattern.search(line):
+                self.first = now if self.first is None else self.first
+                self.last = now
+                self.matches += 1
+        return False
+
+
+def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
+    """Run a rank's command to its end, write its moments into a folder, give its exit code."""
+    begun = stamp()
+    out, err = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _become(command, out[1], err[1])
+    os.close(out[1])
+    os.close(err[1])
+    for number in _PASSED_ON:
+        signal.signal(number, lambda got, _frame: _send(child, got))
+    watch = Watch(mark.encode(), pattern)
+    status, ended = _follow(child, {out[0]: Stream(1, watch), err[0]: Stream(2, watch)})
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    begin = float(str(begun["mono"]))
+    now = stamp()
+    moments = {
+        "process_s": watch.process,
+        "first_s": watch.first,
+        "last_s": watch.last,
+        "ended_s": ended,
+    }
+    place = os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
+    body = dict(begun)
+    body.update({name: None if at is None else at - begin for name, at in moments.items()})
+    body.update(
+        rank=int(place) if place.isdigit() else 0,
+        ranks=os.environ.get("WORLD_SIZE", ""),
+        matches=watch.matches,
+        code=code,
+        # Where the real-time clock was set meanwhile, the anchor is worth nothing.
+        clock_set_s=float(str(now["at"]))
+        - float(str(begun["at"]))
+        - float(str(now["mono"]))
+        + begin,
+        lines=watch.lines,
+    )
+    _write(os.path.join(folder, "rank-%s-%d.json" % (place, os.getpid())), body)  # noqa: PTH118, UP031
+    return code
+
+
+def _become(command: "list[str]", out: int, err: int) -> None:
+    try:
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.execvp(command[0], command)  # noqa: S606 - no shell is meant
+    except OSError as error:
+        os.write(2, ("%s: %s\n" % (command[0], error.strerror)).encode())  # noqa: UP031
+    finally:
+        os._exit(127)
+
+
+def _send(child: int, number: int) -> None:
+    with contextlib.suppress(OSError):  # it is gone
+        os.kill(child, number)
+
+
+def _follow(child: int, streams: "dict[int, Stream]") -> "tuple[int, float]":
+    """Pass a command's output on until it ended; give its status, and when that was."""
+    status, ended = None, 0.0
+    while streams:
+        ready = select.select(list(streams), [], [], 0.2)[0]
+        now = time.monotonic()
+        for number in ready:
+            chunk = os.read(number, 65536)
+            # The end of a last line that has none.
+            streams[number].feed(chunk or b"\n" * bool(streams[number].held), now)
+            if not chunk:
+                del streams[number]
+                os.close(number)
+        if status is None:
+            gone, got = os.waitpid(child, os.WNOHANG)
+            if gone:
+                status, ended = got, now
+        elif not ready:
+            break  # something that outlives the command holds its output
+    if status is None:
+        status, ended = os.waitpid(child, 0)[1], time.monotonic()
+    return status, ended
+
+
+def _write(path: str, body: "dict[str, object]") -> None:
+    # In one call, under its own name: a reader takes no file whose text is cut.
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        os.write(number, json.dumps(body).encode() + b"\n")
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def main(argv: "list[str]") -> int:
+    """Do what the command line says; see the module's text."""
+    if argv[0] == "mark":
+        _write(argv[1], dict(stamp(), code=int(argv[2]) if argv[2:] else 0))
+        return 0
+    _, folder, mark, pattern, _, *command = argv
+    return rank(folder, mark, pattern, command)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

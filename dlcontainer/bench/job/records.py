@@ -1,0 +1,183 @@
+"""What a job session's file holds: JSON lines, chained by hashes as a session's are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from dlcontainer.bench.samples import launch_order
+from dlcontainer.bench.samples.launch_order import Counts, Pair
+from dlcontainer.bench.samples.records import Json
+
+SCHEMA = "dlcontainer/job/1"
+_OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
+Seconds = Annotated[float, Field(ge=0)]
+Side = Literal["native", "container"]
+SIDES: tuple[Side, Side] = ("native", "container")
+# The phases of a job from its first instruction on, in their order; together they are all of it.
+PHASES = ("start_s", "steady_s", "teardown_s")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """What was settled before the first job; `scripts` are the arms' as they are submitted.
+
+    `replace` jobs that the scheduler lost for a cause outside of the job are launched again.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    command: tuple[str, ...]
+    first_step: str | None
+    pairs: Annotated[int, Field(ge=1)]
+    seed: int
+    margin_s: Annotated[float, Field(gt=0)]
+    nodes: int | None
+    tasks_per_node: int | None
+    replace: Annotated[int, Field(ge=0)]
+    site: str
+    scheduler: str
+    image: Mapping[str, Json]
+    native: Mapping[str, Json]
+    scripts: Mapping[Side, str]
+
+    @property
+    def order(self) -> tuple[Pair, ...]:
+        """The pairs in the order that the seed draws."""
+        stages = launch_order.plan_stages(looks=(self.pairs,), counts=Counts(), seed=self.seed)
+        return tuple(pair for stage in stages for pair in stage if isinstance(pair, Pair))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Header:
+    """The first line."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    declared: Declared
+    declared_sha256: str
+    machine: Mapping[str, Json]
+    started: str
+    dlcontainer: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankTimes:
+    """One rank, in seconds since the job's first instruction; None for what it never did."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    rank: int
+    node: str
+    clock_s: float
+    process_s: float | None
+    first_s: float | None
+    last_s: float | None
+    matches: int
+    ended_s: float
+    code: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Times:
+    """One job in seconds: the queue apart, then phases whose sum is `total_s`.
+
+    `launcher_s` and `process_s` are the parts of the start-up until the last rank was reached, and
+    until its command's own process began; `step_s` is a step's median over ranks. The clocks of
+    nodes agree within `clock_bound_s`, after they were moved by `clock_moved_s`.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    queue_s: Seconds
+    launcher_s: Seconds
+    process_s: Seconds
+    start_s: Seconds
+    steady_s: Seconds
+    teardown_s: Seconds
+    total_s: Seconds
+    step_s: float | None
+    clock_bound_s: Seconds
+    clock_moved_s: Seconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launched:
+    """One job: of a pair, or a warm-up (pair 0); `lost` to a cause outside of it, or failed."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    pair: Annotated[int, Field(ge=0)]
+    side: Side
+    started: str
+    job: str
+    state: str
+    nodes: tuple[str, ...]
+    times: Times | None
+    ranks: tuple[RankTimes, ...] = ()
+    load_1min: float = 0.0
+    error: str | None = None
+    lost: bool = False
+    output: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resumed:
+    """It went on after an interruption."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    started: str
+    dropped_bytes: int
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The last line."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    complete: bool
+    reason: str
+    launches: int
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A whole file, read."""
+
+    header: Header
+    launches: tuple[Launched, ...]
+    resumes: tuple[Resumed, ...] = ()
+    end: Ended | None = None
+    seal: str = ""
+    # Bytes of whole lines, and of a last line that was cut while it was written.
+    size: int = 0
+    dropped: int = 0
+
+    @property
+    def declared(self) -> Declared:
+        """What was settled before the first job."""
+        return self.header.declared
+
+    def pairs(self) -> Mapping[int, Mapping[Side, Launched]]:
+        """Give the pairs of which both jobs ended well, by number in the order of the file."""
+        return whole_pairs(self.launches)
+
+
+def whole_pairs(launches: tuple[Launched, ...] | list[Launched]) -> dict[int, dict[Side, Launched]]:
+    """Give whole pairs: of a pair that was measured again the last one holds."""
+    groups: list[tuple[int, dict[Side, Launched]]] = []
+    for one in launches:
+        if not groups or groups[-1][0] != one.pair or one.side in groups[-1][1]:
+            groups.append((one.pair, {}))
+        groups[-1][1][one.side] = one
+    return {
+        number: sides
+        for number, sides in groups
+        if number and len(sides) == 2 and all(x.times is not None for x in sides.values())
+    }

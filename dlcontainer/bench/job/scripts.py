@@ -1,0 +1,183 @@
+"""The scripts of a job session: the site's own job script for each arm, and the frame around it.
+
+Both arms are the script that `render --format job` writes. Where the container's starts the engine,
+the native one puts the native tree's `bin` first on PATH. In both a clock stands before that on
+each rank, so that the engine's own start is inside of what is measured.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlcontainer.bench.job.records import Side
+from dlcontainer.bench.job.stamps import BEGAN, ENDED
+from dlcontainer.config.templating import Text, quote, render_template
+from dlcontainer.errors import UsageError
+from dlcontainer.formats import host_variables, job, job_head
+from dlcontainer.formats.runtimes import Start
+from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.plan import Plan
+from dlcontainer.schedulers import SCHEDULERS, launcher
+from dlcontainer.sites.launching import Resources, Staging
+from dlcontainer.sites.site import Site
+from dlcontainer.system import atomic_files
+
+CLOCK = Path(__file__).with_name("rank_clock.py")
+# Isolated and without site: it starts in a few ms, and nothing of the user's is in it.
+_PYTHON = ("python3", "-I", "-S")
+# A job's own folder in an arm's text, which is the same for all jobs of a session.
+FOLDER = "@DLC_JOB_FOLDER@"
+MARK = "dlcontainer bench job: the command begins"
+_RUNTIMES = ("apptainer", "singularity")
+# The first process of the command itself: it says so, and becomes it. Python's output comes by
+# line where lines are looked for.
+_BEGIN = 'echo "$1"; [ -z "$2" ] || export PYTHONUNBUFFERED=1; shift 2; exec "$@"'
+_ON_PATH = 'PATH=$1/bin:$PATH; export PATH; shift; exec "$@"'
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placing:
+    """Where ranks are to be; None is the site's own business."""
+
+    nodes: int | None
+    tasks_per_node: int | None
+    form: str | None
+
+
+def placed(site: Site, placing: Placing) -> Site:
+    """Give the site with as many ranks a node as were asked for; raises UsageError."""
+    scheduler, count = site.scheduler, placing.tasks_per_node
+    batch = SCHEDULERS[scheduler.kind]
+    if scheduler.kind == "none":
+        if placing.nodes not in (None, 1):
+            raise UsageError(
+                f"--nodes {placing.nodes}: site {site.name} has no scheduler",
+                next_step="leave it out: the command runs on this node",
+            )
+        # There is nobody to ask for an account, a partition or a time.
+        scheduler = scheduler.model_copy(update={"resources": Resources()})
+    if count is None:
+        # Without words of counts a launcher takes them from its allocation.
+        return site.model_copy(update={"scheduler": scheduler})
+    if scheduler.forms:
+        forms = {
+            name: form.model_copy(update={"ranks_per_node": count})
+            for name, form in scheduler.forms.items()
+        }
+        return site.model_copy(update={"scheduler": scheduler.model_copy(update={"forms": forms})})
+    nodes = placing.nodes or 1
+    words = scheduler.launcher or (("mpirun",) if count > 1 else ())
+    known = launcher(Path(words[0]).name) if words else None
+    counts = (*known.counts, *(known.across_nodes if nodes > 1 else ())) if known else ()
+    numbers = {"nodes": nodes, "ranks": nodes * count, "ranks_per_node": count}
+    filled = tuple(word.format(**numbers) for word in counts)
+    head = scheduler.directives
+    if batch.queue is not None and batch.queue.per_node:
+        head = (*head, f"{batch.directive} {batch.queue.per_node.format(count=count)}")
+    update = {"launcher": (*words, *filled), "directives": head}
+    return site.model_copy(update={"scheduler": scheduler.model_copy(update=update)})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NativeSide:
+    """The folder whose `bin` comes first on PATH, and the variables that the image sets too."""
+
+    prefix: Path
+    environment: Mapping[str, str]
+
+
+def arms(
+    plan: Plan,
+    native: NativeSide,
+    first_step: str,
+    placing: Placing,
+    templates: Sequence[Path],
+) -> dict[Side, str]:
+    """Give each arm's job script; raises UsageError where the site's runtime takes no file."""
+    if plan.site.engine.runtime not in _RUNTIMES:
+        raise UsageError(
+            f"site {plan.site.name} starts images with {plan.site.engine.runtime}",
+            why="bench job runs image files, and its clock stands before the engine",
+            next_step=f"measure at a site with {' or '.join(_RUNTIMES)}",
+        )
+    site = placed(plan.site, placing)
+    plain = site.model_copy(
+        update={
+            "jobs": site.jobs.model_copy(update={"staging": Staging(how="none")}),
+            "modules": site.modules.model_copy(update={"keep_mounted": None}),
+        }
+    )
+    around = surroundings.of_plan(replace(plan, site=site))
+    without = _without_engine(native.prefix, {**native.environment, **around.inside})
+
+    def rendered(of: Site, start: Start | None) -> str:
+        given = job.values(_clocked(replace(plan, site=of), first_step), placing.form, start)
+        return render_template(list(templates), job.TEMPLATE, given)
+
+    return {"native": rendered(plain, without), "container": rendered(site, None)}
+
+
+def _without_engine(native: Path, variables: Mapping[str, str]) -> Start:
+    """Give words that start a command with the native tree first on PATH."""
+    values = [Text(f"{name}={host_variables.shell(text)}") for name, text in variables.items()]
+    return Start(
+        words=(
+            *((Text("env"), *values) if values else ()),
+            *map(Text, ("/bin/sh", "-c", quote(_ON_PATH), "dlc-native", quote(native))),
+        ),
+        image=Text("none"),
+        is_file=False,
+        hint="",
+    )
+
+
+def _clocked(plan: Plan, first_step: str) -> Plan:
+    """Put the clock before all that starts a rank's command."""
+    clock = (*_PYTHON, f"{FOLDER}/../{CLOCK.name}", "rank", FOLDER, MARK, first_step, "--")
+    jobs = plan.site.jobs
+    jobs = jobs.model_copy(update={"prefix": (*clock, *jobs.prefix)})
+    return replace(plan, site=plan.site.model_copy(update={"jobs": jobs}))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Framing:
+    """What a job's frame holds beside its arm's script: the user's command, folder and image."""
+
+    command: tuple[str, ...]
+    first_step: str
+    cwd: Path
+    image: Path
+    head: tuple[str, ...]
+
+
+def head(plan: Plan, placing: Placing) -> tuple[str, ...]:
+    """Give the lines that the site's scheduler reads, with the values that were asked for."""
+    site = placed(plan.site, placing)
+    if site.scheduler.kind == "none":
+        return ()
+    usual = job.usual(replace(plan, site=site), placing.form)
+    return job_head.lines(site, usual)
+
+
+def write(folder: Path, side: Side, arm: str, framing: Framing) -> Path:
+    """Write a job's script and the frame that stamps its begin and its end; give the frame."""
+    script, frame = folder / "arm.sh", folder / "job.sh"
+    atomic_files.write(script, arm.replace(FOLDER, quote(str(folder))))
+    clock = shlex.join([*_PYTHON, str(folder.parent / CLOCK.name), "mark"])
+    begin = ["/bin/sh", "-c", _BEGIN, "dlc-begin", MARK, framing.first_step and "1"]
+    image = f"export DLCONTAINER_IMAGE={quote(str(framing.image))}"
+    lines = [
+        "#!/bin/bash",
+        *framing.head,
+        f"cd {quote(str(framing.cwd))} || exit 3",
+        "unset DLCONTAINER_FORM DLCONTAINER_IMAGE RANK WORLD_SIZE PET_NODE_RANK",
+        *([image] if side == "container" else []),
+        f"{clock} {quote(str(folder / BEGAN))} || exit 3",
+        f"bash {shlex.join([str(script), *begin, *framing.command])}",
+        "code=$?",
+        f'{clock} {quote(str(folder / ENDED))} "$code"',
+        'exit "$code"',
+    ]
+    atomic_files.write(frame, "\n".join(lines) + "\n")
+    return frame

@@ -1,0 +1,215 @@
+"""Measure a session of jobs: pairs in a drawn order, a line for each job."""
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer import __version__
+from dlcontainer.bench.job import file, scripts, stamps
+from dlcontainer.bench.job.file import JobWriter
+from dlcontainer.bench.job.records import (
+    SIDES,
+    Declared,
+    Header,
+    Job,
+    Launched,
+    Resumed,
+    Side,
+)
+from dlcontainer.bench.job.scripts import Framing
+from dlcontainer.bench.job.submit import Done, Submitter
+from dlcontainer.bench.measure import declaration
+from dlcontainer.bench.samples import comparable, hash_chain
+from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.launch_order import Pair
+from dlcontainer.errors import BenchDataError
+from dlcontainer.system import atomic_files
+from dlcontainer.system.machine import Host
+from dlcontainer.system.progress import Progress
+
+# How long a node's last write may take to be seen on a shared file system, s.
+_SEEN_S = 15.0
+WARM_UP = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobContext:
+    """With what jobs are measured; `work` lies on a file system that all nodes see."""
+
+    declared: Declared
+    framing: Framing
+    submitter: Submitter
+    work: Path
+    output: Path
+    host: Host
+    progress: Progress
+    cut: Job | None = None
+
+
+def run(context: JobContext) -> Path:
+    """Measure all pairs; give the file.
+
+    A job that the scheduler lost for an outside cause is replaced with its pair, as often as was
+    declared. Raises BenchDataError for any other that fails: the file ends with the reason.
+    """
+    declared, cut = context.declared, context.cut
+    header = _header(context)
+    if cut is not None:
+        _require_same(cut, header)
+    done = cut.pairs() if cut else {}
+    lost = sum(one.lost for one in cut.launches) if cut else 0
+    atomic_files.write(context.work / scripts.CLOCK.name, scripts.CLOCK.read_text())
+    with JobWriter(context.output, header, after=cut) as writer:
+        if cut is not None:
+            writer.write(Resumed(started=declaration.now(), dropped_bytes=cut.dropped))
+        turns = [
+            pair for pair in (None, *declared.order) if pair is None or pair.number not in done
+        ]
+        while turns:
+            failed = _pair(turns[0], context, writer)
+            if failed is None:
+                turns.pop(0)
+                continue
+            lost += failed.lost
+            if not failed.lost or lost > declared.replace:
+                raise _ended(writer, context, failed, lost)
+            context.progress.note(f"lost, its pair is measured again: {failed.error}")
+        writer.end(complete=True, reason="all pairs measured")
+    return context.output
+
+
+def _pair(pair: Pair | None, context: JobContext, writer: JobWriter) -> Launched | None:
+    """Launch both sides of a pair, or of the warm-up; give the job that failed."""
+    for place, side in enumerate(_sides(pair), start=1):
+        number = pair.number if pair else WARM_UP
+        of = f"pair {number} of {context.declared.pairs}" if pair else "warm-up, not counted"
+        # Progress, never a value: who sees a trend could stop when it pleases.
+        context.progress.step(f"{of}, job {place} of 2")
+        launched = _launched(number, side, context)
+        writer.write(launched)
+        if launched.error is not None:
+            return launched
+    return None
+
+
+def _sides(pair: Pair | None) -> tuple[Side, ...]:
+    return SIDES if pair is None or pair.native_first else SIDES[::-1]
+
+
+def _launched(number: int, side: Side, context: JobContext) -> Launched:
+    folder = _folder(context, number, side)
+    arm = context.declared.scripts[side]
+    frame = scripts.write(folder, side, arm, context.framing)
+    log, started, load = folder / "job.log", declaration.now(), os.getloadavg()[0]
+    done = context.submitter.run(frame, log)
+    found = _seen(folder, done)
+    error, timed = None, None
+    try:
+        if not done.good and not (found.ended and found.ended.code):
+            raise BenchDataError(f"the job ended as {done.state}", why=_hint(done))
+        timed = stamps.timed(found, done.submitted, context.declared.first_step)
+    except BenchDataError as failure:
+        error = f"{failure.what}: {failure.why}" if failure.why else failure.what
+    nodes = dict.fromkeys(one.node for one in found.ranks)
+    return Launched(
+        pair=number,
+        side=side,
+        started=started,
+        job=done.job,
+        state=done.state,
+        nodes=tuple(nodes),
+        times=timed.times if timed else None,
+        ranks=timed.ranks if timed else (),
+        load_1min=round(load, 2),
+        error=error,
+        lost=error is not None and done.outside,
+        output=() if timed else stamps.tail(log),
+    )
+
+
+def _folder(context: JobContext, number: int, side: Side) -> Path:
+    taken = sum(1 for _ in context.work.iterdir())
+    folder = context.work / f"{taken}-{number}-{side}"
+    folder.mkdir()
+    return folder
+
+
+def _seen(folder: Path, done: Done) -> stamps.Stamps:
+    """Read the stamps, and wait for those of a job that ended well."""
+    deadline = time.monotonic() + _SEEN_S
+    while True:
+        found = stamps.read(folder)
+        if found.ended is not None or not done.good or time.monotonic() > deadline:
+            return found
+        time.sleep(0.5)
+
+
+def _hint(done: Done) -> str:
+    if done.state == "TIMEOUT":
+        return "its time limit was reached; ask for more with --time"
+    if done.outside:
+        return "a cause outside of the job"
+    return "see its last lines in the file"
+
+
+def _header(context: JobContext) -> Header:
+    host, declared = context.host, context.declared
+    return Header(
+        declared=declared,
+        declared_sha256=file.digest(declared),
+        machine={
+            "node": platform.node(),
+            "arch": host.arch,
+            "kernel": host.kernel,
+            "cores": host.cores,
+            "load_1min": round(os.getloadavg()[0], 2),
+        },
+        started=declaration.now(),
+        dlcontainer=__version__,
+    )
+
+
+def _require_same(cut: Job, header: Header) -> None:
+    """Refuse to go on with what was declared otherwise; raises BenchDataError."""
+    if any(one.error and not one.lost for one in cut.launches):
+        raise BenchDataError(
+            "a job of this session failed: it does not go on",
+            next_step="fix the cause and measure into a new file",
+        )
+    before, now = (_flat(one.declared) for one in (cut.header, header))
+    for name in dict.fromkeys([*before, *now]):
+        if before.get(name) != now.get(name):
+            raise BenchDataError(
+                "this is not the session that was begun",
+                why=f"{name}: {comparable.shown(before.get(name))} in the file, now "
+                f"{comparable.shown(now.get(name))}",
+                next_step="give the options that it was begun with, or measure into a new file",
+            )
+
+
+def _flat(declared: Declared) -> Mapping[str, object]:
+    return comparable.flat(hash_chain.plain_json(plain(declared)))
+
+
+def _ended(writer: JobWriter, context: JobContext, failed: Launched, lost: int) -> BenchDataError:
+    """End the file with the reason, and give the error."""
+    of = f"pair {failed.pair}" if failed.pair else "the warm-up"
+    what = f"the {failed.side} job of {of} failed"
+    if failed.lost:
+        what = f"{lost} jobs were lost, more than the {context.declared.replace} declared"
+    writer.end(complete=False, reason=f"{what}: {failed.error}")
+    said = _texts(failed)
+    return BenchDataError(
+        what,
+        where=str(context.output),
+        why="\n".join(said),
+        next_step="fix the cause, and measure into a new file",
+    )
+
+
+def _texts(failed: Launched) -> Iterator[str]:
+    yield str(failed.error)
+    yield from (f"    {line}" for line in failed.output[-8:])

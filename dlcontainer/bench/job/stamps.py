@@ -1,0 +1,238 @@
+"""From the clocks of a job's ranks to its phases in seconds. Pure, but for reading their files.
+
+The clock of the job's first node is the one that counts. Ranks of the same boot share its monotonic
+clock. Of another node only this is certain: its ranks began after the job did, and ended before it
+did. So its clock is right within an interval, which is narrow where little time passes before the
+first rank begins and after the last one ends. A clock outside of it is moved to the nearest end.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dlcontainer.bench.job.records import RankTimes, Times
+from dlcontainer.errors import BenchDataError
+from dlcontainer.system import foreign_files
+
+BEGAN, ENDED = "began.json", "ended.json"
+_MOST_BYTES = 65_536
+# What a real-time clock may be slewed by, as a share, and the steps that are no steps, s.
+_SLEW, _STEP_S = 0.0005, 0.05
+
+
+class Stamp(BaseModel):
+    """A node's clocks at one moment; `code` is the job's exit code where it has ended."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    at: float
+    mono: float
+    boot: str
+    node: str
+    code: int = 0
+
+
+class RankStamps(Stamp):
+    """A rank's clock when it began, and its moments in seconds since."""
+
+    rank: int
+    ranks: str
+    process_s: float | None
+    first_s: float | None
+    last_s: float | None
+    ended_s: float
+    matches: int
+    clock_set_s: float
+    lines: tuple[str, ...]
+
+
+S = TypeVar("S", bound=Stamp)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stamps:
+    """All that the clocks of one job have written; None for what is missing."""
+
+    began: Stamp | None
+    ended: Stamp | None
+    ranks: tuple[RankStamps, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timed:
+    """A job's phases and its ranks."""
+
+    times: Times
+    ranks: tuple[RankTimes, ...]
+
+
+def read(folder: Path) -> Stamps:
+    """Read what a job's clocks have written into a folder; a file that is cut is not there."""
+    ranks = (_read(path, RankStamps) for path in sorted(folder.glob("rank-*.json")))
+    return Stamps(
+        began=_read(folder / BEGAN, Stamp),
+        ended=_read(folder / ENDED, Stamp),
+        ranks=tuple(sorted((one for one in ranks if one), key=lambda one: one.rank)),
+    )
+
+
+def _read(path: Path, kind: type[S]) -> S | None:
+    try:
+        return kind.model_validate(foreign_files.loads(foreign_files.read(path, _MOST_BYTES)))
+    except (OSError, ValueError, ValidationError):
+        return None
+
+
+def timed(stamps: Stamps, submitted: float, first_step: str | None) -> Timed:
+    """Give the phases of a job that ended well; raises BenchDataError where it did not."""
+    began, ended = stamps.began, stamps.ended
+    if began is None:
+        raise BenchDataError("the job never began", why="its first line left no stamp")
+    _require_all(stamps.ranks)
+    failed = next((one for one in stamps.ranks if one.code), None)
+    if failed is not None:
+        raise BenchDataError(
+            f"rank {failed.rank} ended with exit code {failed.code}", why=_last(failed)
+        )
+    if ended is None or ended.code:
+        code = "no stamp of its end" if ended is None else f"exit code {ended.code}"
+        raise BenchDataError(f"the job's script failed: {code}")
+    _require_steps(stamps.ranks, first_step)
+    clocks = _Clocks.of(began, ended, stamps.ranks)
+    ranks = tuple(_placed(one, clocks) for one in stamps.ranks)
+    total = ended.mono - began.mono
+    reached = max(one.clock_s for one in ranks)
+    processes = max(one.process_s or one.clock_s for one in ranks)
+    start = min(total, max(one.first_s or one.process_s or one.clock_s for one in ranks))
+    leaving = min(total, max(start, min(one.ended_s for one in ranks)))
+    times = Times(
+        queue_s=max(0.0, began.at - submitted),
+        launcher_s=min(start, max(0.0, reached)),
+        process_s=min(start, max(0.0, processes)),
+        start_s=start,
+        steady_s=leaving - start,
+        teardown_s=total - leaving,
+        total_s=total,
+        step_s=_step(ranks),
+        clock_bound_s=clocks.bound,
+        clock_moved_s=clocks.moved,
+    )
+    return Timed(times=times, ranks=ranks)
+
+
+def _require_all(ranks: Sequence[RankStamps]) -> None:
+    if not ranks:
+        raise BenchDataError(
+            "no rank ended",
+            why="none left a stamp: the launcher failed, or the ranks were killed",
+        )
+    counts = {int(one.ranks) for one in ranks if one.ranks.isdigit()}
+    wanted = max(counts, default=len(ranks))
+    # One clock a node where a starter numbers the ranks itself.
+    known = {one.rank for one in ranks}
+    missing = [str(number) for number in range(wanted) if number not in known]
+    if missing:
+        few = ", ".join(missing[:8]) + (" …" if missing[8:] else "")
+        raise BenchDataError(f"no stamp of rank {few}", why="they were killed, or never began")
+    for one in ranks:
+        if abs(one.clock_set_s) > _STEP_S + _SLEW * one.ended_s:
+            raise BenchDataError(
+                f"the clock of {one.node} was set by {one.clock_set_s:+.2f} s during the job"
+            )
+        if one.process_s is None and not one.code:
+            raise BenchDataError(
+                f"rank {one.rank} never began its command",
+                why=f"the image or its /bin/sh did not start: {_last(one)}",
+            )
+
+
+def _require_steps(ranks: Sequence[RankStamps], first_step: str | None) -> None:
+    if first_step is None or any(one.matches for one in ranks):
+        return
+    raise BenchDataError(
+        f"no line of any rank matches --first-step {first_step!r}",
+        why=f"the last lines of rank {ranks[0].rank}: {_last(ranks[0])}",
+        next_step="give a pattern of a line that each step prints (Python's re, searched in the "
+        "line), or leave --first-step out",
+    )
+
+
+def _last(one: RankStamps) -> str:
+    return " | ".join(one.lines[-4:]) or "it printed nothing"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Clocks:
+    """How the clocks of other nodes are moved, by boot, and within what they are right."""
+
+    began: Stamp
+    moves: Mapping[str, float]
+    bound: float
+    moved: float
+
+    @classmethod
+    def of(cls, began: Stamp, ended: Stamp, ranks: Iterable[RankStamps]) -> "_Clocks":
+        moves, bound = {}, 0.0
+        by_boot: dict[str, list[RankStamps]] = {}
+        for one in ranks:
+            if not began.boot or one.boot != began.boot:
+                by_boot.setdefault(one.boot or one.node, []).append(one)
+        end = began.at + ended.mono - began.mono
+        for boot, others in by_boot.items():
+            # How far its clock may be ahead of the first node's.
+            most = min(one.at for one in others) - began.at
+            least = max(one.at + one.ended_s for one in others) - end
+            move = min(max(0.0, least), most) if least <= most else (least + most) / 2
+            moves[boot] = -move
+            bound = max(bound, abs(most - move), abs(move - least))
+        moved = max(map(abs, moves.values()), default=0.0)
+        return cls(began=began, moves=moves, bound=bound, moved=moved)
+
+    def place(self, one: RankStamps) -> float:
+        """Give when a rank's clock began, in seconds of the job."""
+        move = self.moves.get(one.boot or one.node)
+        if move is None:
+            return one.mono - self.began.mono
+        return one.at - self.began.at + move
+
+
+def _placed(one: RankStamps, clocks: _Clocks) -> RankTimes:
+    begin = clocks.place(one)
+
+    def moment(since: float | None) -> float | None:
+        return None if since is None else begin + since
+
+    return RankTimes(
+        rank=one.rank,
+        node=one.node,
+        clock_s=begin,
+        process_s=moment(one.process_s),
+        first_s=moment(one.first_s),
+        last_s=moment(one.last_s),
+        matches=one.matches,
+        ended_s=begin + one.ended_s,
+        code=one.code,
+    )
+
+
+def _step(ranks: Sequence[RankTimes]) -> float | None:
+    """Give the seconds of a step, in the median over the ranks that show several."""
+    lengths = [
+        (one.last_s - one.first_s) / (one.matches - 1)
+        for one in ranks
+        if one.first_s is not None and one.last_s is not None and one.matches > 1
+    ]
+    return median(lengths) if lengths else None
+
+
+def tail(log: Path, count: int = 12) -> tuple[str, ...]:
+    """Give the last lines of a job's log."""
+    try:
+        text = foreign_files.read(log, 4_000_000).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ()
+    return tuple(line[:300] for line in text.splitlines()[-count:])

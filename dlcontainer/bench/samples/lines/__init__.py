@@ -1,0 +1,1 @@
+"""Files of chained lines that hold records of a few kinds: matrices, sessions of jobs."""

@@ -1,0 +1,317 @@
+"""`dlcontainer bench job`: the user's own command as a job, native and container, in pairs."""
+
+import math
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import options, output
+from dlcontainer.cli.bench import bench_context, defaults, rank_options
+from dlcontainer.cli.bench import session_options as own
+from dlcontainer.cli.bench.session_options import SessionOptions
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.job.records import Job
+    from dlcontainer.bench.job.scripts import Placing
+    from dlcontainer.bench.job.session import JobContext
+    from dlcontainer.bench.job.submit import Submitter
+    from dlcontainer.bench.measure.bench_image import BenchImage
+    from dlcontainer.cli.context import World
+    from dlcontainer.planning.plan import Plan
+
+PAIRS = 8
+# Of jobs that the scheduler loses (a node that fails, preemption) a session replaces so many.
+REPLACE = 2
+
+Command = Annotated[
+    list[str],
+    typer.Argument(metavar="-- COMMAND", help="What each rank runs, the same on both sides."),
+]
+PerNode = Annotated[
+    int | None,
+    typer.Option(
+        "--tasks-per-node",
+        metavar="K",
+        min=1,
+        help="Ranks on each node. Default: as the site's jobs have it.",
+        rich_help_panel=options.JOB,
+    ),
+]
+Pairs = Annotated[
+    int,
+    typer.Option(
+        "--pairs", metavar="P", min=1, help="Pairs of jobs; a verdict takes 8.",
+        rich_help_panel=own.SESSION,
+    ),
+]  # fmt: skip
+FirstStep = Annotated[
+    str | None,
+    typer.Option(
+        "--first-step",
+        metavar="REGEX",
+        help="A pattern of the lines that steps print; the first match ends a rank's start-up. "
+        "Default: the start-up ends where the command's process begins.",
+        rich_help_panel=own.SESSION,
+    ),
+]
+Margin = Annotated[
+    str,
+    typer.Option(
+        "--margin",
+        metavar="SECONDS",
+        help="What is declared not to matter in the start-up, e.g. 0.5s.",
+        rich_help_panel=own.SESSION,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """A session of jobs as it was typed, beside the options of every session."""
+
+    command: tuple[str, ...]
+    first_step: str | None
+    pairs: int
+    margin_s: float
+    placing: "Placing"
+    limit: str | None
+
+
+def job(
+    command: Command,
+    site: options.Site,
+    image: own.Image,
+    native: own.NativeFolder = None,
+    nodes: options.Nodes = None,
+    per_node: PerNode = None,
+    form: rank_options.FormName = None,
+    pairs: Pairs = PAIRS,
+    first_step: FirstStep = None,
+    margin: Margin = "1s",
+    account: options.Account = None,
+    partition: options.Partition = None,
+    time: options.Time = None,
+    seed: own.Seed = None,
+    target: own.File = None,
+    resume: own.Resumed = None,
+    recipe: own.RecipeOf = None,
+    settings: options.Set = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Measure a command of yours as a job, native and container, from submission to last exit."""
+    from dlcontainer.bench.job import session
+    from dlcontainer.bench.job.scripts import Placing
+    from dlcontainer.cli.context import here
+
+    asked = _Asked(
+        command=tuple(command),
+        first_step=_pattern(first_step),
+        pairs=pairs,
+        margin_s=seconds(margin),
+        placing=Placing(nodes=nodes, tasks_per_node=per_node, form=form),
+        limit=_limit(time),
+    )
+    wanted = options.resources(account=account, partition=partition, nodes=nodes)
+    chosen = SessionOptions(
+        site=site, image=image, target=target, resume=resume, native=native, seed=seed, form=form,
+        recipe=recipe, settings=[*(settings or []), *wanted], as_json=as_json, verbose=verbose,
+    )  # fmt: skip
+    chosen.check()
+    console = output.Console(verbose=verbose, quiet=as_json)
+    if pairs < PAIRS:
+        console.note(f"{pairs} pairs: a verdict takes {PAIRS}, this session will have none")
+    with ExitStack() as stack:
+        path = session.run(_context(chosen, asked, here(), console, stack))
+    if as_json:
+        output.emit("bench", {"file": str(path), "probe": "job", "pairs": pairs, "looks": [pairs]})
+        return
+    console.step(f"done; now: dlcontainer report {path.name}")
+    output.say(str(path))
+
+
+def seconds(text: str) -> float:
+    """Read a margin in seconds; raises UsageError."""
+    number = text.strip().removesuffix("s").strip()
+    try:
+        found = float(number)
+    except ValueError:
+        found = math.nan
+    if not 0.001 <= found <= 86_400:
+        raise UsageError(
+            f"--margin {text}: seconds of the start-up, from 0.001 to 86400",
+            next_step="e.g. --margin 0.5s",
+        )
+    return found
+
+
+def _limit(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"\d{1,6}|\d{1,4}:[0-5]\d(:00)?", text):
+        raise UsageError(f"--time {text}: not a time limit", next_step="MINUTES, H:MM or H:MM:00")
+    return text
+
+
+def _pattern(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        re.compile(text.encode())
+    except re.error as error:
+        raise UsageError(
+            f"--first-step {text!r}: not a pattern: {error}",
+            next_step="it is Python's re, searched in each line: --first-step 'step +1 '",
+        ) from None
+    if not text:
+        raise UsageError("--first-step: an empty pattern", next_step="leave it out")
+    return text
+
+
+def _context(
+    options_: SessionOptions,
+    asked: _Asked,
+    world: "World",
+    console: output.Console,
+    stack: ExitStack,
+) -> "JobContext":
+    from dlcontainer.bench.job import scripts
+    from dlcontainer.bench.job.records import Declared
+    from dlcontainer.bench.job.scripts import Framing
+    from dlcontainer.bench.job.session import JobContext
+    from dlcontainer.bench.measure import bench_image
+    from dlcontainer.system.workspace import workspace
+
+    cut = _cut(options_)
+    image = bench_image.read(options.image_file(options_.image), world.host.arch)
+    bench_image.require_trust(image, options_.site)
+    plan = _plan(options_, asked, image, world)
+    # Where jobs are submitted is the user's own environment.
+    runner = console.runner(world.environ, of_user=True)
+    submitter = _submitter(plan, asked, world, console)
+    native, why = _native(options_, plan, world, console)
+    known = bench_image.declared(image, {} if image.is_adopted else plan.environment)
+    first_step = asked.first_step or ""
+    declared = Declared(
+        command=asked.command,
+        first_step=asked.first_step,
+        pairs=asked.pairs,
+        seed=defaults.seed(options_, cut.declared.seed if cut else None),
+        margin_s=asked.margin_s,
+        nodes=asked.placing.nodes,
+        tasks_per_node=asked.placing.tasks_per_node,
+        replace=REPLACE,
+        site=options_.site,
+        scheduler=plan.site.scheduler.kind,
+        image=_described(image),
+        native={"prefix": str(native), "why": why},
+        scripts=scripts.arms(
+            plan,
+            scripts.NativeSide(prefix=native, environment=known.environment),
+            first_step,
+            asked.placing,
+            world.resources.template_folders(),
+        ),
+    )
+    target = defaults.output(options_, image, "job")
+    return JobContext(
+        declared=declared,
+        framing=Framing(
+            command=asked.command,
+            first_step=first_step,
+            cwd=Path.cwd(),
+            image=image.image,
+            head=scripts.head(plan, asked.placing),
+        ),
+        submitter=submitter,
+        # Beside the file: that file system is shared by the nodes of a job.
+        work=stack.enter_context(workspace(target.parent, runner, console.note)),
+        output=target,
+        host=world.host,
+        progress=console,
+        cut=cut,
+    )
+
+
+def _plan(options_: SessionOptions, asked: _Asked, image: "BenchImage", world: "World") -> "Plan":
+    plan = defaults.plan(options_, image, world)
+    if asked.limit is None or plan.site.scheduler.kind == "none":
+        return plan
+    # Without a scheduler nobody is asked for a time: there the limit is ours.
+    limit = options.resources(time=asked.limit)
+    settings = [*(options_.settings or []), *limit]
+    return defaults.plan(replace(options_, settings=settings), image, world)
+
+
+def _described(image: "BenchImage") -> "dict[str, str | None]":
+    return {
+        "image": image.image.name,
+        "sha256": image.sha256,
+        "recipe": image.recipe,
+        "plan": image.digest,
+    }
+
+
+def _submitter(plan: "Plan", asked: _Asked, world: "World", console: output.Console) -> "Submitter":
+    from dlcontainer.bench.job.submit import Direct, Queued
+    from dlcontainer.schedulers import SCHEDULERS, directives
+
+    kind = plan.site.scheduler.kind
+    runner = console.runner(world.environ, of_user=True)
+    if kind == "none":
+        limit = 60.0 * directives.minutes(asked.limit) if asked.limit else None
+        return Direct(runner=runner, limit_s=limit)
+    queue = SCHEDULERS[kind].queue
+    if queue is None:
+        known = ", ".join(name for name, batch in SCHEDULERS.items() if batch.queue)
+        raise UsageError(
+            f"site {plan.site.name}: bench job does not know how to follow a job of {kind}",
+            why=f"it submits to {known}, or runs on this node at a site without a scheduler",
+            next_step="within a job of yours: a site file with `scheduler: {kind: none}` and the "
+            "launcher of that job",
+        )
+    return Queued(runner=runner, queue=queue)
+
+
+def _native(
+    options_: SessionOptions, plan: "Plan", world: "World", console: output.Console
+) -> "tuple[Path, str]":
+    """Give the folder of the native side, and why it is that one; raises UsageError."""
+    from dlcontainer.bench.measure import native_twin
+    from dlcontainer.planning.plan import native_twin_reason
+
+    if options_.native is not None:
+        return options_.native.absolute(), "given by --native"
+    why = native_twin_reason(plan.recipe, plan.site, world.host)
+    if why:
+        raise UsageError(
+            f"no native side: {why}",
+            next_step="name a folder whose bin/ the command runs with: --native FOLDER",
+        )
+    with bench_context.opened(world, console, plan, None) as context:
+        return native_twin.prepare(plan, context), "same recipe, same wheels"
+
+
+def _cut(options_: SessionOptions) -> "Job | None":
+    from dlcontainer.bench.job import file
+    from dlcontainer.errors import BenchDataError
+
+    if options_.resume is None:
+        if options_.target is not None and options_.target.exists():
+            raise BenchDataError(
+                "there is a file of this name",
+                where=str(options_.target),
+                next_step="give another name with -o, or let it go on with --resume",
+            )
+        return None
+    begun = file.read(options_.resume)
+    if begun.end is not None and begun.end.complete:
+        raise BenchDataError(
+            "the session is complete",
+            where=str(options_.resume),
+            next_step="report it, or measure again into a new file",
+        )
+    return begun
