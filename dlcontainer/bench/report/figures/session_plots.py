@@ -147,8 +147,8 @@ def _panel(drawing: Drawing, analysis: Analysis, figure: Figure, place: _Place) 
     scale, left, right = place.scale, place.left, place.right
     margin = analysis.series.session.declared.margin
     top, bottom = scale.end, scale.start
-    band = margins.band(margin)
-    high, low = scale.at(band.high), scale.at(band.low)
+    inside = margins.band(margin)
+    high, low = scale.at(inside.high), scale.at(inside.low)
     drawing.box(Box(x=left, y=high, width=right - left, height=low - high), "margin")
     vertical_axis(drawing, scale, left=left, right=right, name=place.name)
     for y, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):

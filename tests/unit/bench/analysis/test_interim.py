@@ -56,7 +56,7 @@ def test_a_slower_container_ends_a_session(bench: Bench) -> None:
     assert counted(bench.read().samples, "pair") == 16
     said = verdict_text.headline(analysis)
     assert said.startswith("+0.5 s a launch; warm, ")
-    assert said.endswith("; 0.01 % of a one-hour job: SLOWER by 50 to 50 %, in this session")
+    assert said.endswith("; 0.01 % of a one-hour job; SLOWER by 50 to 50 %, in this session")
     assert analysis.alpha == 0.019
 
 

@@ -105,7 +105,7 @@ def test_the_verdict_and_what_it_is_about(tmp_path: Path, truth: Truth, word: st
     assert analysis.verdict.word == word
     page = html_report.html([analysis], TEMPLATES)
     assert "Processes of the groups" in page
-    assert "by new processes of both that took turns" in page
+    assert "with new processes of both, taking turns in random order" in page
     assert "data loaders or a whole job" in page
     assert "The A/A control has too few pairs" not in page
     if word != "INCONCLUSIVE":
