@@ -7,7 +7,6 @@ through the whole procedure (orders, regression, ranks, gates, looks). See `simu
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +59,9 @@ class Unit:
     design: Design
     sd: float
     ended: Ending
+    imports: bool = True
+    # Each statement takes so many sessions.
+    of: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +83,8 @@ class Row:
 
         same = ended(1.0, unit.design)
         yield _share(same, DIFFERENT, limit=LIMIT)
-        yield _share(ended(1.0, importing), DIFFERENT, limit=LIMIT)
+        # An import is never measured in groups.
+        yield _share(ended(1.0, importing), DIFFERENT, limit=LIMIT) if unit.imports else "-"
         yield _share(ended(1 + MARGIN, unit.design), ("EQUIVALENT",), limit=LIMIT)
         yield _share(same, ("EQUIVALENT",))
         yield _share(ended(1.03, unit.design), ("SLOWER",))
@@ -108,9 +111,16 @@ def _triples(world: World, design: Design, sessions: int, seed: int) -> Ended:
 
 UNITS = (
     Unit(name="pairs", design=PAIRS, sd=0.01, ended=_pairs),
-    Unit(name="groups", design=GROUPS, sd=0.015, ended=_groups),
-    Unit(name="three sessions of pairs", design=PAIRS, sd=0.01, ended=across),
-    Unit(name="three sessions of groups", design=GROUPS, sd=0.015, ended=_three_groups),
+    Unit(name="groups", design=GROUPS, sd=0.015, ended=_groups, imports=False),
+    Unit(name="three sessions of pairs", design=PAIRS, sd=0.01, ended=across, of=3),
+    Unit(
+        name="three sessions of groups",
+        design=GROUPS,
+        sd=0.015,
+        ended=_three_groups,
+        imports=False,
+        of=3,
+    ),
 )
 OF_THREE = Unit(name="triples", design=TRIPLES, sd=0.01, ended=_triples)
 # Noise that both arms share, by the scatter of a unit.
@@ -125,7 +135,7 @@ def rows(sessions: int, untouched: int) -> Iterator[Row]:
     """Give every row; `untouched` are the sessions of those in which nothing is planted."""
     for unit in UNITS:
         for planted, world in PLANTED.items():
-            count = untouched if world == _QUIET else sessions
+            count = untouched // unit.of if world == _QUIET else sessions
             yield Row(unit=unit, planted=planted, world=replace(world, sd=unit.sd), sessions=count)
     for unit, scatters in SCATTERS:
         for sd in scatters:
@@ -165,31 +175,39 @@ def replaced(text: str, table: str) -> str:
 
 
 def main() -> None:
-    """Simulate every row; print the table, or write it into a page."""
+    """Simulate every row and print it; write the table into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=2000, metavar="N", help="sessions a cell (2000)")
     parser.add_argument(
         "--untouched", type=int, default=20_000, metavar="N", help="where nothing is planted"
     )
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows that have this text")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows that begin so")
     parser.add_argument("--seed", type=int, default=1, metavar="K")
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="what runs with --only said",
+    )
     parser.add_argument("--docs", type=Path, metavar="PAGE", help="write it into this page")
     wanted = parser.parse_args()
-    began, lines = time.monotonic(), []
-    for number, row in enumerate(rows(wanted.n, wanted.untouched)):
-        if wanted.only in f"{row.unit.name}, {row.planted}":
-            lines.append(line(row, list(row.cells(wanted.seed + number))))
-            print(lines[-1], file=sys.stderr, flush=True)
+    lines = []
+    for path in wanted.rows:
+        lines += path.read_text().splitlines()
+    if not wanted.rows:
+        for number, row in enumerate(rows(wanted.n, wanted.untouched)):
+            if f"{row.unit.name}, {row.planted}".startswith(wanted.only):
+                lines.append(line(row, list(row.cells(wanted.seed + number))))
+                print(lines[-1], flush=True)
     facts = (
-        f"{describe(machine_facts())} at the end, {time.monotonic() - began:.0f} s; "
-        f"{wanted.n:,} sessions a cell, {wanted.untouched:,} "
-        f"where nothing is planted; seed {wanted.seed}."
+        f"{describe(machine_facts())} at the end; {wanted.n:,} sessions (or statements of three) "
+        f"a cell, {wanted.untouched:,} sessions where nothing is planted; seed {wanted.seed}."
     )
-    table = "\n".join([facts, "", HEAD, *lines])
-    if wanted.docs is None:
-        print(table)
-        return
-    atomic_files.write(wanted.docs, replaced(wanted.docs.read_text(), table))
+    if wanted.docs is not None:
+        table = "\n".join([facts, "", HEAD, *lines])
+        atomic_files.write(wanted.docs, replaced(wanted.docs.read_text(), table))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,11 @@ from dlcontainer.bench.stats import paired
 _CARRY_LEVEL = 0.95
 # Of independent neighbours one session in a hundred has more (8 pairs).
 _DRIFTS = 0.7
+_OF_GROUPS = (
+    "Each group counts once, however many turns it had, because two processes of the same bits "
+    "differ for as long as they live. The processes of one arm are each other's controls: see the "
+    "table below."
+)
 
 
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
@@ -29,8 +34,8 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     if declared.arms[0] == "unpacked":
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
         found.append(f"The reference is the unpacked image: {why}.")
-    found += _of_groups(analysis) if declared.groups else _controls(analysis)
-    found += _ready(analysis)
+    found += [_OF_GROUPS] if declared.groups else _controls(analysis)
+    found += [*_lost(analysis), *_ready(analysis)]
     if analysis.contrasts:
         found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
     if analysis.losses is not None and not analysis.losses.problem:
@@ -70,21 +75,20 @@ def _controls(analysis: Analysis) -> Iterator[str]:
         )
 
 
-def _of_groups(analysis: Analysis) -> Iterator[str]:
-    """Say what stands for controls in groups, and which groups were lost."""
+def _lost(analysis: Analysis) -> Iterator[str]:
+    """Count by arm what was lost and measured again."""
+    lost, declared = analysis.series.lost, analysis.series.session.declared
+    if not lost:
+        return
+    arms = Counter(one.arm for one in lost)
+    counts = ", ".join(f"{arm} {arms.get(arm, 0)}" for arm in declared.arms)
+    what = "group lost a process", "groups lost a process"
+    if not declared.groups:
+        what = "pair lost a launch", "pairs lost a launch"
     yield (
-        "Each group counts once, however many turns it had, because two processes of the same bits "
-        "differ for as long as they live. The processes of one arm are each other's controls: see "
-        "the table below."
+        f"{counted(len(lost), *what)} and had to be measured again ({counts}; "
+        f"lines {table.ranges(one.line for one in lost)}), by the rule declared beforehand."
     )
-    lost = analysis.series.lost
-    if lost:
-        arms = Counter(one.arm for one in lost)
-        counts = ", ".join(f"{arm} {count}" for arm, count in arms.items())
-        yield (
-            f"{counted(len(lost), 'group')} lost a process and had to be measured again ({counts}; "
-            f"lines {table.ranges(one.line for one in lost)}), by the rule declared beforehand."
-        )
 
 
 def _endpoints(analysis: Analysis) -> Iterator[str]:
@@ -151,7 +155,7 @@ def _ready(analysis: Analysis) -> Iterator[str]:
     if not isinstance(took, int | float) or analysis.main is None:
         return
     ours, theirs = analysis.main.means
-    text = f"The native tree was {form}; preparing it took {took:.1f} s, once a node"
+    text = f"The native tree was shown as {form}; preparing it took {took:.1f} s, once a node"
     if ours >= theirs:
         yield f"{text}. Its launches are no quicker than the candidate's: that never pays off."
         return
