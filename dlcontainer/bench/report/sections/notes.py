@@ -20,7 +20,7 @@ _DRIFTS = 0.7
 _OF_GROUPS = (
     "Each group counts once, however many turns it had, because two processes of the same bits "
     "differ for as long as they live. The processes of one arm are each other's controls: see the "
-    "table below."
+    "table below. What a turn leaves to the next one for longer than a step is not corrected for."
 )
 
 
