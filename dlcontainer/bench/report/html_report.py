@@ -202,10 +202,10 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
                 )
             )
             order = 100 * expm1(fitted.order_effect)
-            found.append(("running second", f"{order:+.2f} %", "effect of order, taken out"))
+            found.append(("running second", f"{order:+.2f} %", "order effect, corrected for"))
         if fitted.third is not None:
             order = 100 * expm1(fitted.third)
-            found.append(("running third", f"{order:+.2f} %", "effect of order, taken out"))
+            found.append(("running third", f"{order:+.2f} %", "order effect, corrected for"))
     if analysis.joiner is not None:
         found.append(_ratio_tile("joining a mount", analysis.joiner))
     if analysis.control is not None and analysis.verdict.control is not None:

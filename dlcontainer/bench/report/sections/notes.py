@@ -119,8 +119,9 @@ def _carried(analysis: Analysis) -> Iterator[str]:
             continue
         interval = paired.effect_interval(effect, _CARRY_LEVEL)
         yield (
-            f"Carry-over: a launch that follows one of {arm} takes {interval.ratio:.3f} times as "
-            f"long ({verdict_text.bounds(interval)}). The ratio is corrected for it."
+            f"Carry-over: a launch right after one of the {arm} side takes "
+            f"{interval.ratio:.3f} times as long ({verdict_text.bounds(interval)}). The ratio is "
+            "corrected for it."
         )
 
 

@@ -115,4 +115,7 @@ def test_the_verdict_and_what_it_is_about(tmp_path: Path, truth: Truth, word: st
 def test_the_page_counts_lost_groups(tmp_path: Path) -> None:
     path = residents.write(tmp_path / "a.jsonl", Truth(lost=("container",)))
     page = html_report.html([analyse(reader.read(path))], TEMPLATES)
-    assert "1 group lost a process and had to be measured again (native 0, container 1; lines 4)" in page
+    assert (
+        "1 group lost a process and had to be measured again (native 0, container 1; lines 4)"
+        in page
+    )

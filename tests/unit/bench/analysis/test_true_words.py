@@ -119,7 +119,7 @@ def test_equivalent_says_which_share_of_slow_launches_it_leaves_open(tmp_path: P
 
 def test_carry_over_is_said_with_its_interval(tmp_path: Path) -> None:
     text = said(analysed(tmp_path, Plan()))
-    assert "Carry-over: a launch that follows one of container takes " in text
+    assert "Carry-over: a launch right after one of the container side takes " in text
     assert "The ratio is corrected for it." in text
     few = said(analysed(tmp_path, Plan(pairs=4, control_pairs=0)))
     assert "too few launches to estimate it" in few
