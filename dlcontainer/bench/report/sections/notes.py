@@ -15,7 +15,7 @@ from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import paired
 
 _CARRY_LEVEL = 0.95
-# Of independent neighbours one session in a hundred has more (8 pairs).
+# By chance 8, 1 and 0 % of sessions of 8, 16 and 32 independent pairs have as much (simulated).
 _DRIFTS = 0.7
 _OF_GROUPS = (
     "Each group counts once, however many turns it had, because two processes of the same bits "
@@ -143,8 +143,8 @@ def _drifting(analysis: Analysis) -> Iterator[str]:
     if lag >= _DRIFTS:
         unit = verdict_text.unit(analysis)
         yield (
-            f"Neighbouring {unit} resemble each other (correlation {lag:.2f}): one side drifts. "
-            "The interval is wider for it; even so, of such sessions more than 5 % err "
+            f"Neighbouring {unit} resemble each other (correlation {lag:.2f}): one side may drift. "
+            "The interval is wider for it; where a side does drift, more than 5 % of sessions err "
             "(docs/bench.md, How often is it right?)."
         )
 
