@@ -5,8 +5,8 @@ model, rank diagnostic, control and looks. `agrees` holds these arrays against t
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy
 import scipy.stats
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from benchmarks import regressions
 from benchmarks.regressions import Fits, Floats
+from benchmarks.worlds import World, launches
+from dlcontainer.bench.analysis import calibration
 from dlcontainer.bench.analysis.verdict import CONTROL_LEVEL, Evidence, Rules, judge
 from dlcontainer.bench.samples import launch_order
-from dlcontainer.bench.stats import hodges_lehmann, paired, regression
+from dlcontainer.bench.stats import hodges_lehmann, margins, paired, regression
 from dlcontainer.bench.stats.differences import Difference, Ran
 
 Bools = NDArray[numpy.bool_]
@@ -24,32 +26,6 @@ Bools = NDArray[numpy.bool_]
 WORDS = ("INCONCLUSIVE", "EQUIVALENT", "SLOWER", "FASTER", "NOT COMPARABLE")
 _SCHEDULES = 64  # orders drawn for a cell; each serves many sessions
 _CHUNK = 4000  # sessions at once: 528 Walsh averages each, of 8 bytes
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class World:
-    """A machine, and what is true: logs of factors; `sd` is that of a pair's d without outliers.
-
-    `drift` is over the planned session; `ar` the correlation of neighbouring launches; a launch
-    is an outlier with the probability `outliers` and then takes `far` longer. What belongs to one
-    arm: `own_ar`, the correlation of each arm's launches among themselves, in place of `ar`;
-    `carry`, what a container leaves to the launch after it; `slow`, the share of container
-    launches that take `slower` times as long, their mean taken out; `placement`, the sd between
-    sessions of what stays for all of a session.
-    """
-
-    truth: float = 1.0
-    sd: float = 0.01
-    drift: float = 0.03
-    ar: float = 0.5
-    outliers: float = 0.03
-    far: float = 0.05
-    second: float = 0.01
-    own_ar: float = 0.0
-    carry: float = 0.0
-    slow: float = 0.0
-    slower: float = 1.5
-    placement: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,25 +53,37 @@ class Drawn:
     pairs_ran: Sequence[Ran]
     controls: Floats
     controls_ran: Sequence[Ran]
+    # The pairs' log-ratios of each kernel that gates.
+    kernels: Floats
 
     def until(self, pairs: int, controls: int) -> "Drawn":
         """Give the first so many of each."""
         return Drawn(
             self.pairs[:, :pairs], self.pairs_ran[:pairs],
             self.controls[:, :controls], self.controls_ran[:controls],
+            self.kernels[:, :pairs],
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How sessions ended: an index of WORDS, the pairs measured, whether held for a tail."""
+    """How sessions ended: an index of WORDS, the pairs measured, whether held for a tail.
+
+    `means` are the logs of the ratios at the end.
+    """
 
     words: NDArray[numpy.int64]
     pairs: NDArray[numpy.int64]
     tails: Bools
+    means: Floats = field(default_factory=lambda: numpy.zeros(0))
 
 
-def simulate(world: World, design: Design, sessions: int, seed: int) -> Ended:
+Drawing = Callable[[World, Design, int, numpy.random.Generator, int], Drawn]
+
+
+def simulate(
+    world: World, design: Design, sessions: int, seed: int, drawing: Drawing | None = None
+) -> Ended:
     """Draw sessions and end each at its first look that decides, else at its last."""
     random = numpy.random.default_rng(seed)
     left, ends = sessions, []
@@ -105,11 +93,13 @@ def simulate(world: World, design: Design, sessions: int, seed: int) -> Ended:
         left -= share
         for start in range(0, share, _CHUNK):
             size = min(_CHUNK, share - start)
-            ends.append(run(draw(world, design, size, random, seed * 1000 + number), design))
+            drawn = (drawing or draw)(world, design, size, random, seed * 1000 + number)
+            ends.append(run(drawn, design))
     return Ended(
         numpy.concatenate([end.words for end in ends]),
         numpy.concatenate([end.pairs for end in ends]),
         numpy.concatenate([end.tails for end in ends]),
+        numpy.concatenate([end.means for end in ends]),
     )
 
 
@@ -134,42 +124,13 @@ def draw(
     d[:, is_pair] += math.log(world.truth)
     pairs = [one for one, mine in zip(ran, is_pair, strict=True) if mine]
     controls = [one for one, mine in zip(ran, is_pair, strict=True) if not mine]
-    return Drawn(d[:, is_pair], pairs, d[:, ~is_pair], controls)
+    kernels = gates(world, sessions, len(pairs), random)
+    return Drawn(d[:, is_pair], pairs, d[:, ~is_pair], controls, kernels)
 
 
-def launches(world: World, sessions: int, launched: str, random: numpy.random.Generator) -> Floats:
-    """Draw the logs of the launches' times, in their order: what is shared, and each arm's own."""
-    count, arms = len(launched), numpy.array(list(launched))
-    if world.own_ar:
-        noise = numpy.zeros((sessions, count))
-        for arm in sorted(set(launched)):
-            # In time, also while the other arm runs.
-            own = _walk(sessions, count, world.own_ar, world.sd / math.sqrt(2), random)
-            noise[:, arms == arm] = own[:, arms == arm]
-    else:
-        # The sd of the difference of neighbours of such a process: sd_launch * sqrt(2 (1 - ar)).
-        noise = _walk(sessions, count, world.ar, world.sd / math.sqrt(2 * (1 - world.ar)), random)
-    noise += world.drift * numpy.arange(count) / count
-    noise += math.log1p(world.far) * (random.random((sessions, count)) < world.outliers)
-    contained = arms == "c"
-    noise[:, 1:] += world.carry * contained[:-1]
-    if world.slow:
-        hit = random.random((sessions, count)) < world.slow
-        noise += contained * math.log(world.slower) * (hit - world.slow)
-    if world.placement:
-        for arm in sorted(set(launched)):
-            shift = random.normal(0, world.placement / math.sqrt(2), (sessions, 1))
-            noise += (arms == arm) * shift
-    return noise
-
-
-def _walk(
-    sessions: int, count: int, ar: float, sd: float, random: numpy.random.Generator
-) -> Floats:
-    noise = random.normal(0, sd, (sessions, count))
-    for i in range(1, count):
-        noise[:, i] = ar * noise[:, i - 1] + math.sqrt(1 - ar**2) * noise[:, i]
-    return noise
+def gates(world: World, sessions: int, pairs: int, random: numpy.random.Generator) -> Floats:
+    """Draw the log-ratios of the kernels that gate, of sides that don't differ in them."""
+    return random.normal(0, world.kernels, (sessions, pairs, len(calibration.GATING)))
 
 
 def run(drawn: Drawn, design: Design) -> Ended:
@@ -177,28 +138,43 @@ def run(drawn: Drawn, design: Design) -> Ended:
     count = len(drawn.pairs)
     words, tails = numpy.zeros(count, dtype=numpy.int64), numpy.zeros(count, dtype=bool)
     pairs = numpy.full(count, design.looks[-1])
-    is_open = numpy.ones(count, dtype=bool)
+    is_open, means = numpy.ones(count, dtype=bool), numpy.zeros(count)
     for look in design.looks:
         if not is_open.any():
             break
         controls = launch_order.due(design.controls, look, design.looks)
         left = Drawn(
-            drawn.pairs[is_open], drawn.pairs_ran, drawn.controls[is_open], drawn.controls_ran
-        )
-        now, tail = at_look(left.until(look, controls), design.rules)
-        words[is_open], tails[is_open] = now, tail
+            drawn.pairs[is_open], drawn.pairs_ran, drawn.controls[is_open], drawn.controls_ran,
+            drawn.kernels[is_open],
+        )  # fmt: skip
+        now, tail, mean = at_look(left.until(look, controls), design)
+        words[is_open], tails[is_open], means[is_open] = now, tail, mean
         pairs[numpy.flatnonzero(is_open)[now > 0]] = look
         is_open &= words == 0
-    return Ended(words, pairs, tails)
+    return Ended(words, pairs, tails, means)
 
 
-def at_look(drawn: Drawn, rules: Rules) -> tuple[NDArray[numpy.int64], Bools]:
-    """Give each session's word as `verdict.judge` does, and whether a tail held it."""
+def at_look(drawn: Drawn, design: Design) -> tuple[NDArray[numpy.int64], Bools, Floats]:
+    """Give each session's word as `verdict.judge` does, whether a tail held it, and its mean."""
     controls = (drawn.controls, drawn.controls_ran)
-    word, tail = worded(rules, regressions.fit([(drawn.pairs, drawn.pairs_ran), controls]))
-    turned = refused(*controls)
+    fits = regressions.fit([(drawn.pairs, drawn.pairs_ran), controls])
+    word, tail = worded(design.rules, fits)
+    turned = refused(*controls) | _differ(drawn.kernels, len(design.looks))
     word[turned] = WORDS.index("NOT COMPARABLE")
-    return word, tail & ~turned
+    return word, tail & ~turned, fits.mean
+
+
+def _differ(kernels: Floats, looks: int) -> Bools:
+    """Whether some kernel ran at another speed, as `calibration.compare` tells it."""
+    n, tests = kernels.shape[1], len(calibration.GATING) * looks
+    half = scipy.stats.t.isf(_settled("alpha") / tests / 2, n - 1) * kernels.std(axis=1, ddof=1)
+    apart = numpy.abs(kernels.mean(axis=1))
+    beyond = apart > math.log1p(_settled("threshold"))
+    return numpy.asarray((beyond & (apart > half / math.sqrt(n))).any(axis=1))
+
+
+def _settled(name: str) -> float:
+    return float(str(calibration.DECLARED[name]))
 
 
 def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
@@ -206,7 +182,7 @@ def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
     n = fits.adjusted.shape[1]
     halves = [scipy.stats.t.isf(tail, fits.df) * fits.se for tail in (rules.alpha / 2, rules.alpha)]
     bounds = [(fits.mean - half, fits.mean + half) for half in halves]
-    word = _word(rules, *bounds)
+    word = word_of(rules, *bounds)
     i, j = numpy.triu_indices(n)
     walsh = numpy.sort((fits.adjusted[:, i] + fits.adjusted[:, j]) / 2, axis=1)
     middle, wider = numpy.median(walsh, axis=1), numpy.sqrt((1 + fits.lag) / (1 - fits.lag))
@@ -215,17 +191,18 @@ def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
         below, _ = hodges_lehmann.cut(n, (1 - level) / 2)
         ends = (walsh[:, below], walsh[:, -1 - below])
         ranks.append(tuple(middle + wider * (end - middle) for end in ends))
-    tail = word != _word(rules, ranks[0], ranks[1])
+    tail = word != word_of(rules, ranks[0], ranks[1])
     tail[(word == WORDS.index("SLOWER")) & (ranks[0][0] > 0)] = False
     tail[(word == WORDS.index("FASTER")) & (ranks[0][1] < 0)] = False
     word[tail] = 0
     return word, tail
 
 
-def _word(
+def word_of(
     rules: Rules, difference: tuple[Floats, ...], equivalence: tuple[Floats, ...]
 ) -> NDArray[numpy.int64]:
-    margin, (low, high) = math.log1p(rules.margin), difference
+    """Give the words of intervals of logs, one for each question, as `verdict.worded` does."""
+    margin, (low, high) = margins.band(rules.margin).half_width, difference
     word = numpy.zeros(len(low), dtype=numpy.int64)
     narrow = high - low <= margin
     word[(high < 0) & (narrow | (high < -margin))] = WORDS.index("FASTER")
@@ -244,9 +221,11 @@ def refused(d: Floats, ran: Sequence[Ran]) -> Bools:
     return numpy.asarray(numpy.abs(fits.mean) > half)
 
 
-def agrees(world: World, design: Design, sessions: int, seed: int) -> bool:
+def agrees(
+    world: World, design: Design, sessions: int, seed: int, drawing: Drawing | None = None
+) -> bool:
     """Whether the real code, one session at a time, gives the words that the arrays give."""
-    drawn = draw(world, design, sessions, numpy.random.default_rng(seed), seed)
+    drawn = (drawing or draw)(world, design, sessions, numpy.random.default_rng(seed), seed)
     ended = run(drawn, design)
     real = [_judged(drawn, row, design) for row in range(sessions)]
     return real == [
@@ -263,11 +242,23 @@ def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
         evidence = Evidence(
             pairs=regression.fit(pairs, control),
             control=regression.fit(control) if control else None,
+            refusals=_refusals(drawn, row, look, design),
         )
         word = judge(design.rules, evidence).word
         if word != "INCONCLUSIVE":
             return word, look
     return word, design.looks[-1]
+
+
+def _refusals(drawn: Drawn, row: int, look: int, design: Design) -> tuple[str, ...]:
+    readings = (
+        calibration.compare(
+            kernel, [1.0] * look, [math.exp(d) for d in drawn.kernels[row, :look, i]],
+            settled=calibration.DECLARED, looks=len(design.looks),
+        )
+        for i, kernel in enumerate(calibration.GATING)
+    )  # fmt: skip
+    return tuple(reading.task for reading in readings if reading.refuses)
 
 
 def differences(d: Floats, ran: Sequence[Ran]) -> list[Difference]:
@@ -292,8 +283,3 @@ def share(ended: Ended, words: Sequence[str]) -> tuple[float, float, float]:
     """Give the share of sessions that ended in one of the words, with its interval."""
     wanted = numpy.isin(ended.words, [WORDS.index(word) for word in words])
     return agresti_coull(int(wanted.sum()), len(ended.words))
-
-
-def quiet(world: World) -> World:
-    """Give the same machine without outliers."""
-    return replace(world, outliers=0.0)

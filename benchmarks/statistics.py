@@ -19,8 +19,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
 from benchmarks import triples
-from benchmarks.simulation import Design, Ended, World, share, simulate
+from benchmarks.simulation import Design, Ended, share, simulate
 from benchmarks.triples import CONTRASTS, Arms
+from benchmarks.worlds import World
 
 LOOKS = Design()
 QUICK = Design(looks=(8,), controls=8)
@@ -94,43 +95,6 @@ def claims() -> Iterator[Claim]:
                 )  # fmt: skip
 
 
-def claims_of_one_arm() -> Iterator[Claim]:
-    """Give the cells in which what disturbs belongs to one arm: there promises break first.
-
-    The sd of a pair is 1 %. Rare slow launches and a session's own placement are no error that a
-    session can see: their shares say how far its word reaches.
-    """
-    quiet = World(sd=0.01, drift=0.0, ar=0.0, outliers=0.0, second=0.0)
-    importing = replace(LOOKS, equivalence=False)
-    disturbed = {
-        "nothing": quiet,
-        "carry-over 1 %": replace(quiet, carry=0.01),
-        "carry-over 2 %": replace(quiet, carry=0.02),
-        "carry-over 4 %": replace(quiet, carry=0.04),
-        "arms' own AR(1) 0.5": replace(quiet, own_ar=0.5),
-        "arms' own AR(1) 0.9": replace(quiet, own_ar=0.9),
-        "5 % of container launches 1.5x": replace(quiet, slow=0.05, slower=1.5),
-        "2 % of container launches 3x": replace(quiet, slow=0.02, slower=3.0),
-        "10 % of container launches 1.2x": replace(quiet, slow=0.10, slower=1.2),
-        "placement of a session 0.5 %": replace(quiet, placement=0.005),
-        "placement of a session 1 %": replace(quiet, placement=0.01),
-    }
-    for name, world in disturbed.items():
-        yield Claim(
-            name=f"{name}, truth 1, import: SLOWER or FASTER",
-            world=world, design=importing, words=DIFFERENT, limit=0.05, is_upper=True,
-        )  # fmt: skip
-        yield Claim(
-            name=f"{name}, at the margin: EQUIVALENT",
-            world=replace(world, truth=1 + MARGIN),
-            design=LOOKS, words=("EQUIVALENT",), limit=0.05, is_upper=True,
-        )  # fmt: skip
-        yield Claim(
-            name=f"{name}, truth 1: EQUIVALENT",
-            world=world, design=LOOKS, words=("EQUIVALENT",), limit=0.9, is_upper=False,
-        )  # fmt: skip
-
-
 def claims_of_three() -> Iterator[Claim]:
     """Give every claim of the procedure with three arms; `sd` is that of two neighbours' d."""
     for design, name in ((LOOKS_OF_THREE, "12,18,36"), (QUICK_OF_THREE, "12")):
@@ -201,7 +165,7 @@ def main() -> None:
     wanted = parser.parse_args()
     began = time.monotonic()
     rows = []
-    every = [*claims(), *claims_of_three(), *claims_of_one_arm()]
+    every = [*claims(), *claims_of_three()]
     for number, claim in enumerate(every):
         if wanted.only not in claim.name:
             continue

@@ -18,12 +18,11 @@ from benchmarks.simulation import (
     WORDS,
     Bools,
     Design,
-    World,
     differences,
-    launches,
     refused,
     worded,
 )
+from benchmarks.worlds import World, launches
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.stats import regression

@@ -21,7 +21,7 @@ from dlcontainer.config.resources import probe_files
 from dlcontainer.planning.launch.here import Here
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Completed, Runner, RunOptions
-from tests.fakes import completed
+from tests.fakes import Quiet, completed
 from tests.values import HOST, execution_of, folder_of, plan_of
 
 Answer = Callable[[int], Completed | Exception | None]
@@ -84,6 +84,7 @@ class Bench:
     surroundings: Here = field(default_factory=Here)
     unit: str | None = "launches"
     group: int | None = None
+    progress: Quiet = field(default_factory=Quiet)
 
     def run(
         self, runner: Runner, probe: str = "import", native_as: str = "tree", **changes: Any
@@ -109,7 +110,7 @@ class Bench:
         subject = self.subject()
         work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
         context = BenchContext(
-            execution=execution_of(self.folder, runner, host=self.host),
+            execution=execution_of(self.folder, runner, host=self.host, progress=self.progress),
             templates=(),
             work=work,
             surroundings=self.surroundings,

@@ -121,7 +121,7 @@ def test_the_native_tree_is_shown_another_way(
     took = series.session.machine["native_ready_s"]
     assert isinstance(took, float)
     assert took > 0
-    assert f"shown as {form}; making it ready took" in user.run("report", output).stdout
+    assert f"shown as {form}; preparing it took" in user.run("report", output).stdout
 
 
 @pytest.mark.parametrize(

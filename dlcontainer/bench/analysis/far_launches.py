@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
-from dlcontainer.bench.stats import counts, linear
+from dlcontainer.bench.stats import counts, linear, margins
 
 # In robust standard deviations above the arm's median.
 _FAR = 3.0
@@ -44,7 +44,7 @@ def of(series: Series, margin: float, pairs: Iterable[Pairs]) -> tuple[FarLaunch
             continue
         middle = linear.median(sorted(times.values()))
         spread = _SD_OF_MAD * linear.median(sorted(abs(t - middle) for t in times.values()))
-        bound = middle + max(_FAR * spread, math.log1p(margin))
+        bound = middle + max(_FAR * spread, margins.band(margin).half_width)
         lines = tuple(launches.lines[i] for i, t in times.items() if t > bound)
         found.append(FarLaunches(arm=arm, launches=len(times), lines=lines))
     return tuple(found)

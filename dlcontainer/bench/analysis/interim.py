@@ -12,7 +12,7 @@ from dlcontainer.bench.analysis import calibration, nodes, pairing
 from dlcontainer.bench.analysis.calibration import Reading
 from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
-from dlcontainer.bench.samples import comparable, launch_order
+from dlcontainer.bench.samples import comparable, continuation, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.records import SURROUNDINGS, Declared, Role
 from dlcontainer.bench.samples.series import Series
@@ -175,11 +175,17 @@ def _holds(series: Series, whole: int) -> tuple[str, ...]:
         reason = series.end.reason if series.end else "the file has no end"
         found.append(f"the session is incomplete: {reason or 'it was stopped'}")
     metric, launches = series.session.declared.metric, series.launches
-    own = launches.where(lambda kind: kind.role in {"pair", "triple"})
+    aside = continuation.set_aside(series)
+    own = [
+        i for i in launches.where(lambda kind: kind.role in {"pair", "triple"}) if i not in aside
+    ]
     ok, timed = [kind.ok for kind in launches.kinds], launches.figures(metric)
     lost = [launches.lines[i] for i in own if not ok[launches.kind_of[i]]]
     if lost:
         found.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")
+    most = series.session.declared.most_lost
+    if len(series.lost) > most:
+        found.append(f"{len(series.lost)} were lost and measured again, and {most} were declared")
     timeless = [launches.lines[i] for i in own if ok[launches.kind_of[i]] and isnan(timed(i))]
     if timeless:
         lines = ", ".join(map(str, timeless))

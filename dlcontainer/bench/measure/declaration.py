@@ -217,6 +217,7 @@ def declare(
         arms=sides.names(),
         steps=steps,
         groups=settled.groups,
+        lost_most=None if settled.groups else schedule.lost_most,
         loss_tolerance=probe.loss_tolerance,
         procedure=PROCEDURE,
         workload=work,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dlcontainer.bench.samples.launch_order import Group, Series
 from dlcontainer.bench.samples.schedule import Schedule
+from dlcontainer.bench.samples.vocabulary import counted
 
 # What the pairs of a session are for.
 KINDS: dict[Series, str] = {
@@ -34,6 +35,17 @@ def lines(
             f"to the look at {look} {schedule.unit}: {sum(counts.values())} {schedule.unit} "
             f"({kinds}), {launched}about {launches * launch_s:.0f} s by the warm-up"
         )
+
+
+def load(now: float, cores: int) -> str:
+    """Say how busy the machine is beside its cores, with a warning where others are at work."""
+    text = f"load {now:.1f} on {counted(cores, 'core')}"
+    if now <= cores:
+        return text
+    return (
+        f"warning: {text}: others are at work here, intervals will be wide and verdicts few; "
+        "measure in an allocation of your own, or when the machine is idle"
+    )
 
 
 def left(began: float, measured: int, remaining: int) -> str:

@@ -1,4 +1,4 @@
-"""Launches become lines of the session's file; the first that goes wrong ends the session."""
+"""Launches become lines of the session's file; one failure too many ends the session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ class Recorder:
     # What each arm attested before an interruption: it must be the same arm that goes on.
     attested: Mapping[ArmName, Nodes] = field(default_factory=dict)
     stacks: dict[tuple[ArmName, str], Nodes] = field(default_factory=dict)
-    # Groups that were discarded, those before an interruption too.
+    # Groups, pairs and triples that were discarded, those before an interruption too.
     losses: int = 0
 
     def thrown(self, launch: ArmLaunch) -> None:
@@ -68,14 +68,41 @@ class Recorder:
         sample = _sample(self.index, launch, self.changed(launch))
         self._write(_placed(sample, group, position), launch)
 
+    def kept(self, group: Group, position: int, launch: ArmLaunch) -> bool:
+        """Write one launch; tell whether its pair or triple goes on, or is to be measured again.
+
+        A launch that failed is replaced, as often as was declared. One that attests another side
+        than before is not: what is measured changed.
+        """
+        most = self.writer.session.declared.most_lost
+        if launch.outcome.status == "ok" or not most:
+            self.paired(group, position, launch)
+            return True
+        sample = _placed(_sample(self.index, launch, ""), group, position)
+        self.writer.sample(sample)
+        self.index += 1
+        lost = Lost(
+            group=group.number,
+            arm=sample.arm,
+            process=group.series,
+            reason=(sample.error or launch.outcome.status).splitlines()[0],
+            started=launch.started,
+            launches=tuple(range(sample.index - position, self.index)),
+        )
+        self.lost(lost, most, launch.outcome)
+        return False
+
     def lost(self, lost: Lost, most: int, outcome: Outcome) -> None:
         """Write that a group was discarded; ends the session where it was one too many."""
         self.writer.lost(lost)
         self.losses += 1
         if self.losses > most:
+            what, unit = f"group {lost.group}: process {lost.process}", "groups"
+            if lost.launches:
+                what, unit = f"launch {lost.launches[-1]}", "launches"
             reason = (
-                f"{lost.arm}, group {lost.group}: process {lost.process}: {lost.reason}; more "
-                f"groups were lost than the {most} that were declared"
+                f"{lost.arm}, {what}: {lost.reason}; more {unit} were lost than the {most} that "
+                "were declared"
             )
             self._stop(reason, outcome)
 

@@ -1,5 +1,6 @@
 """A session: two arms, launched pair by pair in an order drawn before; every value kept."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -50,6 +51,9 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
             "interrupted go on with --resume",
         )
     _require_apart(settings, subject)
+    # Before a twin is made or an image unpacked: that load is our own.
+    load = outlook.load(os.getloadavg()[0], context.execution.host.cores)
+    context.execution.progress.note(load)
     if settings.rank_group:
         (context.work / RANKS).mkdir(mode=0o700)
     candidate = arms.container(context, subject, settings.probe)

@@ -19,8 +19,8 @@ from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import Table
-from dlcontainer.bench.report.tables import raw, session_tables
-from dlcontainer.bench.report.text import scope_text, summary, verdict_text
+from dlcontainer.bench.report.tables import glossary, raw, session_tables
+from dlcontainer.bench.report.text import cold_text, scope_text, summary, verdict_text
 from dlcontainer.config.templating import render_page
 
 
@@ -35,6 +35,7 @@ class Section:
     style: str
     headline: str
     sentence: str
+    beside: str
     scope: str
     words: str
     notes: tuple[str, ...]
@@ -65,6 +66,7 @@ class Page:
     joint: tuple[Joint, ...]
     exhibits: tuple[Exhibit, ...]
     scorecard: Table
+    glossary: Table
     files: tuple[str, ...]
     # How far the sessions' sites got.
     reached: tuple[Table, ...] = ()
@@ -86,13 +88,18 @@ def page(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> Page:
     return Page(
         sections=tuple(
             _section(
-                analysis, i, standings[analysis.series.seal], listed=listed[analysis.series.seal]
+                analysis,
+                i,
+                standings[analysis.series.seal],
+                beside=cold_text.beside(analysis, found),
+                listed=listed[analysis.series.seal],
             )
             for i, analysis in enumerate(analyses, start=1)
         ),
         joint=joint,
         exhibits=exhibits(found),
         scorecard=scorecard.table(scorecard.scores(analyses, found)),
+        glossary=glossary.table(),
         files=(*(str(a.series.path) for a in analyses), *(str(one.path) for one in found)),
     )
 
@@ -137,8 +144,10 @@ def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
             f"**{verdict_text.headline(analysis)}**",
             "",
         ]
-        lines += [verdict_text.sentence(analysis), scope_text.scope(analysis), ""]
-        said = lines[4]
+        lines += [verdict_text.sentence(analysis)]
+        said = lines[-1]
+        lines += filter(None, (cold_text.beside(analysis, found), scope_text.scope(analysis)))
+        lines.append("")
         lines += [f"- {reason}" for reason in analysis.verdict.reasons if reason not in said]
         lines += [f"- {note}" for note in notes(analysis, standings[analysis.series.seal])]
         lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
@@ -151,7 +160,9 @@ def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
     return "\n\n".join("\n".join(" ".join(line.splitlines()) for line in lines) for lines in blocks)
 
 
-def _section(analysis: Analysis, number: int, standing: Standing, *, listed: bool) -> Section:
+def _section(
+    analysis: Analysis, number: int, standing: Standing, *, beside: str, listed: bool
+) -> Section:
     verdict = analysis.verdict
     folded = [session_tables.stacks(analysis), *([raw.of(analysis)] if listed else [])]
     ready = ecdf.ready(analysis)
@@ -164,6 +175,7 @@ def _section(analysis: Analysis, number: int, standing: Standing, *, listed: boo
         style=verdict.word.lower().replace(" ", "-"),
         headline=verdict_text.headline(analysis),
         sentence=verdict_text.sentence(analysis),
+        beside=beside,
         scope=scope_text.scope(analysis),
         words=summary.paragraph(analysis),
         notes=(*notes(analysis, standing), *(() if listed else (binned.note(analysis),))),
@@ -182,12 +194,18 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
         fitted = analysis.main.fitted
         if fitted.df > 0:
             count = f"{fitted.n} {verdict_text.unit(analysis)}"
-            found.append(("sd of a pair", verdict_text.scatter(fitted.sd), count))
+            found.append(
+                (
+                    f"sd of a {verdict_text.unit(analysis)[:-1]}",
+                    verdict_text.scatter(fitted.sd),
+                    count,
+                )
+            )
             order = 100 * expm1(fitted.order_effect)
-            found.append(("running second", f"{order:+.2f} %", "effect of order, taken out"))
+            found.append(("running second", f"{order:+.2f} %", "order effect, corrected for"))
         if fitted.third is not None:
             order = 100 * expm1(fitted.third)
-            found.append(("running third", f"{order:+.2f} %", "effect of order, taken out"))
+            found.append(("running third", f"{order:+.2f} %", "order effect, corrected for"))
     if analysis.joiner is not None:
         found.append(_ratio_tile("joining a mount", analysis.joiner))
     if analysis.control is not None and analysis.verdict.control is not None:

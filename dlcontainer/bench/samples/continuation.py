@@ -29,7 +29,17 @@ def read(path: Path) -> Series:
         )
     if not {s.arm for s in series.stacks} >= set(series.session.declared.arms):
         raise _refused(path, "nothing was measured yet", "not all warm-up launches were done")
+    aside, most = set_aside(series), series.session.declared.most_lost
+    if len(series.lost) > most:
+        raise _refused(
+            path,
+            f"the session lost more {series.session.declared.unit} than the {most} that were "
+            "declared",
+            "the rule was settled beforehand: it is not extended by what was seen",
+        )
     for index in series.launches.where(lambda kind: kind.role != "warmup" and not kind.ok):
+        if index in aside:
+            continue
         lost = series.samples[index]
         raise _refused(
             path,
@@ -71,9 +81,13 @@ def unfinished(series: Series) -> tuple[int, ...]:
 
 
 def set_aside(series: Series) -> frozenset[int]:
-    """Give the launches whose pairs or triples were measured again after an interruption."""
+    """Give the launches whose pairs or triples were measured again.
+
+    An interruption cut them, or they lost a launch.
+    """
     old = [r.unpaired for r in series.resumes if r.unpaired is not None]
-    return frozenset([*old, *(index for r in series.resumes for index in r.aside)])
+    cut = (index for r in series.resumes for index in r.aside)
+    return frozenset([*old, *cut, *(index for one in series.lost for index in one.launches)])
 
 
 def used(series: Series) -> Sequence[Launch]:

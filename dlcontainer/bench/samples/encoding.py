@@ -41,8 +41,8 @@ _NAMES: dict[type, str] = {
     End: "end",
 }
 _read_sample = KINDS["sample"].validator.validate_json
-# Lines of sessions without ranks, and without groups, have no such keys.
-_MAY_LACK = ("node", "ranks", "residents")
+# Lines of sessions without ranks, and of sessions without groups, have no such keys.
+_MAY_LACK = ("launches", "node", "ranks", "residents")
 _SAMPLE = b'{"kind":"sample",'
 
 
@@ -55,9 +55,10 @@ def _declaration(declared: Declared) -> dict[str, object]:
     body = plain(declared)
     if not isinstance(body, dict):
         raise TypeError(type(declared).__name__)
-    # The declaration of launches, and with it its hash, is what it was before there were groups.
-    if body["groups"] is None:
-        del body["groups"]
+    # An earlier program's declaration, and with it its hash, stays what it was.
+    for name in ("groups", "lost_most"):
+        if body[name] is None:
+            del body[name]
     return body
 
 

@@ -5,7 +5,8 @@ The lines, by `kind`: `session` (what was declared before the first launch, and 
 session goes on), `end`. A file without `end` is the start of a session that was interrupted.
 `bench/1` had no `resume` and no secondary metrics, `bench/2` two arms only; both are read as well.
 A session of resident groups is `bench/4`: two `sample` lines a group, one an arm, with every turn
-of its processes in `residents`, and a `lost` line for a group that was discarded.
+of its processes in `residents`. A `lost` line stands for a group that was discarded, or for a pair
+or triple that lost a launch: both were measured again.
 """
 
 import math
@@ -55,7 +56,8 @@ class Declared:
     values) with the margin of each. `loss_tolerance` is relative, None where nothing is trained.
     `arms` are reference and candidate, or three with one between: `pairs` then counts triples.
     With `groups` processes of both arms are alive at once: `pairs` then counts groups, and `steps`
-    those of an arm in a group.
+    those of an arm in a group. Without, a pair or triple that loses a launch is measured again, at
+    most `lost_most` times in the session; None: never.
     `procedure` is that of the program that measured: from 2 on, files are held to their own rules.
     """
 
@@ -85,6 +87,7 @@ class Declared:
     image: str = ""
     image_sha256: str = ""
     groups: GroupPlan | None = None
+    lost_most: Count | None = None
 
     @property
     def version(self) -> int:
@@ -107,6 +110,11 @@ class Declared:
     def is_triple(self) -> bool:
         """Whether three arms are launched back to back."""
         return len(self.arms) == 3
+
+    @property
+    def most_lost(self) -> int:
+        """How many pairs, triples or groups may be lost and measured again."""
+        return self.groups.lost_most if self.groups else self.lost_most or 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,8 @@ FEWEST = 8
 FEWEST_TRIPLES = 12
 DEFAULT_LOOKS = (8, 16, 32)
 DEFAULT_TRIPLES = (12, 18, 36)
+# One in so many of the longest session may be lost and measured again.
+_LOST_SHARE = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +52,11 @@ class Schedule:
     def fewest(self) -> int:
         """The pairs (triples) that a verdict takes."""
         return FEWEST_TRIPLES if self.is_triple else FEWEST
+
+    @property
+    def lost_most(self) -> int:
+        """How many pairs, triples or groups may be lost and measured again."""
+        return max(2, self.longest // _LOST_SHARE)
 
     def stages(self, *, with_joiners: bool) -> list[list[Group]]:
         """Give all pairs and triples, one list for what comes before each look."""

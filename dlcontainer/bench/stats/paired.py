@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dlcontainer.bench.stats import student_t
+from dlcontainer.bench.stats import margins, student_t
 from dlcontainer.bench.stats.regression import Effect, Fit
 
 # Looks at the same growing data spend alpha. A constant two-sided level per look that holds the
@@ -32,12 +32,14 @@ class Interval:
         return self.low > 1 or self.high < 1
 
     def within(self, margin: float) -> bool:
-        """Whether the whole interval lies in [1/(1+m), 1+m]."""
-        return self.low >= 1 / (1 + margin) and self.high <= 1 + margin
+        """Whether the whole interval lies in the margin's band."""
+        band = margins.band(margin)
+        return band.low <= self.low and self.high <= band.high
 
     def beyond(self, margin: float) -> bool:
-        """Whether the whole interval lies outside of [1/(1+m), 1+m]."""
-        return self.low > 1 + margin or self.high < 1 / (1 + margin)
+        """Whether the whole interval lies outside of the margin's band."""
+        band = margins.band(margin)
+        return self.low > band.high or self.high < band.low
 
     def widened(self, factor: float) -> "Interval":
         """Give the same interval so many times as wide, in logs."""
@@ -49,8 +51,8 @@ class Interval:
         )
 
     def is_narrow(self, margin: float) -> bool:
-        """Whether the interval is no wider than the margin, as factors."""
-        return self.low > 0 and self.high / self.low <= 1 + margin
+        """Whether the interval is no wider than the margin: than half of its band, in logs."""
+        return self.low > 0 and self.high / self.low <= margins.band(margin).high
 
 
 def interval(fitted: Fit, level: float) -> Interval:

@@ -2,7 +2,7 @@
 
 import math
 
-from dlcontainer.bench.stats import student_t
+from dlcontainer.bench.stats import margins, student_t
 
 LARGEST_PLAN = 10_000
 FEWEST = 8
@@ -20,7 +20,7 @@ def equivalent(n: int, sd: float, margin: float, alpha: float, truth: float) -> 
     root, t = math.sqrt(n), student_t.quantile(alpha, n - 2)
     total = 0.0
     for weight, scale in _scales(n - 2):
-        room = math.log1p(margin) - t * scale * sd / root
+        room = margins.band(margin).half_width - t * scale * sd / root
         if room > 0:
             above, below = (room - truth) * root / sd, (-room - truth) * root / sd
             total += weight * (_normal(above) - _normal(below))
@@ -52,7 +52,7 @@ def pairs_needed(
         spread = sd * lag_cost(n)
         if equivalence:
             return equivalent(n, spread, margin, alpha, apart) >= POWER
-        return different(n, spread, alpha, math.log1p(margin)) >= POWER
+        return different(n, spread, alpha, margins.band(margin).half_width) >= POWER
 
     low, high = FEWEST - 1, FEWEST
     while not enough(high):
@@ -91,7 +91,7 @@ def lag_cost(n: int) -> float:
 
 def _small(margin: float) -> float:
     # Nothing is ever exactly equal.
-    return min(math.log1p(0.005), math.log1p(margin) / 4)
+    return min(math.log1p(0.005), margins.band(margin).half_width / 4)
 
 
 def _scales(df: int) -> list[tuple[float, float]]:

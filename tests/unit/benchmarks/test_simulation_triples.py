@@ -4,8 +4,9 @@ import numpy
 import pytest
 
 from benchmarks import triples
-from benchmarks.simulation import Design, World, share
+from benchmarks.simulation import Design, share
 from benchmarks.triples import CONTRASTS, Arms
+from benchmarks.worlds import World
 from dlcontainer.bench.stats import paired
 
 LOOKS = Design(looks=(12, 18, 36), controls=36)

@@ -36,8 +36,6 @@ RENEW_ROUNDS = 2
 _LONGEST_SPIN_S = 0.5
 _LEAST_GAP_S = 0.01
 _TRIAL_STEPS = 10
-# One group in so many of the longest session may be lost and measured again.
-_LOST_SHARE = 8
 
 
 class CannotTakeTurnsError(BenchDataError):
@@ -198,7 +196,7 @@ class Groups:
             renew_rounds=RENEW_ROUNDS,
             gap_s=gap_s,
             cpus=self.cpus,
-            lost_most=max(2, self.task.settings.schedule.longest // _LOST_SHARE),
+            lost_most=self.task.settings.schedule.lost_most,
         )
 
 

@@ -43,11 +43,19 @@ class Launches:
         return self.task.settings.gap_s + warmed_s / len(self.task.sides.all())
 
     def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
-        """Launch the sides of a pair or triple, in its order."""
+        """Launch the sides of a pair or triple, in its order; all again where it loses one."""
+        while not self._is_whole(group, settled, recorder):
+            self.task.context.execution.progress.note(
+                f"{group.series} {group.number} lost a launch; it is measured again"
+            )
+
+    def _is_whole(self, group: Group, settled: Settled, recorder: Recorder) -> bool:
         work = self.work(settled)
         for position, side in enumerate(self.task.sides.launches(group)):
             time.sleep(self.task.settings.gap_s)
-            recorder.paired(group, position, self._timed(side, work))
+            if not recorder.kept(group, position, self._timed(side, work)):
+                return False
+        return True
 
     def _work(self, steps: int) -> Workload:
         task = self.task

@@ -28,6 +28,7 @@ from dlcontainer.bench.report.svg import (
 from dlcontainer.bench.samples.launch_table import Launch
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.stats import margins
 from dlcontainer.bench.stats.paired import Interval
 
 _NAMES: dict[Role, str] = {
@@ -66,7 +67,8 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
     bottom = top + pitch * len(rows)
     drawing = Drawing(title="Ratios of times with intervals and the margin", height=bottom + 44)
     scale = _ratio_scale(analysis, left, right)
-    low, high = scale.at(1 / (1 + margin)), scale.at(1 + margin)
+    band = margins.band(margin)
+    low, high = scale.at(band.low), scale.at(band.high)
     drawing.box(Box(x=low, y=top, width=high - low, height=bottom - top), "margin")
     drawing.text(scale.at(1) - 8, top - 6, "← faster", "tick", "end")
     drawing.text(scale.at(1) + 8, top - 6, "slower →", "tick")
@@ -146,7 +148,8 @@ def _panel(drawing: Drawing, analysis: Analysis, figure: Figure, place: _Place) 
     scale, left, right = place.scale, place.left, place.right
     margin = analysis.series.session.declared.margin
     top, bottom = scale.end, scale.start
-    high, low = scale.at(1 + margin), scale.at(1 / (1 + margin))
+    inside = margins.band(margin)
+    high, low = scale.at(inside.high), scale.at(inside.low)
     drawing.box(Box(x=left, y=high, width=right - left, height=low - high), "margin")
     vertical_axis(drawing, scale, left=left, right=right, name=place.name)
     for y, style in ((low, "edge"), (high, "edge"), (scale.at(1), "one")):
@@ -252,8 +255,8 @@ def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
 
 
 def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
-    margin = analysis.series.session.declared.margin
-    values = [1 / (1 + 1.5 * margin), 1 + 1.5 * margin]
+    band = margins.band(1.5 * analysis.series.session.declared.margin)
+    values = [band.low, band.high]
     own = (analysis.main, analysis.joiner, analysis.control, analysis.candidate_control)
     drawn = [(figure, analysis.pairs[figure.role]) for figure in own if figure is not None]
     drawn += [(item.figure, item.pairs) for item in analysis.contrasts]

@@ -58,15 +58,20 @@ def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
         return
     margin = verdict_text.percent(analysis.series.session.declared.margin)
     words = (
-        f"Ratios with their intervals. The band is the margin of {margin} declared beforehand, "
-        "the faint dots are single pairs. Right of 1 the candidate is slower."
+        f"Ratios with their intervals. The band is the margin of {margin}, declared beforehand; "
+        f"the faint dots are single {verdict_text.unit(analysis)}. To the right of 1 the candidate "
+        "is slower."
     )
     yield "How much longer?", words, session_plots.forest(analysis, linked=listed)
     if listed:
+        band = f"The line and its band are the ratio and its {100 * (1 - analysis.alpha):.3g} % "
+        if analysis.control is None:
+            words = f"Every one in its order. {band}interval."
+            yield f"The {verdict_text.unit(analysis)}", words, session_plots.pair_ratios(analysis)
+            return
         words = (
-            "Left: a side against itself, the scatter of this machine. Right: the comparison, "
-            "on the same axis; the line and its band are ratio and "
-            f"{100 * (1 - analysis.alpha):.3g} % interval."
+            "Left: a side against itself, which shows the scatter of this machine. Right: the "
+            f"comparison, on the same axis. {band}interval."
         )
         yield "A/A beside A/B", words, session_plots.pair_ratios(analysis)
     else:
@@ -77,7 +82,7 @@ def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
 def _course(analysis: Analysis, *, listed: bool) -> _Drawn:
     name, slope = "The session as it ran", "A slope from left to right is drift of the machine"
     if listed:
-        words = f"Every launch in its order, pairs and triples joined. {slope}; they cancel it."
+        words = f"Every launch in its order, pairs and triples joined. {slope}; pairing cancels it."
         return name, words, session_plots.run_order(analysis)
     words = f"The launches in their order, by stretches. {slope}."
     return name, words, binned.run_order(analysis)

@@ -72,7 +72,7 @@ def stacks(analysis: Analysis) -> Table:
     }
     names = sorted({name for known in facts.values() for name in known})
     return Table(
-        name="Both stacks, whole",
+        name="Both stacks in full",
         head=("fact", *facts),
         rows=tuple(
             (name, *(comparable.shown(known.get(name)) for known in facts.values()))

@@ -3,42 +3,57 @@
 from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.vocabulary import counted
 
 
 def scope(analysis: Analysis) -> str:
     """Say for what the verdict holds."""
     declared = analysis.series.session.declared
     text = (
-        "On this machine, in this session; a statement for other nodes or days takes three "
-        "sessions there (dlcontainer report A B C)."
+        "This holds for this machine and this session: a statement about other nodes or days takes "
+        "three sessions there (dlcontainer report A B C)."
     )
+    differs = _differs(analysis)
     if declared.question == "deployment":
-        return (
-            f"{text} Each side as shipped: the stacks differ, so this says which one is faster "
-            "here, not what the container costs."
+        differs = (
+            "Each side ran as shipped. The stacks differ, so this says which one is faster here, "
+            "not what the container costs."
         )
-    return f"{text} {_differs(analysis)}"
+    return " ".join(filter(None, (text, differs, load(analysis))))
+
+
+def load(analysis: Analysis) -> str:
+    """Say how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the idle."""
+    machine = analysis.series.session.machine
+    busy, cores = machine.get("load_1min"), machine.get("cores")
+    if not isinstance(busy, int | float) or not isinstance(cores, int):
+        return ""
+    text = f"Load at the start: {busy:.1f} on {counted(cores, 'core')}"
+    if busy > cores:
+        return f"{text}. Others were at work: this is not a verdict about an idle machine."
+    return f"{text}."
 
 
 def _differs(analysis: Analysis) -> str:
     declared = analysis.series.session.declared
     others = comparable.also_differing(analysis.differences)
-    beside = f", and beside it {' and '.join(others)}" if others else ""
+    beside = f", together with {' and '.join(others)}" if others else ""
     if declared.arms[0] == "unpacked":
         return (
             "The reference is the unpacked image, run by the same engine: what differs is the "
-            f"image mount{beside}. This is not what the container costs against a native stack."
+            f"image mount{beside}. This is not the container's cost against a native stack."
         )
     if declared.arms[-1] == "unpacked":
         return f"What differs is the build and the namespaces of the engine{beside}."
     if _is_given(analysis):
         return (
-            "The native side was given with --native, and nobody asked it for the same bits: what "
-            f"differs is the container{beside or ', and whatever no fact below tells'}."
+            "The native side was given with --native and need not have the same bits: what "
+            f"differs is the container{beside or ', and anything that no fact below shows'}."
         )
     whole = contrasts.MEANINGS.get(declared.sides) == "the whole"
-    bits = "The same versions and wheels on both sides" if others else "The same bits on both sides"
-    return f"{bits}, so what differs is {'the container' if whole else 'the image'}{beside}."
+    bits = "the same versions and wheels" if others else "the same bits"
+    what = "the container" if whole else "the image"
+    return f"Both sides ran {bits}, so what differs is {what}{beside}."
 
 
 def _is_given(analysis: Analysis) -> bool:

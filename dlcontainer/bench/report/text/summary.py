@@ -23,13 +23,13 @@ def _compared(analysis: Analysis) -> str:
     named = declared.image and declared.image not in sides
     image = f" The image is {declared.image}." if named else ""
     how = (
-        "by new processes of both that took turns, in an order drawn by lot"
+        "with new processes of both, taking turns in random order"
         if declared.groups
-        else "by fresh launches in an order drawn by lot"
+        else "with fresh launches in random order"
     )
     return (
-        f"The time of {analysis.traits.task} was compared between {sides}: {times} side by side, "
-        f"each time {how}.{image}"
+        f"This session compared the time of {analysis.traits.task} between {sides}: {times} side "
+        f"by side, {how}.{image}"
     )
 
 
@@ -62,14 +62,14 @@ def _when(analysis: Analysis) -> str:
 
 
 def _outcome(analysis: Analysis) -> str:
-    said = f"What came out: {verdict_text.headline(analysis)}."
+    said = f"Result: {verdict_text.headline(analysis)}."
     verdict = analysis.verdict
     if verdict.word in {"NOT COMPARABLE", "INCONCLUSIVE"} or verdict.difference is None:
-        return f"{said} No figure of this session is to be quoted as a result."
+        return f"{said} Do not quote any figure of this session as a result."
     first, last = analysis.series.session.declared.sides.names
     low, high = verdict.difference.low, verdict.difference.high
     return (
-        f"{said} What takes 1 s in {first} takes {verdict.difference.ratio:.3f} s in {last} "
+        f"{said} Work that takes 1 s in {first} takes {verdict.difference.ratio:.3f} s in {last} "
         f"(likely between {low:.3f} and {high:.3f} s)."
     )
 

@@ -16,7 +16,7 @@ def headline(analysis: Analysis) -> str:
     elif verdict.word in {"SLOWER", "FASTER"} and verdict.difference is not None:
         text += f" by {_by(verdict.difference)}, in this session"
         if not analysis.traits.equivalence and (added := seconds_text.added(analysis)):
-            text = f"{added}: {text}"
+            text = f"{added}; {text}"
     elif verdict.tail:
         text += f" (tail: {', '.join(f'pair {number}' for number in verdict.tail)})"
     return text + (", as shipped" if declared.question == "deployment" else "")
@@ -43,7 +43,7 @@ def _decided(analysis: Analysis) -> str:
     if verdict.word == "EQUIVALENT":
         return (
             f"{analysis.traits.subject} takes as long in {_candidate(analysis)} as in "
-            f"{_reference(analysis)}: the ratio is {difference.ratio:.3f}, and all of its "
+            f"{_reference(analysis)}: the ratio is {difference.ratio:.3f}, and the whole "
             f"{bounds(equivalence)} lies within the margin of {margin} declared beforehand."
             f"{_typical(analysis)}"
         )
@@ -56,7 +56,7 @@ def _decided(analysis: Analysis) -> str:
     return (
         f"{subject} takes {_factor(difference.ratio)} in {_candidate(analysis)} than in "
         f"{_reference(analysis)} (ratio {difference.ratio:.3f}, {bounds(difference)}). {beyond}"
-        f"{_joiner(analysis)}"
+        f"{_joiner(analysis)}{_typical(analysis)}"
     )
 
 
@@ -67,10 +67,12 @@ def _typical(analysis: Analysis) -> str:
     if item is None:
         return ""
     seen = len(item.lines) or "none"
+    grouped = analysis.series.session.declared.groups is not None
+    one, units = ("group", "groups") if grouped else ("launch", "launches")
     return (
-        f" That is a typical launch: of {item.launches} in {_candidate(analysis)} {seen} took far "
-        f"longer, so a slow one in up to {percent(item.not_excluded)} of launches is not excluded "
-        "(95 %)."
+        f" This describes a typical {one}: of "
+        f"{item.launches} {units} in {_candidate(analysis)}, {seen} took far longer, so slow ones "
+        f"may still be up to {percent(item.not_excluded)} of all (95 %)."
     )
 
 
@@ -79,8 +81,8 @@ def _joiner(analysis: Analysis) -> str:
         return ""
     found = analysis.joiner.interval
     return (
-        f" That is the first rank of a node, which mounts the image; one that joins the mount "
-        f"takes {_factor(found.ratio)} (ratio {found.ratio:.3f}, {bounds(found)})."
+        " That is for the first rank of a node, which mounts the image; a rank that joins the "
+        f"mount takes {_factor(found.ratio)} (ratio {found.ratio:.3f}, {bounds(found)})."
     )
 
 
@@ -89,7 +91,7 @@ def _inconclusive(analysis: Analysis) -> str:
     if verdict.tail:
         return (
             f"No verdict: {verdict.reasons[0]}. A few launches decide the mean: look at "
-            f"{_tail(analysis)}. None is left out, and more {unit(analysis)} of this kind would "
+            f"{_tail(analysis)}. They are not left out, and more {unit(analysis)} like these would "
             "not help."
         )
     if verdict.reasons:
@@ -152,7 +154,7 @@ def joint_sentence(item: Across) -> str:
     return (
         f"Over the means of {len(item.members)} allocations the ratio is {interval.ratio:.3f}, "
         f"{bounds(interval)} (t interval, {len(item.members) - 1} degrees of freedom). Each "
-        "session's own verdict holds for its nodes alone."
+        "session's own verdict holds only for its nodes."
     )
 
 

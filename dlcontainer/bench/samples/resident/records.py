@@ -93,7 +93,11 @@ class Resident:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """A group that was discarded, and the process that it lost."""
+    """A group that was discarded, and the process that it lost.
+
+    Of launches it is a pair or triple, `process` its role, and `launches` are the indices of those
+    in the file that are set aside.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
@@ -102,4 +106,5 @@ class Lost:
     process: str
     reason: str
     started: str
+    launches: tuple[Count, ...] = ()
     line: int = 0

@@ -56,7 +56,7 @@ def test_a_slower_container_ends_a_session(bench: Bench) -> None:
     assert counted(bench.read().samples, "pair") == 16
     said = verdict_text.headline(analysis)
     assert said.startswith("+0.5 s a launch; warm, ")
-    assert said.endswith("; 0.01 % of a one-hour job: SLOWER by 50 to 50 %, in this session")
+    assert said.endswith("; 0.01 % of a one-hour job; SLOWER by 50 to 50 %, in this session")
     assert analysis.alpha == 0.019
 
 
@@ -65,8 +65,8 @@ def test_no_figure_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.Monk
     monkeypatch.setattr("tests.fakes.Quiet.step", lambda _, title: said.append(title))
     monkeypatch.setattr("tests.fakes.Quiet.note", lambda _, text: said.append(text))
     bench.run(ProbeRunner(wall=lambda inside: 1.2345 if inside else 1.0), looks=(8, 12))
-    assert said[1].startswith("to the look at 8 pairs: ")
-    assert said[3].startswith("pair 1 of ")
+    assert said[2].startswith("to the look at 8 pairs: ")
+    assert said[4].startswith("pair 1 of ")
     words = ("1.2345", "0.2345", "ratio", "SLOWER", "FASTER", "EQUIVALENT", "INCONCLUSIVE")
     assert not [word for word in words for line in said if word in line]
 

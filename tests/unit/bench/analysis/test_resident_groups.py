@@ -105,7 +105,7 @@ def test_the_verdict_and_what_it_is_about(tmp_path: Path, truth: Truth, word: st
     assert analysis.verdict.word == word
     page = html_report.html([analysis], TEMPLATES)
     assert "Processes of the groups" in page
-    assert "by new processes of both that took turns" in page
+    assert "with new processes of both, taking turns in random order" in page
     assert "data loaders or a whole job" in page
     assert "The A/A control has too few pairs" not in page
     if word != "INCONCLUSIVE":
@@ -115,4 +115,7 @@ def test_the_verdict_and_what_it_is_about(tmp_path: Path, truth: Truth, word: st
 def test_the_page_counts_lost_groups(tmp_path: Path) -> None:
     path = residents.write(tmp_path / "a.jsonl", Truth(lost=("container",)))
     page = html_report.html([analyse(reader.read(path))], TEMPLATES)
-    assert "1 group lost a process and had to be measured again (container 1; lines 4)" in page
+    assert (
+        "1 group lost a process and had to be measured again (native 0, container 1; lines 4)"
+        in page
+    )

@@ -7,14 +7,17 @@ import pytest
 
 from dlcontainer.bench.analysis.qualification import standings
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import html_report, inputs
 from dlcontainer.bench.report.sections.notes import notes
-from dlcontainer.bench.report.text import scope_text, seconds_text, verdict_text
+from dlcontainer.bench.report.text import cold_text, scope_text, seconds_text, verdict_text
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import ArmDescription, Json, Sample, Session, Stack
 from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries
 from tests.benchseries import FACTS, INSIDE, Plan
 from tests.judging import analyse
+from tests.unit.bench.report.test_html_report import TEMPLATES
+from tests.unit.bench.scale import test_analysis as matrices
 
 BUILT: dict[str, Json] = {
     **INSIDE,
@@ -46,15 +49,15 @@ def said(analysis: Analysis) -> str:
 
 def test_only_the_container_differs_where_nothing_else_does(tmp_path: Path) -> None:
     scope = scope_text.scope(analysed(tmp_path, Plan()))
-    assert scope.endswith("The same bits on both sides, so what differs is the container.")
+    assert scope.endswith("Both sides ran the same bits, so what differs is the container.")
     assert "three sessions" in scope
 
 
 def test_what_else_differs_is_named(tmp_path: Path) -> None:
     scope = scope_text.scope(analysed(tmp_path, Plan(reference=HOST, candidate=BUILT)))
-    assert "The same bits" not in scope
+    assert "the same bits" not in scope
     assert scope.endswith(
-        "what differs is the container, and beside it the distribution's build of Python and "
+        "what differs is the container, together with the distribution's build of Python and "
         "the distribution's builds of 2 libraries."
     )
 
@@ -66,7 +69,7 @@ def test_a_native_folder_claims_no_same_bits(tmp_path: Path) -> None:
     }
     scope = scope_text.scope(analysed(tmp_path, Plan(), arms=given))
     assert "The native side was given with --native" in scope
-    assert "The same" not in scope
+    assert "Both sides ran" not in scope
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_seconds_come_first_for_an_import(tmp_path: Path, kind: str, words: str)
     analysis = analysed(tmp_path, plan, machine=machine)
     headline = verdict_text.headline(analysis)
     assert headline.startswith("+1.1 s once a node, +0.2 s each further rank; warm, ")
-    assert f"; warm, {words}; 0.03 % of a one-hour job: SLOWER by" in headline
+    assert f"; warm, {words}; 0.03 % of a one-hour job; SLOWER by" in headline
     assert analysis.seconds is not None
     added = analysis.seconds
     # 0.62 + 0.05 + 0.06 + 1.68 s inside, 0.06 + 0.03 + 0.05 + 1.2 s outside.
@@ -102,30 +105,33 @@ def test_far_launches_are_counted_by_arm_and_no_mean_hides_them(tmp_path: Path) 
     analysis = analysed(tmp_path, Plan(sd=0.002, change=change))
     counts = {item.arm: (len(item.lines), item.launches) for item in analysis.far}
     assert counts == {"native": (1, 12 + 16), "container": (0, 12)}
-    assert "1 of 28 of native (lines " in said(analysis)
-    assert "0 of 12 of container" in said(analysis)
+    assert "native 1 of 28 (lines " in said(analysis)
+    assert "container 0 of 12" in said(analysis)
 
 
 def test_equivalent_says_which_share_of_slow_launches_it_leaves_open(tmp_path: Path) -> None:
     analysis = analysed(tmp_path, Plan(sd=0.004, pairs=8))
     assert analysis.verdict.word == "EQUIVALENT"
     sentence = verdict_text.sentence(analysis)
-    assert "of 8 in the container none took far longer" in sentence
-    assert "a slow one in up to 31 % of launches is not excluded" in sentence
+    assert "of 8 launches in the container, none took far longer" in sentence
+    assert "slow ones may still be up to 31 % of all" in sentence
 
 
 def test_carry_over_is_said_with_its_interval(tmp_path: Path) -> None:
     text = said(analysed(tmp_path, Plan()))
-    assert "Carry-over: a launch after one of container takes " in text
-    assert "taken out of the ratio." in text
+    assert "Carry-over: a launch right after one of the container side takes " in text
+    assert "The ratio is corrected for it." in text
     few = said(analysed(tmp_path, Plan(pairs=4, control_pairs=0)))
-    assert "too few launches to tell it apart" in few
+    assert "too few launches to estimate it" in few
 
 
-@pytest.mark.parametrize(("load", "busy"), [(0.4, ""), (35.0, "; others were at work")])
+@pytest.mark.parametrize(
+    ("load", "busy"),
+    [(0.4, "."), (35.0, ". Others were at work: this is not a verdict about an idle machine.")],
+)
 def test_the_load_is_beside_the_verdict(tmp_path: Path, load: float, busy: str) -> None:
     analysis = analysed(tmp_path, Plan(), machine={**benchseries.MACHINE, "load_1min": load})
-    assert f"Load at the start: {load:.1f} on 2 cores{busy}." in said(analysis)
+    assert scope_text.scope(analysis).endswith(f"Load at the start: {load:.1f} on 2 cores{busy}")
 
 
 @pytest.mark.parametrize(
@@ -152,3 +158,39 @@ def test_a_report_says_how_to_ask_for_the_margin_that_is_supported(tmp_path: Pat
     assert standing.supported is not None
     asked = float(said(analysis).rpartition("--margin ")[2].partition("%")[0]) / 100
     assert standing.supported <= asked < standing.supported + 0.0011
+
+
+def test_a_side_that_drifts_is_said(tmp_path: Path) -> None:
+    def change(sample: Sample) -> Sample:
+        steady = sample.values.get("steady_s")
+        if sample.role != "pair" or sample.arm != "container" or not isinstance(steady, float):
+            return sample
+        return replace(sample, values={**sample.values, "steady_s": steady * 1.01**sample.pair})
+
+    drifts = said(analysed(tmp_path, Plan(sd=0.002, pairs=16, change=change)))
+    assert "Neighbouring pairs resemble each other (correlation 0." in drifts
+    assert "one side may drift" in drifts
+    assert "resemble" not in said(analysed(tmp_path, Plan(sd=0.002, pairs=12)))
+
+
+def test_a_cold_import_stands_beside_the_warm_one(tmp_path: Path) -> None:
+    warm = analysed(tmp_path, Plan(probe="import", pairs=8, control_pairs=8))
+    assert "dlcontainer bench scale measures it" in cold_text.beside(warm, [])
+    matrix = inputs.read(matrices.write(tmp_path / "matrix.jsonl"))
+    text = cold_text.beside(warm, [matrix])
+    assert text.startswith("Cold, from the shared file system: native as files 1.0 s, 1 rank; ")
+    assert "image as engine, a mount per rank 0.5 s, 1 rank" in text
+    assert "2 ranks" not in text
+    assert text.endswith("(matrix.jsonl).")
+    page = html_report.page([warm], [matrix])
+    assert page.sections[0].beside == text
+    assert text in html_report.markdown([warm], [matrix]).replace("\\", "")
+    assert cold_text.beside(analysed(tmp_path, Plan(pairs=12)), [matrix]) == ""
+
+
+def test_the_page_explains_its_words(tmp_path: Path) -> None:
+    page = html_report.html([analysed(tmp_path, Plan())], TEMPLATES)
+    assert page.count('href="#words"') == 2
+    assert page.count('id="words"') == 1
+    for word in ("EQUIVALENT", "margin", "carry-over", "A/A, B/B", "seal"):
+        assert f">{word}</td>" in page

@@ -29,14 +29,14 @@ def test_a_staged_tree_is_copied_once_and_launched(bench: Bench) -> None:
     assert series.session.declared.workload["native_as"] == "staged"
     assert isinstance(series.session.machine["native_ready_s"], float)
     text = html_report.markdown([analyse(series)])
-    assert "shown as staged; making it ready took" in text
-    assert "paid back after" in text
+    assert "shown as staged; preparing it took" in text
+    assert "pays off after" in text
 
 
 def test_what_saves_nothing_is_never_paid_back(bench: Bench) -> None:
     runner = ProbeRunner(wall=lambda inside: 0.9 if inside else 1.0)
     bench.run(runner, native_as="staged")
-    assert "it is never paid back" in html_report.markdown([analyse(bench.read())])
+    assert "that never pays off" in html_report.markdown([analyse(bench.read())])
 
 
 def test_the_tree_as_it_is_costs_nothing(bench: Bench) -> None:
@@ -85,4 +85,4 @@ def test_a_copy_is_packed_with_what_is_imported(bench: Bench) -> None:
     native = [argv for argv in runner.launches if not any("apptainer" in w for w in argv)]
     assert all(f"{copy[3]}/bin/python" in argv for argv in native)
     text = html_report.markdown([analyse(bench.read())])
-    assert "shown as packed; making it ready took" in text
+    assert "shown as packed; preparing it took" in text

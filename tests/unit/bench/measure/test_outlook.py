@@ -20,3 +20,9 @@ def test_each_look_counts_what_came_before() -> None:
     first, last = outlook.lines(schedule, stages, lambda _: 3, 1.0)
     assert "12 triples (12 measured), 36 launches" in first
     assert "18 triples (18 measured), 54 launches, about 54 s" in last
+
+
+def test_the_load_is_said_beside_the_cores_and_is_a_warning_above_them() -> None:
+    assert outlook.load(1.94, 2) == "load 1.9 on 2 cores"
+    busy = outlook.load(35.0, 2)
+    assert busy.startswith("warning: load 35.0 on 2 cores: others are at work here")

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.analysis.qualification import standings
+from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.errors import BenchDataError, ChecksFailedError, InterruptedByUserError
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 from tests.benchrunner import Answer, Bench, ProbeRunner, said
 from tests.fakes import completed
+from tests.judging import analyse
 
 
 @pytest.fixture
@@ -28,6 +31,16 @@ def test_a_whole_session(bench: Bench) -> None:
     assert {stack.arm for stack in series.stacks} == {"native", "container"}
     assert {sample.mount for sample in series.samples if sample.arm == "container"} == {"first"}
     assert len(runner.launches) == 8
+
+
+def test_the_load_is_said_before_anything_is_launched(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (35.0, 30.0, 20.0))
+    bench.run(ProbeRunner())
+    first = bench.progress.said[0]
+    assert first.startswith(f"warning: load 35.0 on {bench.host.cores} cores")
+    assert bench.read().session.machine["load_1min"] == 35.0
 
 
 def test_both_sides_run_the_same_command_but_for_the_engine(bench: Bench) -> None:
@@ -83,7 +96,8 @@ def test_nothing_to_train_with(tmp_path: Path) -> None:
 
 def crash(number: int) -> Answer:
     error = CommandFailedError(completed("probe", code=-11, stderr="first\nSegmentation fault\n"))
-    return lambda launch: error if launch == number else None
+    # A side that is broken: it fails each time that it is measured again.
+    return lambda launch: error if launch >= number else None
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
@@ -104,8 +118,47 @@ def test_one_arm_crashes(bench: Bench, number: int) -> None:
 def test_a_rank_hangs(bench: Bench) -> None:
     late = CommandTimeoutError(completed("probe", code=-9), 60)
     with pytest.raises(BenchDataError, match="--timeout"):
-        bench.run(ProbeRunner(odd=lambda launch: late if launch == 3 else None))
-    assert "60 s" in str(bench.read().samples[-1].error)
+        bench.run(ProbeRunner(odd=lambda launch: late if launch >= 3 else None))
+    series = bench.read()
+    assert "60 s" in str(series.samples[-1].error)
+    assert series.end is not None
+    assert "more launches were lost than the 2 that were declared" in series.end.reason
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 7])
+def test_a_pair_that_loses_a_launch_is_measured_again(bench: Bench, number: int) -> None:
+    # Launches 0 and 1 are the warm-up; then three pairs, one of them a control.
+    dead = CommandFailedError(completed("probe", code=-9))
+    bench.run(ProbeRunner(odd=lambda launch: dead if launch == number else None))
+    series = bench.read()
+    assert series.complete
+    (lost,) = series.lost
+    bad = series.samples[number]
+    assert (lost.arm, lost.group, lost.process) == (bad.arm, bad.pair, bad.role)
+    assert lost.launches == tuple(range(number - bad.position, number + 1))
+    assert "SIGKILL" in lost.reason or "signal 9" in lost.reason
+    # Whole again, in the same order, and nothing of the first try is used.
+    again = [s for s in series.samples if (s.role, s.pair) == (bad.role, bad.pair)][-2:]
+    assert [s.order for s in again] == [bad.order] * 2
+    assert all(s.ok and s.index > number for s in again)
+    analysis = analyse(series)
+    assert not [reason for reason in analysis.verdict.reasons if "failed" in reason]
+    used = {i for pairs in analysis.pairs.values() for i in (*pairs.reference, *pairs.candidate)}
+    assert not used & set(lost.launches)
+    said_of_it = notes(analysis, standings([analysis])[series.seal])
+    other = "native" if bad.arm == "container" else "container"
+    counts = sorted([f"{bad.arm} 1", f"{other} 0"], reverse=True)
+    line = f"1 pair lost a launch and had to be measured again ({', '.join(counts)}; lines "
+    assert any(note.startswith(line) for note in said_of_it)
+
+
+def test_a_side_that_attests_another_stack_is_not_measured_again(bench: Bench) -> None:
+    other = completed(
+        "probe", stdout=said(1.0, train=False).replace('"threads": 8', '"threads": 4')
+    )
+    with pytest.raises(BenchDataError, match="changed within the session"):
+        bench.run(ProbeRunner(odd=lambda launch: other if launch == 4 else None))
+    assert bench.read().lost == ()
 
 
 def test_a_side_that_changes_within_the_session(bench: Bench) -> None:

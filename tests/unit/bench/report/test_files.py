@@ -242,7 +242,7 @@ def test_a_person_who_was_not_there() -> None:
         "EQUIVALENT within 2 %", "nothing about other machines",
     ):  # fmt: skip
         assert words in said
-    assert "is to be quoted" in summary.paragraph(recorded("noisy"))
+    assert "Do not quote any figure" in summary.paragraph(recorded("noisy"))
     assert "nothing about many nodes" in summary.paragraph(recorded("import"))
     assert "the two stacks differ" in summary.paragraph(recorded("as-shipped"))
 
@@ -292,7 +292,7 @@ def test_the_distributions_libraries_are_one_row(tmp_path: Path) -> None:
     ]
     # It refuses nothing, and what differs is not the container alone.
     assert scope_text.scope(analysis).endswith(
-        "so what differs is the container, and beside it the distribution's builds of 40 libraries."
+        "so what differs is the container, together with the distribution's builds of 40 libraries."
     )
     assert any(
         row[0] == "system_library_builds.lib7.so" for row in session_tables.stacks(analysis).rows

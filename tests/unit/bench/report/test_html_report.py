@@ -124,7 +124,7 @@ def test_json_of_few_pairs_has_no_infinity(tmp_path: Path) -> None:
 HERE = ", in this session"
 IMPORT = (
     "+1.1 s once a node, +0.2 s each further rank; warm, file system not stated; "
-    f"0.03 % of a one-hour job: SLOWER by 75 to 81 %{HERE}"
+    f"0.03 % of a one-hour job; SLOWER by 75 to 81 %{HERE}"
 )
 
 

@@ -68,7 +68,7 @@ def test_the_clock_jumps_during_a_launch(
     monkeypatch.setattr(time, "time", lambda: real() + moved[0])
 
     def odd(number: int) -> None:
-        if number == 4:
+        if number >= 4:
             moved[0] += jump
 
     with pytest.raises(BenchDataError, match="clock was set during the launch"):
@@ -76,14 +76,15 @@ def test_the_clock_jumps_during_a_launch(
     series = bench.read()
     assert not series.complete
     assert "clock was set" in str(series.samples[-1].error)
-    assert all(sample.ok for sample in series.samples[:-1])
+    assert all(sample.ok for sample in series.samples[:4])
 
 
 @pytest.mark.parametrize("wall", [0.0, -1.0])
 def test_a_time_that_is_none_stops_the_session(bench: Bench, wall: float) -> None:
     odd = completed("probe", stdout=said(wall, train=True))
     with pytest.raises(BenchDataError, match="implausible wall time"):
-        bench.run(ProbeRunner(odd=lambda number: odd if number == 3 else None), probe="train")
+        bench.run(ProbeRunner(odd=lambda number: odd if number >= 3 else None), probe="train")
     series = bench.read()
-    assert [sample.ok for sample in series.samples] == [True, True, True, False]
+    ok = [sample.ok for sample in series.samples]
+    assert (ok[:3], set(ok[3:]), len(series.lost)) == ([True] * 3, {False}, 3)
     assert analyse(series).verdict.word == "INCONCLUSIVE"

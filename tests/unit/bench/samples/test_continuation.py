@@ -88,10 +88,7 @@ def test_a_killed_session_with_half_a_line(bench: Bench) -> None:
     analysis = analyse(series)
     said_of_it = " ".join(notes(analysis, standings([analysis])[series.seal]))
     assert f"went on at line {resume.line}; a half-written line of 70 bytes" in said_of_it
-    assert (
-        f"Lines {resume.line - 1}: launches that an interruption parted from their pairs"
-        in said_of_it
-    )
+    assert f"Lines {resume.line - 1}: launches whose pairs were not completed" in said_of_it
 
 
 def test_it_can_be_cut_again(bench: Bench) -> None:
@@ -139,13 +136,29 @@ def test_a_complete_session_is_not_extended(bench: Bench) -> None:
         continuation.read(bench.folder / "samples.jsonl")
 
 
-def test_a_session_that_lost_a_launch_does_not_go_on(bench: Bench) -> None:
+def test_a_session_that_lost_too_many_launches_does_not_go_on(bench: Bench) -> None:
     dead = CommandFailedError(completed("probe", code=137))
     with pytest.raises(BenchDataError, match=r"exit code 137 \(SIGKILL; out of memory"):
-        bench.run(ProbeRunner(odd=lambda n: dead if n == 5 else None), looks=LOOKS)
-    with pytest.raises(BenchDataError, match="lost a launch") as caught:
+        bench.run(ProbeRunner(odd=lambda n: dead if n >= 5 else None), looks=LOOKS)
+    with pytest.raises(BenchDataError, match="lost more pairs than the 2") as caught:
         continuation.read(bench.folder / "samples.jsonl")
-    assert "no verdict is possible" in str(caught.value)
+    assert "not extended" in str(caught.value)
+
+
+def test_a_session_goes_on_after_a_pair_that_was_measured_again(bench: Bench) -> None:
+    dead = CommandFailedError(completed("probe", code=137))
+
+    def odd(number: int) -> Exception | None:
+        if number == 9:
+            raise KeyboardInterrupt
+        return dead if number == 5 else None
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(ProbeRunner(odd=odd), looks=LOOKS, controls=4)
+    series = resumed(bench)
+    assert series.complete
+    assert len(series.lost) == 1
+    assert not [r for r in analyse(series).verdict.reasons if "failed" in r]
 
 
 def test_nothing_was_measured_yet(bench: Bench) -> None:

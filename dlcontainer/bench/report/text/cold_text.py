@@ -1,0 +1,60 @@
+"""What stands beside the headline of an import: a cold one, from a slow file system."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.scale import analysis as matrix
+from dlcontainer.bench.scale.analysis import Row
+from dlcontainer.bench.scale.records import Scale
+
+_NOT_MEASURED = (
+    "A cold import from a slow file system, which images are made for, is not among these files: "
+    "dlcontainer bench scale measures it."
+)
+
+
+def beside(analysis: Analysis, found: Sequence[Found]) -> str:
+    """Give the cold import times of a matrix beside a session's warm ones; empty for a training."""
+    if analysis.traits.equivalence:
+        return ""
+    module = analysis.series.session.declared.workload.get("module")
+    texts = [
+        f"{_setting(one.finding)}: {'; '.join(times)} ({one.path.name})."
+        for one in found
+        if isinstance(one.finding, Scale)
+        and module in (None, one.finding.header.declared.module)
+        and (times := list(_times(one.finding)))
+    ]
+    return " ".join(texts) or _NOT_MEASURED
+
+
+def _setting(scale: Scale) -> str:
+    layer = scale.header.declared.matrix.get("stand_in")
+    if not isinstance(layer, Mapping):
+        return "Cold, from the shared file system"
+    return (
+        f"Cold, from a stand-in for a slow file system ({layer.get('profile')}, "
+        f"{layer.get('latency_ms'):g} ms for a metadata operation)"
+    )
+
+
+def _times(scale: Scale) -> Iterator[str]:
+    cold = [
+        row
+        for row in matrix.rows(scale)
+        if row.last is not None and row.cell.state == "cold" and row.cell.where == "shared"
+    ]
+    # The fewest ranks: what starting many at once adds has a section of its own.
+    fewest = min((_ranks(row) for row in cold), default=0)
+    for row in cold:
+        if _ranks(row) == fewest and row.last is not None:
+            cell = row.cell
+            mount = f", {cell.mount_words}" if cell.mount_words else ""
+            how = f"{cell.subject} as {cell.open}{mount}"
+            yield f"{how} {row.last.middle:.1f} s, {counted(fewest, 'rank')}"
+
+
+def _ranks(row: Row) -> int:
+    return row.cell.ranks * row.cell.nodes
