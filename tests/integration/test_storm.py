@@ -1,6 +1,7 @@
 """`bench storm` and `bench probe-fs` on real mounts: what is measured, kept and predicted from."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -8,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.filesystem import counting
 from dlcontainer.bench.slowfs import mounting
 from dlcontainer.bench.slowfs.passthrough import Delay
 from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.bench.slowfs.server_queue import Speed
+from dlcontainer.bench.storm import repeats
+from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import Built, World, isolated, missing
@@ -66,6 +70,14 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert tree["shared_operations"] + tree["own_operations"] >= 300
     assert 100 <= tree["own_operations"] <= 200
     assert image["shared_operations"] <= 6
+    # The processor's time, not the wall's: with what was repeated, and how busy the machine was.
+    times = body["measured"]["timings"]["tree"]
+    assert min(run["processor_s"] for run in times["runs"]) <= tree["cpu_s"]
+    assert len(times["runs"]) >= 3
+    assert body["measured"]["node"]["load_1min"] >= 0
+    counted = times["waits"]
+    assert tree["read_waits"] == counted["reads"]
+    assert len(counted["late_s"]) >= 2
     rows = {row["way"]: row for row in body["rows"]}
     assert list(rows) == ["tree", "image per rank", "image per node", "staged"]
     assert rows["tree"]["seconds"] > 3 * rows["image per node"]["seconds"]
@@ -81,6 +93,8 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert again["rows"] == body["rows"]
     said = user.run("bench", "storm", "--loads", kept, *JOB).stdout
     assert "8 of these are assumed" in said
+    assert "processor time by rusage, of repeated warm imports" in said
+    assert "longer than predicted" in said
     # Written for the report, which reads it; a server that never fills is null there.
     target, page = tmp_path / "storm.json", tmp_path / "page.html"
     again = user.run("bench", "storm", "--loads", kept, "--fs", facts, *JOB, "-o", target)
@@ -89,6 +103,41 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert body["rows"][-1]["saturates_at"] is None
     user.run("report", target, "-o", page)
     assert "Break-even" in page.read_text()
+
+
+def spinning(count: int) -> list[subprocess.Popen[bytes]]:
+    return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+
+
+def test_a_busy_machine_changes_processor_time_by_a_bound_or_is_refused(prefix: Path) -> None:
+    """Whatever else this machine does meanwhile: seconds of the processor, no clock on the wall."""
+    runner = ProcessRunner(environ=dict(os.environ))
+    argv = [str(prefix / "bin/python"), "-c", "import many, json, asyncio, unittest, email, ssl"]
+    node = repeats.Node(cores=len(os.sched_getaffinity(0)), load_1min=os.getloadavg()[0])
+
+    def once() -> repeats.Run:
+        done = counting.run_one(argv, runner)
+        return repeats.Run(processor_s=done.processor_s, wall_s=done.elapsed)
+
+    def seconds() -> float:
+        try:
+            runs = repeats.settled(once, node)
+        except BenchDataError as error:
+            if "too busy" not in error.what:
+                raise
+            return math.nan
+        return repeats.processor_s(runs)
+
+    alone = seconds()
+    others = spinning(2 * node.cores)
+    try:
+        beside = seconds()
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    if not math.isnan(alone + beside):
+        assert 1 / repeats.BUSY_BOUND <= beside / alone <= repeats.BUSY_BOUND
 
 
 def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Times of repeated imports: when they are settled, and when a machine is too busy. Pure.
+
+What others do beside an import only ever adds to its times, so the least ones count. They count
+once several agree: one quick run may be luck, several are the import.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dlcontainer.errors import BenchDataError
+
+# So many of the least times agree within a share of the least, or within the clock's own grain.
+AGREEING = 3
+WITHIN = 0.10
+_GRAIN_S = 0.02
+MOST_RUNS = 12
+# So much others at work change it, where they are not refused: measured beside processes that spin
+# (docs/measurements-storm.md; tests/integration/test_storm.py holds it).
+BUSY_BOUND = 1.5
+# A rank that has waited for so many times its own work was hardly ever alone on a core: caches and
+# clocks that others share with it are then part of its processor time too.
+MOST_WAITED = 8.0
+# Reads are waited for by two clocks on the wall: what these disagree by is a share of the waits.
+MOST_PAIRS = 5
+WAITS_WITHIN = 0.10
+# Some ten reads: nothing beside a storm.
+_WAITS_GRAIN_S = 0.1
+
+QUIETER = (
+    "measure in a job, on a node of your own, and keep it: --keep FILE.json; then predict anywhere "
+    "with --loads FILE.json"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One warm import: seconds of the processor, and on the wall."""
+
+    processor_s: float
+    wall_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """Who measures: cores that may be used, and the load of the last minute when it began."""
+
+    cores: int
+    load_1min: float
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether others were at work."""
+        return self.load_1min > self.cores
+
+    def __str__(self) -> str:
+        return f"load {self.load_1min:.1f} on {self.cores} cores"
+
+
+def settled(run: Callable[[], Run], node: Node) -> tuple[Run, ...]:
+    """Repeat a warm import until its least processor times agree; give all runs.
+
+    Raises BenchDataError on a machine that is too busy for it.
+    """
+    runs: list[Run] = []
+    while len(runs) < MOST_RUNS:
+        runs.append(run())
+        if _spread(runs) is not None and _waited(runs) <= MOST_WAITED:
+            return tuple(runs)
+    raise _too_busy(runs, node)
+
+
+def processor_s(runs: Sequence[Run]) -> float:
+    """Give the processor time of an import: the mean of the least ones, which agree."""
+    return math.fsum(_least(runs)) / AGREEING
+
+
+def _least(runs: Sequence[Run]) -> list[float]:
+    return sorted(run.processor_s for run in runs)[:AGREEING]
+
+
+def _spread(runs: Sequence[Run]) -> float | None:
+    """Give the spread of the least processor times; None where they do not agree."""
+    least = _least(runs)
+    if len(least) < AGREEING:
+        return None
+    spread = least[-1] - least[0]
+    return spread if spread <= max(WITHIN * least[0], _GRAIN_S) else None
+
+
+def _waited(runs: Sequence[Run]) -> float:
+    """Say how much longer the quickest run took than it computed, as a multiple of that."""
+    quickest = min(runs, key=lambda run: run.wall_s)
+    return (quickest.wall_s - quickest.processor_s) / max(quickest.processor_s, _GRAIN_S)
+
+
+def _too_busy(runs: Sequence[Run], node: Node) -> BenchDataError:
+    least, quickest = _least(runs), min(run.wall_s for run in runs)
+    if _spread(runs) is None:
+        why = (
+            f"the least processor times of {len(runs)} warm imports are {least[0]:.2f} to "
+            f"{least[-1]:.2f} s: they don't settle"
+        )
+    else:
+        why = (
+            f"the quickest of {len(runs)} warm imports took {quickest:.2f} s for {least[0]:.2f} s "
+            "of processor time: it waited for a core"
+        )
+    return BenchDataError(
+        f"this machine is too busy to measure an import: {node}", why=why, next_step=QUIETER
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """How many reads were waited for, and from which seconds: prompt answers, and late ones."""
+
+    reads: float
+    prompt_s: tuple[float, ...]
+    late_s: tuple[float, ...]
+
+
+def waits(cold: Callable[[float], float], late_s: float, most: float, node: Node) -> Waits:
+    """Tell how many reads an import waits for: what a late answer to each costs, in units of it.
+
+    `cold` gives the seconds of an import whose reads are answered so late; no import waits for
+    more reads than the `most` that were counted. Raises BenchDataError on a machine that is too
+    busy for it.
+    """
+    prompt: list[float] = []
+    late: list[float] = []
+    while len(late) < MOST_PAIRS:
+        prompt.append(cold(0.0))
+        late.append(cold(late_s))
+        # The least two of each: so far apart may the result be.
+        apart = math.fsum(_apart(times) for times in (prompt, late))
+        if apart <= max(WAITS_WITHIN * min(late), _WAITS_GRAIN_S):
+            counted = min(max((min(late) - min(prompt)) / late_s, 0.0), most)
+            return Waits(reads=counted, prompt_s=tuple(prompt), late_s=tuple(late))
+    raise BenchDataError(
+        f"this machine is too busy to measure an import: {node}",
+        why=f"cold imports of the same bytes took {min(late):.2f} to {max(late):.2f} s and "
+        f"{min(prompt):.2f} to {max(prompt):.2f} s: they don't settle",
+        next_step=QUIETER,
+    )
+
+
+def _apart(times: Sequence[float]) -> float:
+    if len(times) < 2:
+        return math.inf
+    least, second = sorted(times)[:2]
+    return second - least
