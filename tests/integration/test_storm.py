@@ -75,9 +75,11 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert min(run["processor_s"] for run in times["runs"]) <= tree["cpu_s"]
     assert len(times["runs"]) >= 3
     assert body["measured"]["node"]["load_1min"] >= 0
-    counted = times["waits"]
-    assert tree["read_waits"] == counted["reads"]
-    assert len(counted["late_s"]) >= 2
+    waited = times["waits"]
+    assert tree["read_waits"] == waited["reads"]
+    # A hundred files of byte code, each read by the one rank after the other.
+    assert 100 <= waited["reads"] <= 400 or not waited["is_bound"]
+    assert len(waited["late_s"]) >= 2
     rows = {row["way"]: row for row in body["rows"]}
     assert list(rows) == ["tree", "image per rank", "image per node", "staged"]
     assert rows["tree"]["seconds"] > 3 * rows["image per node"]["seconds"]

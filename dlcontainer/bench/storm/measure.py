@@ -22,7 +22,7 @@ from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.bench.storm import repeats
 from dlcontainer.bench.storm.alternatives import Way
 from dlcontainer.bench.storm.model import MB, Load
-from dlcontainer.bench.storm.repeats import Node, Run, Waits
+from dlcontainer.bench.storm.repeats import Cold, Node, Run, Waits
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files, report_files
@@ -133,7 +133,7 @@ class Bench:
         shown = StandIn(source=what.under, profile=self.profile)
         return counting.count(task, "slowfs", runner, shown).node
 
-    def timed(self, what: Runnable, seen: Count, node: Node, name: str) -> Timing:
+    def timed(self, what: Runnable, node: Node, name: str) -> Timing:
         """Time warm imports until they agree, then cold ones with prompt and with late reads."""
         runner = replace(self.runner, environ=what.environ)
 
@@ -141,17 +141,17 @@ class Bench:
             done = counting.run_one(what.argv, runner)
             return Run(processor_s=done.processor_s, wall_s=done.elapsed)
 
-        def cold(late_s: float) -> float:
+        def cold(late_s: float) -> Cold:
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.work))
             task = Task(argv=what.argv, ranks=1, under=what.under, work=folder)
             delay = Delay(read_s=late_s)
             shown = StandIn(source=what.under, profile=self.profile, delay=delay)
-            return counting.count(task, "slowfs", runner, shown).slowest_s
+            took = counting.count(task, "slowfs", runner, shown).slowest_s
+            return Cold(wall_s=took, read_turns=shown.counters.counted().read_turns)
 
         runs = repeats.settled(warm, node)
         self.say("see how many reads are waited for")
-        waits = repeats.waits(cold, _LATE_S, seen.operations["read"], node)
-        return Timing(runs=runs, waits=waits)
+        return Timing(runs=runs, waits=repeats.waits(cold, _LATE_S))
 
 
 def measure(bench: Bench, tree: Runnable, image: Packed | None, subject: str) -> Measured:
@@ -160,13 +160,13 @@ def measure(bench: Bench, tree: Runnable, image: Packed | None, subject: str) ->
     bench.say("count a cold import from the tree: one rank, then two")
     one, two = bench.counted(tree, 1, "tree-1"), bench.counted(tree, 2, "tree-2")
     bench.say("time warm imports from the tree")
-    timings = {"tree": bench.timed(tree, one, node, "late")}
+    timings = {"tree": bench.timed(tree, node, "late")}
     loads: dict[Way, Load] = {"tree": of_tree(one, two, timings["tree"])}
     size = None
     if image is not None:
         bench.say("count a cold import from the image, and time warm ones")
         seen = bench.counted(image.run, 1, "image-1")
-        timings["image"] = bench.timed(image.run, seen, node, "late-image")
+        timings["image"] = bench.timed(image.run, node, "late-image")
         loads |= of_image(seen, timings["image"], loads["tree"].cpu_s)
         size = image.file.stat().st_size / MB
     return Measured(
@@ -249,6 +249,4 @@ def read(path: Path) -> Measured:
 def _timing(kept: Mapping[str, Any]) -> Timing:
     runs, waits = kept["runs"], kept["waits"]
     times = {name: tuple(waits[name]) for name in ("prompt_s", "late_s")}
-    return Timing(
-        runs=tuple(Run(**run) for run in runs), waits=Waits(reads=waits["reads"], **times)
-    )
+    return Timing(runs=tuple(Run(**run) for run in runs), waits=Waits(**{**waits, **times}))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from dlcontainer.errors import BenchDataError
 
-# So many of the least times agree within a share of the least, or within the clock's own grain.
+# So many of the least times agree within a share of the least, or within what is nothing beside the
+# seconds of a storm.
 AGREEING = 3
 WITHIN = 0.10
-_GRAIN_S = 0.02
+_GRAIN_S = 0.05
 MOST_RUNS = 12
 # So much others at work change it, where they are not refused: measured beside processes that spin
 # (docs/measurements-storm.md; tests/integration/test_storm.py holds it).
@@ -21,11 +22,12 @@ BUSY_BOUND = 1.5
 # A rank that has waited for so many times its own work was hardly ever alone on a core: caches and
 # clocks that others share with it are then part of its processor time too.
 MOST_WAITED = 8.0
-# Reads are waited for by two clocks on the wall: what these disagree by is a share of the waits.
-MOST_PAIRS = 5
+_LEAST_WAITED_S = 1.0
+# How many reads are waited for comes of times on the wall: with prompt answers, and with late ones.
+MOST_PAIRS = 3
 WAITS_WITHIN = 0.10
-# Some ten reads: nothing beside a storm.
-_WAITS_GRAIN_S = 0.1
+# Some 25 reads.
+_WAITS_GRAIN_S = 0.25
 
 QUIETER = (
     "measure in a job, on a node of your own, and keep it: --keep FILE.json; then predict anywhere "
@@ -65,7 +67,7 @@ def settled(run: Callable[[], Run], node: Node) -> tuple[Run, ...]:
     runs: list[Run] = []
     while len(runs) < MOST_RUNS:
         runs.append(run())
-        if _spread(runs) is not None and _waited(runs) <= MOST_WAITED:
+        if _agree(runs) and not _starved(runs):
             return tuple(runs)
     raise _too_busy(runs, node)
 
@@ -79,24 +81,24 @@ def _least(runs: Sequence[Run]) -> list[float]:
     return sorted(run.processor_s for run in runs)[:AGREEING]
 
 
-def _spread(runs: Sequence[Run]) -> float | None:
-    """Give the spread of the least processor times; None where they do not agree."""
+def _agree(runs: Sequence[Run]) -> bool:
+    """Tell whether there are enough of the least processor times, close to each other."""
     least = _least(runs)
     if len(least) < AGREEING:
-        return None
-    spread = least[-1] - least[0]
-    return spread if spread <= max(WITHIN * least[0], _GRAIN_S) else None
+        return False
+    return least[-1] - least[0] <= max(WITHIN * least[0], _GRAIN_S)
 
 
-def _waited(runs: Sequence[Run]) -> float:
-    """Say how much longer the quickest run took than it computed, as a multiple of that."""
+def _starved(runs: Sequence[Run]) -> bool:
+    """Tell whether even the quickest run waited much longer for a core than it computed."""
     quickest = min(runs, key=lambda run: run.wall_s)
-    return (quickest.wall_s - quickest.processor_s) / max(quickest.processor_s, _GRAIN_S)
+    waited = quickest.wall_s - quickest.processor_s
+    return waited > max(MOST_WAITED * quickest.processor_s, _LEAST_WAITED_S)
 
 
 def _too_busy(runs: Sequence[Run], node: Node) -> BenchDataError:
     least, quickest = _least(runs), min(run.wall_s for run in runs)
-    if _spread(runs) is None:
+    if not _agree(runs):
         why = (
             f"the least processor times of {len(runs)} warm imports are {least[0]:.2f} to "
             f"{least[-1]:.2f} s: they don't settle"
@@ -112,36 +114,49 @@ def _too_busy(runs: Sequence[Run], node: Node) -> BenchDataError:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cold:
+    """One cold import: seconds on the wall, and its reads, those under way together as one."""
+
+    wall_s: float
+    read_turns: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Waits:
-    """How many reads were waited for, and from which seconds: prompt answers, and late ones."""
+    """How many reads were waited for, and from which seconds: prompt answers, and late ones.
+
+    `is_bound`: the times did not settle, and these are all that can have been waited for.
+    """
 
     reads: float
+    is_bound: bool
     prompt_s: tuple[float, ...]
     late_s: tuple[float, ...]
 
 
-def waits(cold: Callable[[float], float], late_s: float, most: float, node: Node) -> Waits:
+def waits(cold: Callable[[float], Cold], late_s: float) -> Waits:
     """Tell how many reads an import waits for: what a late answer to each costs, in units of it.
 
-    `cold` gives the seconds of an import whose reads are answered so late; no import waits for
-    more reads than the `most` that were counted. Raises BenchDataError on a machine that is too
-    busy for it.
+    `cold` imports once, with reads that are answered so late. Never more than those that were not
+    under way together with another: on a machine whose times don't settle it is these.
     """
     prompt: list[float] = []
     late: list[float] = []
-    while len(late) < MOST_PAIRS:
-        prompt.append(cold(0.0))
-        late.append(cold(late_s))
+    most, settles = math.inf, False
+    while len(late) < MOST_PAIRS and not settles:
+        prompt.append(cold(0.0).wall_s)
+        seen = cold(late_s)
+        late.append(seen.wall_s)
+        most = min(most, seen.read_turns)
         # The least two of each: so far apart may the result be.
         apart = math.fsum(_apart(times) for times in (prompt, late))
-        if apart <= max(WAITS_WITHIN * min(late), _WAITS_GRAIN_S):
-            counted = min(max((min(late) - min(prompt)) / late_s, 0.0), most)
-            return Waits(reads=counted, prompt_s=tuple(prompt), late_s=tuple(late))
-    raise BenchDataError(
-        f"this machine is too busy to measure an import: {node}",
-        why=f"cold imports of the same bytes took {min(late):.2f} to {max(late):.2f} s and "
-        f"{min(prompt):.2f} to {max(prompt):.2f} s: they don't settle",
-        next_step=QUIETER,
+        settles = apart <= max(WAITS_WITHIN * min(late), _WAITS_GRAIN_S)
+    waited = max((min(late) - min(prompt)) / late_s, 0.0)
+    return Waits(
+        reads=min(waited, most) if settles else most,
+        is_bound=not settles or waited > most,
+        prompt_s=tuple(prompt),
+        late_s=tuple(late),
     )
 
 

@@ -285,9 +285,11 @@ def _told(measured: "Measured") -> str:
         )
     runs = ", ".join(f"{way} {len(timing.runs)}" for way, timing in measured.timings.items())
     shared = "; others were at work: caches and clocks shared with them are in it"
+    bounds = [way for way, timing in measured.timings.items() if timing.waits.is_bound]
+    waits = f"; all reads of {' and '.join(bounds)} count as waited for" if bounds else ""
     return (
         f"processor time by rusage, of repeated warm imports ({runs}) at {node}"
-        f"{shared if node.is_shared else ''}"
+        f"{shared if node.is_shared else ''}{waits}"
     )
 
 

@@ -100,7 +100,9 @@ def counted(metadata: int, reads: int = 0, size: int = 0) -> Count:
 
 def timed(reads: float, processor_s: float) -> Timing:
     run = Run(processor_s=processor_s, wall_s=9.0)
-    return Timing(runs=(run,) * 3, waits=Waits(reads=reads, prompt_s=(1.0,), late_s=(2.0,)))
+    return Timing(
+        runs=(run,) * 3, waits=Waits(reads=reads, is_bound=False, prompt_s=(1.0,), late_s=(2.0,))
+    )
 
 
 def test_two_counts_tell_shared_from_own() -> None:

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 import pytest
 
 from dlcontainer.bench.storm import repeats
-from dlcontainer.bench.storm.repeats import MOST_RUNS, Node, Run, processor_s, settled, waits
+from dlcontainer.bench.storm.repeats import (
+    MOST_RUNS,
+    Cold,
+    Node,
+    Run,
+    Waits,
+    processor_s,
+    settled,
+    waits,
+)
 from dlcontainer.errors import BenchDataError
 
 QUIET = Node(cores=2, load_1min=0.4)
@@ -33,8 +42,10 @@ def test_repeats_end_once_the_least_agree() -> None:
     assert len(recorded(ALONE)) == 3
     # The first was luck: a fourth, a fifth are asked for until three of the least agree.
     assert len(recorded([(0.5, 0.5), (0.9, 0.9), (0.8, 0.8), (0.52, 0.6), (0.53, 0.7)])) == 5
-    # What takes next to nothing agrees within the grain of the clocks.
-    assert len(recorded([(0.011, 0.02), (0.014, 0.02), (0.016, 0.02)])) == 3
+    # What takes next to nothing agrees within what is nothing beside a storm.
+    assert len(recorded([(0.011, 0.02), (0.034, 0.05), (0.058, 0.09)])) == 3
+    # Waiting alone for less than that is no busy machine either.
+    assert len(recorded([(0.02, 0.9)])) == 3
 
 
 @pytest.mark.parametrize("times", [BESIDE_1, BESIDE_2])
@@ -67,23 +78,31 @@ def test_a_loaded_machine_is_named_so() -> None:
     assert not QUIET.is_shared
 
 
-def answered(prompt: Sequence[float], late: Sequence[float], most: float = 1000) -> float:
+def answered(prompt: Sequence[float], late: Sequence[float], turns: float = 1000) -> Waits:
     prompt_left, late_left = iter(prompt), iter(late)
-    return waits(lambda late_s: next(late_left if late_s else prompt_left), 0.01, most, QUIET).reads
+
+    def cold(late_s: float) -> Cold:
+        return Cold(wall_s=next(late_left if late_s else prompt_left), read_turns=turns)
+
+    return waits(cold, 0.01)
 
 
 def test_waits_are_the_least_times_apart() -> None:
-    assert answered([1.0, 1.02], [7.0, 7.3]) == pytest.approx(600)
+    found = answered([1.0, 1.02], [7.0, 7.3])
+    assert found.reads == pytest.approx(600)
+    assert not found.is_bound
     # One slow run of the prompt ones, repeated: it is not taken for fewer waits.
-    assert answered([3.9, 1.0, 1.01], [7.0, 7.2, 7.1]) == pytest.approx(600)
+    assert answered([3.9, 1.0, 1.01], [7.0, 7.2, 7.1]).reads == pytest.approx(600)
 
 
 def test_waits_are_bounded_by_what_was_counted() -> None:
-    assert answered([1.0, 1.0], [7.0, 7.0], most=430) == 430
-    assert answered([2.0, 2.0], [1.9, 1.9]) == 0
+    found = answered([1.0, 1.0], [7.0, 7.0], turns=430)
+    assert (found.reads, found.is_bound) == (430, True)
+    assert answered([2.0, 2.0], [1.9, 1.9]).reads == 0
 
 
-def test_waits_that_never_settle_are_refused() -> None:
-    with pytest.raises(BenchDataError, match="too busy") as caught:
-        answered([1, 3, 5, 7, 9], [11, 15, 19, 23, 27])
-    assert "1.00 to 9.00 s" in str(caught.value.why)
+def test_waits_whose_times_never_settle_are_the_bound() -> None:
+    # Least and most as measured of an image at load 12.5 on 2 cores (23 November 2026).
+    found = answered([5.09, 2.09, 3.6], [11.39, 7.91, 9.3], turns=520)
+    assert (found.reads, found.is_bound) == (520, True)
+    assert len(found.late_s) == 3
