@@ -34,7 +34,7 @@ def storm(*, assumed: bool = False, launches: int | None = 2) -> dict[str, objec
             "image_mb": 330.0,
             "node": {"cores": 64, "load_1min": 71.2},
         },
-        "measured_longer_by": [0.02, 0.12],
+        "measured_longer_by": [0.0, 0.13],
         "facts": [fact],
         "rows": [
             {

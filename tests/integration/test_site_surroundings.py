@@ -8,8 +8,11 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.scale import file
 from tests.integration.test_bench import options
+from tests.integration.test_scale import user
 from tests.integration.world import Built, World
 from tests.values import write_yaml
+
+__all__ = ["user"]  # a fixture
 
 # Nothing but the bind has it.
 MODULE = '__version__ = "7"\n'
@@ -59,7 +62,7 @@ factors: {subject: [image], open: [engine, squashfuse], mount: [rank, node], sta
 
 
 def test_a_matrix_and_a_prediction_have_them_as_a_bench_launch_does(
-    world: World, tiny_image: Built, tiny: Path, tmp_path: Path
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:
     """A module that nothing but the bind has: mounted by each rank, by an instance, unpacked."""
     (tmp_path / "own").mkdir()
@@ -67,9 +70,9 @@ def test_a_matrix_and_a_prediction_have_them_as_a_bench_launch_does(
     made_up = site(tmp_path, binds=["$OWN:/data:ro"], inside={"PYTHONPATH": "/data"})
     matrix, output, page = tmp_path / "m.yaml", tmp_path / "x.jsonl", tmp_path / "x.md"
     matrix.write_text(MATRIX)
-    user = world.having(OWN=tmp_path / "own")
+    here = user.having(OWN=tmp_path / "own")
     argv = ("--site", made_up, "--image", tiny_image.image, "--recipe", tiny, "-o", output)
-    user.run("bench", "scale", matrix, *argv)
+    here.run("bench", "scale", matrix, *argv)
     measured = file.read(output)
     assert [one.error for one in measured.launches] == [None] * 3
     subject = measured.header.declared.subjects["image"]
@@ -77,10 +80,10 @@ def test_a_matrix_and_a_prediction_have_them_as_a_bench_launch_does(
         "binds": ["$OWN:/data:ro"],
         "variables": ["PYTHONPATH=/data"],
     }
-    world.run("report", output, "-o", page)
+    here.run("report", output, "-o", page)
     assert "Around the image at" in page.read_text()
     asked = ("--site", made_up, "--nodes", "2", "--ranks-per-node", "2", "--json")
-    said = user.run("bench", "storm", tiny_image.image, "--module", "dlcofsite", *asked)
+    said = here.run("bench", "storm", tiny_image.image, "--module", "dlcofsite", *asked)
     assert json.loads(said.stdout)["measured"]["subject"].endswith(": import dlcofsite")
 
 

@@ -45,7 +45,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """Who measures: cores that may be used, and the load of the last minute when it began."""
+    """The measuring node: cores that may be used, and the load of the minute before it began."""
 
     cores: int
     load_1min: float
