@@ -18,6 +18,7 @@ from dlcontainer.bench.storm import repeats
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
+from tests.integration.test_site_surroundings import site
 from tests.integration.world import Built, World, isolated, missing
 
 JOB = ("--site", "example-slurm", "--nodes", "64", "--ranks-per-node", "4")
@@ -183,9 +184,19 @@ def test_bad_input(user: World, argv: list[str], code: int, says: str) -> None:
     assert says in done.stderr
 
 
-def test_an_image_is_measured_through_its_engine(world: World, tiny_image: Built) -> None:
-    job = ("--site", "local", "--nodes", "8", "--ranks-per-node", "2", "--json")
-    body = json.loads(world.run("bench", "storm", tiny_image.image, *job).stdout)
+def test_an_image_is_measured_through_its_engine_in_its_site_s_surroundings(
+    world: World, tiny_image: Built, tmp_path: Path
+) -> None:
+    """What is imported is in the site's bind alone, which the other side of the image has too."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "dlcofsite.py").write_text("import json\n")
+    made_up = site(tmp_path, binds=["$OWN:/data:ro", "/no/such"], inside={"PYTHONPATH": "/data"})
+    job = ("--site", made_up, "--nodes", "8", "--ranks-per-node", "2", "--json")
+    argv = ("bench", "storm", tiny_image.image, "--module", "dlcofsite", *job)
+    done = world.having(OWN=own).run(*argv)
+    assert "left out here: bind /no/such" in done.stderr
+    body = json.loads(done.stdout)
     assert body["measured"]["image_mb"] == pytest.approx(
         tiny_image.image.stat().st_size / 1e6, rel=1e-6
     )
