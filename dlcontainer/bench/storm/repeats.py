@@ -22,7 +22,7 @@ BUSY_BOUND = 1.5
 # A rank that has waited for so many times its own work was hardly ever alone on a core: caches and
 # clocks that others share with it are then part of its processor time too.
 MOST_WAITED = 8.0
-_LEAST_WAITED_S = 1.0
+_LEAST_WAITED_S = 3.0
 # How many reads are waited for comes of times on the wall: with prompt answers, and with late ones.
 MOST_PAIRS = 3
 WAITS_WITHIN = 0.10

@@ -45,10 +45,10 @@ def test_repeats_end_once_the_least_agree() -> None:
     # What takes next to nothing agrees within what is nothing beside a storm.
     assert len(recorded([(0.011, 0.02), (0.034, 0.05), (0.058, 0.09)])) == 3
     # Waiting alone for less than that is no busy machine either.
-    assert len(recorded([(0.02, 0.9)])) == 3
+    assert len(recorded([(0.02, 2.9)])) == 3
 
 
-@pytest.mark.parametrize("times", [BESIDE_1, BESIDE_2])
+@pytest.mark.parametrize("times", [BESIDE_1, BESIDE_2, BESIDE_6])
 def test_others_at_work_change_processor_time_by_a_bound(
     times: Sequence[tuple[float, float]],
 ) -> None:
@@ -59,9 +59,10 @@ def test_others_at_work_change_processor_time_by_a_bound(
 
 
 def test_a_machine_that_never_gives_a_core_is_refused_with_its_load() -> None:
+    # As the recorded ones beside 6 processes that spin, of an import ten times as large.
     with pytest.raises(BenchDataError, match=r"too busy .* load 9\.6 on 2 cores") as caught:
-        recorded(BESIDE_6)
-    assert "took 1.34 s for 0.13 s of processor time" in str(caught.value.why)
+        recorded([(10 * used, 10 * wall) for used, wall in BESIDE_6])
+    assert "took 13.40 s for 1.27 s of processor time" in str(caught.value.why)
     assert "--loads" in str(caught.value.next_step)
 
 
