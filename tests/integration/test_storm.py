@@ -191,12 +191,10 @@ def test_an_image_is_measured_through_its_engine_in_its_site_s_surroundings(
     own = tmp_path / "own"
     own.mkdir()
     (own / "dlcofsite.py").write_text("import json\n")
-    made_up = site(tmp_path, binds=["$OWN:/data:ro", "/no/such"], inside={"PYTHONPATH": "/data"})
+    made_up = site(tmp_path, binds=["$OWN:/data:ro"], inside={"PYTHONPATH": "/data"})
     job = ("--site", made_up, "--nodes", "8", "--ranks-per-node", "2", "--json")
     argv = ("bench", "storm", tiny_image.image, "--module", "dlcofsite", *job)
-    done = world.having(OWN=own).run(*argv)
-    assert "left out here: bind /no/such" in done.stderr
-    body = json.loads(done.stdout)
+    body = json.loads(world.having(OWN=own).run(*argv).stdout)
     assert body["measured"]["image_mb"] == pytest.approx(
         tiny_image.image.stat().st_size / 1e6, rel=1e-6
     )
