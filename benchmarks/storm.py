@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ from dlcontainer.bench.slowfs.cache_profiles import PROFILES
 from dlcontainer.bench.slowfs.passthrough import Delay
 from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.bench.slowfs.server_queue import Service, Speed
+from dlcontainer.bench.storm.alternatives import Way
 from dlcontainer.bench.storm.measure import Bench, Measured, Runnable, measure, of_prefix, packed
 from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
 from dlcontainer.system.process import ProcessRunner
@@ -51,12 +53,14 @@ class Point:
     latency_ms: float
     rate: float
     service: Service = "exponential"
+    way: Way = "tree"
 
     @property
     def name(self) -> str:
         """Say what it is, in words."""
+        image = "" if self.way == "tree" else "image, "
         return (
-            f"{self.nodes} nodes x {self.ranks} ranks, {self.latency_ms:g} ms, "
+            f"{image}{self.nodes} nodes x {self.ranks} ranks, {self.latency_ms:g} ms, "
             f"{self.rate:g}/s {self.service}"
         )
 
@@ -78,6 +82,11 @@ HELD_OUT = (
     Point(nodes=8, ranks=1, latency_ms=20.0, rate=100),
     Point(nodes=6, ranks=1, latency_ms=20.0, rate=200, service="constant"),
     Point(nodes=8, ranks=1, latency_ms=20.0, rate=100, service="constant"),
+    # Of an image three things are asked, of a server so slow that few nodes fill it: below the
+    # knee, near it, and above.
+    Point(nodes=4, ranks=1, latency_ms=20.0, rate=8, way="image per node"),
+    Point(nodes=8, ranks=1, latency_ms=20.0, rate=8, way="image per node"),
+    Point(nodes=8, ranks=1, latency_ms=20.0, rate=4, way="image per node"),
 )
 
 
@@ -97,6 +106,9 @@ def main() -> None:
     parser.add_argument(
         "--points", type=int, default=len(HELD_OUT), help="only so many of the points (default all)"
     )
+    parser.add_argument(
+        "--way", choices=("all", "tree", "image per node"), default="all", help="only these points"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the order (default 1)")
     parser.add_argument("--json", action="store_true", help="print JSON with the raw samples")
     options = parser.parse_args()
@@ -106,16 +118,21 @@ def main() -> None:
         prefix = make_prefix(work, runner, options.module)
         tree = of_prefix(prefix, options.module, runner.environ)
         image = packed(tree, work, runner)
+        if image is None:
+            raise SystemExit("install squashfs-tools and squashfuse")
         bench = Bench(work=work, runner=runner, profile=PROFILES["lustre"], say=_say)
         measured = measure(bench, tree, image, options.module)
         overhead = _calibrate(tree, measured.loads["tree"], runner)
+        points = [point for point in HELD_OUT if options.way in ("all", point.way)]
+        points = points[: options.points]
         predicted = {
-            point: predict(measured.loads["tree"], _system(point, overhead), _job(point)).seconds
-            for point in HELD_OUT[: options.points]
+            point: predict(measured.loads[point.way], _system(point, overhead), _job(point)).seconds
+            for point in points
         }
         settled = _settled(measured, overhead, predicted)
         _say(f"frozen: {frozen(settled)}")
-        outcomes = _measure_all(tree, predicted, runner, (options.n, options.seed))
+        subjects = {"tree": tree, "image per node": image.run}
+        outcomes = _measure_all(subjects, predicted, runner, (options.n, options.seed))
     facts = machine_facts()
     if options.json:
         body = {"schema": "dlcontainer/benchmark-storm/1", "frozen": frozen(settled), **settled}
@@ -164,14 +181,14 @@ def _stand_in(source: Path, point: Point, server: Path) -> StandIn:
     )
 
 
-def _launch(tree: Runnable, point: Point, runner: ProcessRunner) -> float:
+def _launch(what: Runnable, point: Point, runner: ProcessRunner) -> float:
     """Mount afresh for each node, which makes its client cold, and import."""
     with folders(point.nodes + 1) as places, ExitStack() as stack:
         server = places[-1] / "server"
         for place in places[:-1]:
-            stand_in = _stand_in(tree.under, point, server)
+            stand_in = _stand_in(what.under, point, server)
             stack.enter_context(stand_in.mounted(place, runner))
-        return last_rank(tree, places[:-1], point.ranks, runner)
+        return last_rank(what, places[:-1], point.ranks, runner)
 
 
 def _calibrate(tree: Runnable, load: Load, runner: ProcessRunner) -> Overhead:
@@ -196,14 +213,17 @@ def _calibrate(tree: Runnable, load: Load, runner: ProcessRunner) -> Overhead:
 
 
 def _measure_all(
-    tree: Runnable, predicted: dict[Point, float], runner: ProcessRunner, how: tuple[int, int]
+    subjects: Mapping[str, Runnable],
+    predicted: dict[Point, float],
+    runner: ProcessRunner,
+    how: tuple[int, int],
 ) -> list[Outcome]:
     launches, seed = how
     order = [point for point in predicted for _ in range(launches)]
     random.Random(seed).shuffle(order)
     taken: dict[Point, list[float]] = {point: [] for point in predicted}
     for number, point in enumerate(order, 1):
-        taken[point].append(_launch(tree, point, runner))
+        taken[point].append(_launch(subjects[point.way], point, runner))
         _say(f"{number} of {len(order)}: {point.name}: {taken[point][-1]:.2f} s")
     return [
         Outcome(name=point.name, predicted=predicted[point], measured=tuple(taken[point]))

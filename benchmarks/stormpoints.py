@@ -41,13 +41,23 @@ def frozen(body: Mapping[str, object]) -> str:
 
 def last_rank(what: Runnable, points: Sequence[Path], ranks: int, runner: ProcessRunner) -> float:
     """Start the ranks of all nodes (mounts) at once; give the seconds of the last."""
-    commands = [
-        [word.replace(str(what.under), str(point)) for word in what.argv]
-        for point in points
-        for _ in range(ranks)
-    ]
-    inside = replace(runner, environ=what.environ)
-    return max(run_ranks(commands, [inside] * len(commands), 600.0))
+    own = replace(runner, environ=what.environ)
+    with folders(len(points)) as insides:
+        # Each node mounts its image at a place of its own.
+        commands = [
+            [
+                word.replace(str(what.under), str(point)).replace(str(inside_of(what)), str(inside))
+                for word in what.argv
+            ]
+            for point, inside in zip(points, insides, strict=True)
+            for _ in range(ranks)
+        ]
+        return max(run_ranks(commands, [own] * len(commands), 600.0))
+
+
+def inside_of(what: Runnable) -> Path:
+    """Give the place where an import from an image mounts it; see `measure.packed`."""
+    return what.under.parent / "inside"
 
 
 @contextmanager

@@ -28,7 +28,13 @@ def storm(*, assumed: bool = False, launches: int | None = 2) -> dict[str, objec
     return {
         "schema": "dlcontainer/storm/1",
         "job": {"nodes": 128, "ranks": 8, "cores": 64},
-        "measured": {"subject": "torch | <b>", "profile": "lustre", "image_mb": 330.0},
+        "measured": {
+            "subject": "torch | <b>",
+            "profile": "lustre",
+            "image_mb": 330.0,
+            "node": {"cores": 64, "load_1min": 71.2},
+        },
+        "measured_longer_by": [0.0, 0.13],
         "facts": [fact],
         "rows": [
             {

@@ -88,13 +88,18 @@ class ProcessRunner:
                 ending=self.ending,
             )
             try:
-                code, late = _supervise(job, output)
+                end, late = _supervise(job, output)
                 stdout, stderr = output.texts()
             except TooMuchOutputError as error:
-                code, late, stdout, stderr = -signal.SIGKILL, False, "", str(error)
-        elapsed = time.monotonic() - start
+                end, late, stdout, stderr = _KILLED, False, "", str(error)
+        elapsed, code = time.monotonic() - start, end.code
         completed = Completed(
-            argv=command, returncode=code, stdout=stdout, stderr=stderr, elapsed=elapsed
+            argv=command,
+            returncode=code,
+            stdout=stdout,
+            stderr=stderr,
+            elapsed=elapsed,
+            processor_s=end.processor_s,
         )
         if late and timeout is not None and elapsed >= timeout:
             raise CommandTimeoutError(completed, timeout)
@@ -166,8 +171,19 @@ class _Job:
     ending: int | None
 
 
-def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
-    """Run a command under its supervisor; return its exit code and whether it was late."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _End:
+    """What a supervisor says of a command's end."""
+
+    code: int
+    processor_s: float = 0.0
+
+
+_KILLED = _End(code=-signal.SIGKILL)
+
+
+def _supervise(job: _Job, output: Capture | Lines) -> tuple[_End, bool]:
+    """Run a command under its supervisor; return how it ended and whether it was late."""
     report = bytearray()
     with ExitStack() as stack:
         # Both pipes are close-on-exec; only the supervisor gets the two ends named in pass_fds.
@@ -204,7 +220,7 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[int, bool]:
             process.wait()
     if process.returncode == 1 and not report:
         raise RuntimeError("the supervisor failed: " + "".join(output.texts())[-2000:])
-    return _exit_code(bytes(report), job.argv[0]), late
+    return _reported(bytes(report), job.argv[0]), late
 
 
 def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
@@ -272,11 +288,11 @@ def _end(process: subprocess.Popen[bytes], lifeline: IO[bytes], streams: list[IO
             process.wait(0.5)
 
 
-def _exit_code(report: bytes, program: str) -> int:
-    match report.split()[:2]:
-        case [b"error", number]:
+def _reported(report: bytes, program: str) -> _End:
+    match report.split()[:3]:
+        case [b"error", number, *_]:
             raise CommandNotFoundError(program, os.strerror(int(number)))
-        case [b"exit", code]:
-            return int(code)
+        case [b"exit", code, used]:
+            return _End(code=int(code), processor_s=int(used) / 1e6)
         case _:  # the supervisor was killed, and the command with it
-            return -signal.SIGKILL
+            return _KILLED

@@ -18,13 +18,17 @@ def quote(argv: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completed:
-    """How a command ended: -N is signal N; `elapsed` in s, the supervisor included."""
+    """How a command ended: -N is signal N; `elapsed` in s, the supervisor included.
+
+    `processor_s` is what it and all that came from it used of the processors, by getrusage(2).
+    """
 
     argv: tuple[str, ...]
     returncode: int
     stdout: str
     stderr: str
     elapsed: float
+    processor_s: float = 0.0
 
 
 class CommandNotFoundError(Exception):

@@ -3,7 +3,8 @@
 Run by path, not imported: `python -I -S supervisor.py LIFELINE STATUS PROGRAM [ARGUMENT...]`, in a
 session of its own. LIFELINE is the read end of a pipe whose write end only `process.py` has: first
 comes the command's environment, then nothing until it closes, which it does even when its owner
-is killed with SIGKILL. STATUS takes `exit CODE` or `error ERRNO`.
+is killed with SIGKILL. STATUS takes `exit CODE MICROSECONDS`, of the processor by the command and
+all that came from it, or `error ERRNO`.
 
 There are two supervisors, outer > inner > command. Each is a subreaper (prctl(2)): daemons and
 other orphans below it become its children, so none can run away. If someone kills one of the two
@@ -54,10 +55,18 @@ def receive(lifeline: int) -> dict[bytes, bytes] | None:
     return {name: value for name, _, value in variables}
 
 
-def report(status: int, word: str, number: int) -> None:
+def report(status: int, word: str, *numbers: int) -> None:
     """Tell process.py how it went, if it still listens."""
     with suppress(BrokenPipeError):
-        os.write(status, f"{word} {number}\n".encode())
+        os.write(status, " ".join([word, *map(str, numbers)]).encode() + b"\n")
+
+
+def processor_us() -> int:
+    """Give the processor time of all processes that were reaped, user's and system's."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((used.ru_utime + used.ru_stime) * 1e6)
 
 
 def listen() -> None:
@@ -204,7 +213,8 @@ def supervise(lifeline: int, status: int, command: list[str]) -> None:
         guard = Guard(child, lifeline)
         guard.watch()
         guard.end(COMMAND_GRACE, INNER_LIMIT)
-        report(status, "exit", -signal.SIGKILL if guard.code is None else guard.code)
+        code = -signal.SIGKILL if guard.code is None else guard.code
+        report(status, "exit", code, processor_us())
         return
     execute(command, environ, inner)
 

@@ -122,6 +122,13 @@ def test_the_native_tree_is_shown_another_way(
     assert isinstance(took, float)
     assert took > 0
     assert f"shown as {form}; preparing it took" in user.run("report", output).stdout
+    # Interrupted before its end: the tree is made again, at a place of another name.
+    *lines, _ = output.read_bytes().splitlines(keepends=True)
+    output.write_bytes(b"".join(lines))
+    again = options(tiny_image, tiny, output)
+    again[again.index("-o") : again.index("-o") + 2] = ["--resume", str(output)]
+    user.run("bench", "import", *again)
+    assert reader.read(output).complete
 
 
 @pytest.mark.parametrize(

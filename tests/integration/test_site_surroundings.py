@@ -6,9 +6,13 @@ from typing import Any
 
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import SURROUNDINGS
+from dlcontainer.bench.scale import file
 from tests.integration.test_bench import options
+from tests.integration.test_scale import user
 from tests.integration.world import Built, World
 from tests.values import write_yaml
+
+__all__ = ["user"]  # a fixture
 
 # Nothing but the bind has it.
 MODULE = '__version__ = "7"\n'
@@ -45,6 +49,38 @@ def test_a_bench_launch_has_the_site_s_bind_and_variables(
         assert environment["NCCL_SOCKET_IFNAME"] == "hsn0"
         assert environment["PYTHONPATH"] == "/data"
     world.run("report", output, "-o", page)
+    assert "Around the image at" in page.read_text()
+
+
+MATRIX = """\
+schema: 1
+module: dlcofsite
+rounds: 1
+reference: {subject: image, open: engine, mount: rank}
+factors: {subject: [image], open: [engine, squashfuse], mount: [rank, node], state: [warm]}
+"""
+
+
+def test_a_matrix_has_them_as_a_bench_launch_does(
+    user: World, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    """A module that only the bind has: in an image of each rank, of an instance, and unpacked."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/dlcofsite.py").write_text(MODULE)
+    made_up = site(tmp_path, binds=["$OWN:/data:ro"], inside={"PYTHONPATH": "/data"})
+    matrix, output, page = tmp_path / "m.yaml", tmp_path / "x.jsonl", tmp_path / "x.md"
+    matrix.write_text(MATRIX)
+    here = user.having(OWN=tmp_path / "own")
+    argv = ("--site", made_up, "--image", tiny_image.image, "--recipe", tiny, "-o", output)
+    here.run("bench", "scale", matrix, *argv)
+    measured = file.read(output)
+    assert [one.error for one in measured.launches] == [None] * 3
+    subject = measured.header.declared.subjects["image"]
+    assert subject[SURROUNDINGS] == {
+        "binds": ["$OWN:/data:ro"],
+        "variables": ["PYTHONPATH=/data"],
+    }
+    here.run("report", output, "-o", page)
     assert "Around the image at" in page.read_text()
 
 

@@ -1,6 +1,7 @@
 """`bench storm` and `bench probe-fs` on real mounts: what is measured, kept and predicted from."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -8,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.filesystem import counting
 from dlcontainer.bench.slowfs import mounting
 from dlcontainer.bench.slowfs.passthrough import Delay
 from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.bench.slowfs.server_queue import Speed
+from dlcontainer.bench.storm import repeats
+from dlcontainer.errors import BenchDataError
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
+from tests.integration.test_site_surroundings import site
 from tests.integration.world import Built, World, isolated, missing
 
 JOB = ("--site", "example-slurm", "--nodes", "64", "--ranks-per-node", "4")
@@ -66,6 +71,16 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert tree["shared_operations"] + tree["own_operations"] >= 300
     assert 100 <= tree["own_operations"] <= 200
     assert image["shared_operations"] <= 6
+    # The processor's time, not the wall's: with what was repeated, and how busy the machine was.
+    times = body["measured"]["timings"]["tree"]
+    assert min(run["processor_s"] for run in times["runs"]) <= tree["cpu_s"]
+    assert len(times["runs"]) >= 3
+    assert body["measured"]["node"]["load_1min"] >= 0
+    waited = times["waits"]
+    assert tree["read_waits"] == waited["reads"]
+    # A hundred files of byte code, each read by the one rank after the other.
+    assert 100 <= waited["reads"] <= 400 or not waited["is_bound"]
+    assert len(waited["late_s"]) >= 2
     rows = {row["way"]: row for row in body["rows"]}
     assert list(rows) == ["tree", "image per rank", "image per node", "staged"]
     assert rows["tree"]["seconds"] > 3 * rows["image per node"]["seconds"]
@@ -81,6 +96,8 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert again["rows"] == body["rows"]
     said = user.run("bench", "storm", "--loads", kept, *JOB).stdout
     assert "8 of these are assumed" in said
+    assert "processor time by rusage, of repeated warm imports" in said
+    assert "longer than predicted" in said
     # Written for the report, which reads it; a server that never fills is null there.
     target, page = tmp_path / "storm.json", tmp_path / "page.html"
     again = user.run("bench", "storm", "--loads", kept, "--fs", facts, *JOB, "-o", target)
@@ -89,6 +106,41 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert body["rows"][-1]["saturates_at"] is None
     user.run("report", target, "-o", page)
     assert "Break-even" in page.read_text()
+
+
+def spinning(count: int) -> list[subprocess.Popen[bytes]]:
+    return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+
+
+def test_a_busy_machine_changes_processor_time_by_a_bound_or_is_refused(prefix: Path) -> None:
+    """Whatever else this machine does meanwhile: seconds of the processor, no clock on the wall."""
+    runner = ProcessRunner(environ=dict(os.environ))
+    argv = [str(prefix / "bin/python"), "-c", "import many, json, asyncio, unittest, email, ssl"]
+    node = repeats.Node(cores=len(os.sched_getaffinity(0)), load_1min=os.getloadavg()[0])
+
+    def once() -> repeats.Run:
+        done = counting.run_one(argv, runner)
+        return repeats.Run(processor_s=done.processor_s, wall_s=done.elapsed)
+
+    def seconds() -> float:
+        try:
+            runs = repeats.settled(once, node)
+        except BenchDataError as error:
+            if "too busy" not in error.what:
+                raise
+            return math.nan
+        return repeats.processor_s(runs)
+
+    alone = seconds()
+    others = spinning(2 * node.cores)
+    try:
+        beside = seconds()
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    if not math.isnan(alone + beside):
+        assert 1 / repeats.BUSY_BOUND <= beside / alone <= repeats.BUSY_BOUND
 
 
 def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
@@ -132,9 +184,17 @@ def test_bad_input(user: World, argv: list[str], code: int, says: str) -> None:
     assert says in done.stderr
 
 
-def test_an_image_is_measured_through_its_engine(world: World, tiny_image: Built) -> None:
-    job = ("--site", "local", "--nodes", "8", "--ranks-per-node", "2", "--json")
-    body = json.loads(world.run("bench", "storm", tiny_image.image, *job).stdout)
+def test_an_image_is_measured_through_its_engine_in_its_site_s_surroundings(
+    world: World, tiny_image: Built, tmp_path: Path
+) -> None:
+    """What is imported is in the site's bind alone, which the other side of the image has too."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "dlcofsite.py").write_text("import json\n")
+    made_up = site(tmp_path, binds=["$OWN:/data:ro"], inside={"PYTHONPATH": "/data"})
+    job = ("--site", made_up, "--nodes", "8", "--ranks-per-node", "2", "--json")
+    argv = ("bench", "storm", tiny_image.image, "--module", "dlcofsite", *job)
+    body = json.loads(world.having(OWN=own).run(*argv).stdout)
     assert body["measured"]["image_mb"] == pytest.approx(
         tiny_image.image.stat().st_size / 1e6, rel=1e-6
     )

@@ -146,7 +146,14 @@ def run_ranks(
     interruption too, none of them runs any more.
     """
     with beside(runners[0]) as crew:
-        return _crewed(crew, commands, [runner.environ for runner in runners], timeout_s)
+        environs = [runner.environ for runner in runners]
+        return [done.elapsed for done in _crewed(crew, commands, environs, timeout_s)]
+
+
+def run_one(argv: Sequence[str], runner: ProcessRunner, timeout_s: float = 600.0) -> Completed:
+    """Run one rank alone; raises BenchDataError with its last words where it fails."""
+    with beside(runner) as crew:
+        return _crewed(crew, [argv], [runner.environ], timeout_s)[0]
 
 
 def _crewed(
@@ -154,16 +161,16 @@ def _crewed(
     commands: Sequence[Sequence[str]],
     environs: Sequence[Mapping[str, str]],
     timeout_s: float,
-) -> list[float]:
+) -> list[Completed]:
     def start(argv: Sequence[str], environ: Mapping[str, str]) -> Running[Completed]:
         return crew.start(lambda runner: runner(argv, env=environ, timeout=timeout_s))
 
     started = [start(*each) for each in zip(commands, environs, strict=True)]
-    seconds: list[float] = []
+    ended: list[Completed] = []
     failures: list[str] = []
     for rank, running in enumerate(started):
         try:
-            seconds.append(running.result().elapsed)
+            ended.append(running.result())
         except CommandFailedError as error:
             said = " ".join(error.completed.stderr.split())[-400:]
             failures.append(f"rank {rank}: {error}: {said}")
@@ -171,7 +178,7 @@ def _crewed(
             failures.append(f"rank {rank}: {error}")
     if failures:
         raise BenchDataError("a rank of the run failed", why=failures[0])
-    return seconds
+    return ended
 
 
 def _by_strace(task: Task, runner: ProcessRunner) -> Counted:
@@ -210,7 +217,7 @@ def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Coun
     commands, environs = [words] * task.ranks, [runner.environ] * task.ranks
     # The mount ends first: a rank that waits for an answer can't be killed.
     with beside(runner) as crew, shown.mounted(point, runner):
-        seconds = _crewed(crew, commands, environs, task.timeout_s)
+        seconds = [done.elapsed for done in _crewed(crew, commands, environs, task.timeout_s)]
         found = shown.counters.counted()
     node = Count(operations=found.operations, bytes=found.bytes, files=found.files)
     ranks = (node,) if task.ranks == 1 else ()

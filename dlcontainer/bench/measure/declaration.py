@@ -143,19 +143,20 @@ class Sides:
 def workload(
     settings: SessionSettings, subject: BenchImage, steps: int, context: BenchContext
 ) -> Workload:
-    """Give what every arm runs, and the environment that is declared for all of them.
-
-    A site's variables are all arms': held back from one, they would be what is measured.
-    """
-    environment = common({**subject.environment, **context.surroundings.inside}, settings.threads)
+    """Give what every arm runs, and the environment that is declared for all of them."""
+    environment = common(subject.environment, settings.threads, context)
     environment |= settings.probe.environment
     return Workload(probe=settings.probe, cell=settings.cell(steps), environment=environment)
 
 
-def common(environment: Mapping[str, str], threads: int) -> dict[str, str]:
-    """Give the environment that is declared for all arms, the image's own in it."""
+def common(environment: Mapping[str, str], threads: int, context: BenchContext) -> dict[str, str]:
+    """Give the environment that is declared for all arms, the image's own in it.
+
+    A site's variables are all arms': held back from one, they would be what is measured.
+    """
     return {
         **environment,
+        **context.surroundings.inside,
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -215,7 +215,7 @@ def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
         recorder = Recorder(
             writer=writer,
             index=len(begun.samples),
-            attested=_attested(begun),
+            attested=_attested(begun, task),
             losses=len(begun.lost),
         )
         context.execution.progress.step("warm-up launches again, one of each side")
@@ -224,10 +224,16 @@ def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
         yield recorder, settled
 
 
-def _attested(begun: Series) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
+def _attested(begun: Series, task: Task) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
     found: dict[ArmName, dict[str, Mapping[str, Json]]] = {}
+    reference = task.sides.reference
     for stack in begun.stacks:
-        found.setdefault(stack.arm, {})[stack.node] = stack.facts
+        facts = stack.facts
+        is_made = task.settings.native_as != "tree" and stack.arm == reference.name
+        if is_made and isinstance(reference, Native):
+            # The session itself makes this tree, in a folder that is new each time.
+            facts = continuation.moved(facts, str(reference.prefix))
+        found.setdefault(stack.arm, {})[stack.node] = facts
     return found
 
 

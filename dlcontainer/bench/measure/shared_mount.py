@@ -70,38 +70,46 @@ class _Holder:
             self.ready.set()
 
 
-@contextmanager
-def shared(
+def starting(
     context: BenchContext, image: Path, binds: Binds = (), contained: Containment = ""
-) -> Iterator[Instance]:
-    """Mount an image once for the ranks that join; raises CannotShareError where that fails.
+) -> RunSpec:
+    """Give what starts an instance, in the site's surroundings.
 
     With `binds` the joiners are the ranks of one launch, who share the host's /tmp and memory.
     """
-    execution, name = context.execution, f"dlc-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    instance = Instance(name=name, state=context.work / "state")
-    instance.state.mkdir()
-    pipe = context.work / "hold"
-    os.mkfifo(pipe, 0o600)
-    spec = RunSpec(
+    return RunSpec(
         image=image,
         argv=(),
-        mode=execution.run_mode,
+        mode=context.execution.run_mode,
         binds=binds,
         together=bool(binds),
         accelerators=context.accelerators,
         site_words=context.surroundings.words,
         contained=contained,
     )
+
+
+def environment(context: BenchContext, state: Path) -> dict[str, str]:
+    """Give the engine's own environment for an instance."""
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
-    environment = apptainer.environment(
-        execution.host.environ, tmpdir=context.work, state=instance.state
-    )
-    environment |= context.surroundings.environment
+    given = apptainer.environment(context.execution.host.environ, tmpdir=context.work, state=state)
+    return {**given, **context.surroundings.environment}
+
+
+@contextmanager
+def shared(
+    context: BenchContext, image: Path, binds: Binds = (), contained: Containment = ""
+) -> Iterator[Instance]:
+    """Mount an image once for the ranks that join; raises CannotShareError where that fails."""
+    execution, name = context.execution, f"dlc-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    instance = Instance(name=name, state=context.work / "state")
+    instance.state.mkdir()
+    pipe = context.work / "hold"
+    os.mkfifo(pipe, 0o600)
+    given = environment(context, instance.state)
+    spec = starting(context, image, binds, contained)
     start = execution.engine.start_argv(spec, instance.name)
-    holder = _Holder(
-        execution.runner, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], environment
-    )
+    holder = _Holder(execution.runner, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], given)
     # Read and write: a pipe without a reader would keep us waiting here.
     held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
     # The supervisor dies with the thread that started it (prctl(2), PR_SET_PDEATHSIG): this one
@@ -114,7 +122,7 @@ def shared(
             raise CannotShareError(_last(holder.said) or "the engine said nothing")
         yield instance
     finally:
-        _stop(execution, instance, environment)
+        _stop(execution, instance, given)
         os.close(held)
         thread.join(_STOP_S)
 

@@ -113,6 +113,16 @@ class Size:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Measurer:
+    """The node that a prediction's times were taken on, and its load then."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    cores: Number
+    load_1min: Time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
     """What was predicted for, and how its clients cache."""
 
@@ -121,6 +131,7 @@ class Subject:
     subject: str
     profile: str
     image_mb: Time | None
+    node: Measurer | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,6 +159,8 @@ class Storm:
     launches_until_staging_pays: Number | None
     nodes_until_it_pays: Mapping[str, Number | None]
     curve: tuple[Mapping[str, Time], ...]
+    # Of held-out imports, least and most: shares of the prediction.
+    measured_longer_by: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -119,6 +119,28 @@ def groups_done(series: Series, schedule: Iterable[Group]) -> int:
     return done
 
 
+def moved(facts: Mapping[str, Json], prefix: str) -> dict[str, Json]:
+    """Give attested facts of a tree that was brought to a new place since.
+
+    A copy or a mount of a session's own lies in its private folder, which has another name each
+    time: only the place differs, and what lies below it must still be the same.
+    """
+    before = facts.get("sys_prefix")
+    if not isinstance(before, str) or not before:
+        return dict(facts)
+
+    def at_new_place(value: Json) -> Json:
+        if isinstance(value, dict):
+            return {name: at_new_place(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [at_new_place(part) for part in value]
+        if isinstance(value, str) and (value == before or value.startswith(f"{before}/")):
+            return prefix + value[len(before) :]
+        return value
+
+    return {name: at_new_place(value) for name, value in facts.items()}
+
+
 def _facts(facts: Declared | Mapping[str, Json], prefix: str) -> dict[str, object]:
     # Once through JSON: a tuple and a list are the same there.
     body = hash_chain.plain_json(plain(facts))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench.measure import native_tree, ranks
+from dlcontainer.bench.measure import native_tree, ranks, shared_mount
 from dlcontainer.bench.measure.arms import Contained, Native, Workload
 from dlcontainer.bench.measure.declaration import common
 from dlcontainer.bench.measure.launch import Launch, stamped
@@ -17,8 +17,6 @@ from dlcontainer.bench.probes import import_
 from dlcontainer.bench.scale.cells import PACKED, Cell
 from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.slowfs.mounting import helper
-from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.image import sif
 from dlcontainer.system.machine import find_program, mount_of
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, quote
@@ -60,7 +58,7 @@ def workload(cell: Cell, gathering: Gathering, context: ScaleContext) -> Workloa
     return Workload(
         probe=import_.IMPORT,
         cell=import_.cell(context.settings.module, threads),
-        environment=common(context.source(cell).environment, threads),
+        environment=common(context.source(cell).environment, threads, context.bench),
         gathering=gathering,
     )
 
@@ -129,19 +127,11 @@ def _instance(
     name = f"dlc-{uuid.uuid4().hex[:12]}"
     state = gathering.folder / "state"
     state.mkdir()
-    bench, execution = context.bench, context.execution
-    binds = ranks.binds(context.ranks_folder)
-    spec = RunSpec(
-        image=arm.image,
-        argv=(),
-        mode=execution.run_mode,
-        binds=binds,
-        together=True,
-        accelerators=bench.accelerators,
-    )
+    bench, engine = context.bench, context.execution.engine
+    spec = shared_mount.starting(bench, arm.image, ranks.binds(context.ranks_folder))
     launch = replace(arm, instance=Instance(name=name, state=state), mount="joiner").launch(work)
-    own = apptainer.environment(execution.host.environ, tmpdir=bench.work, state=state)
-    begin, end = execution.engine.start_argv(spec, name), execution.engine.stop_argv(name)
+    own = shared_mount.environment(bench, state)
+    begin, end = engine.start_argv(spec, name), engine.stop_argv(name)
     return _around(replace(launch, environment={**launch.environment, **own}), begin, end)
 
 

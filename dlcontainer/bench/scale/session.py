@@ -13,10 +13,10 @@ from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.records import Json
+from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
-from dlcontainer.bench.scale.context import WARMING, ScaleContext
+from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
 from dlcontainer.bench.scale.file import ScaleWriter
 from dlcontainer.bench.scale.mount_watch import Watch
 from dlcontainer.bench.scale.records import (
@@ -194,7 +194,7 @@ def _header(context: ScaleContext, expansion: Expansion) -> Header:
         seed=settings.seed,
         module=settings.module,
         site=settings.site,
-        subjects={name: source.described() for name, source in context.sources.items()},
+        subjects={name: _subject(source, context) for name, source in context.sources.items()},
         launchers={
             f"{own.ranks} ranks on {nodes} nodes": list(own.launcher)
             for (nodes, _, _), own in context.rank_groups.items()
@@ -208,6 +208,17 @@ def _header(context: ScaleContext, expansion: Expansion) -> Header:
         started=declaration.now(),
         dlcontainer=__version__,
     )
+
+
+def _subject(source: Source, context: ScaleContext) -> dict[str, Json]:
+    around = context.bench.surroundings.declared() if source.image else {}
+    if not around:
+        return source.described()
+    # An image that runs in other surroundings is another subject: --resume refuses it.
+    return {
+        **source.described(),
+        SURROUNDINGS: {name: list(values) for name, values in around.items()},
+    }
 
 
 def _machine(context: ScaleContext) -> dict[str, Json]:

@@ -3,8 +3,10 @@
 import json
 import os
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -30,11 +32,16 @@ METADATA: tuple[Operation, ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """Counts at one moment; `files` are those that were opened, in order of first open."""
+    """Counts at one moment; `files` are those that were opened, in order of first open.
+
+    `read_turns` are the reads as if they had come one after the other: those that were under way
+    together, as what is read ahead is, count once.
+    """
 
     operations: dict[str, int]
     bytes: int
     files: tuple[str, ...]
+    read_turns: float = 0.0
 
     @property
     def metadata(self) -> int:
@@ -57,6 +64,29 @@ class Counters:
     _clients: Counter[tuple[int, str]] = field(default_factory=Counter)
     _opened: dict[bytes, None] = field(default_factory=dict)
     _read: int = 0
+    # Reads under way, since when there is one, seconds with at least one, and those of each added.
+    _under_way: int = 0
+    _since: float = 0.0
+    _any_s: float = 0.0
+    _each_s: float = 0.0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Note that a read is under way."""
+        began = time.monotonic()
+        with self._lock:
+            if not self._under_way:
+                self._since = began
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            ended = time.monotonic()
+            with self._lock:
+                self._under_way -= 1
+                self._each_s += ended - began
+                if not self._under_way:
+                    self._any_s += ended - self._since
 
     def add(self, operation: Operation, client: int, path: bytes, size: int = 0) -> None:
         """Count one operation of a client's on a path; `size` in bytes."""
@@ -75,6 +105,10 @@ class Counters:
                 operations={name: self._operations[name] for name in (*METADATA, "read")},
                 bytes=self._read,
                 files=tuple(os.fsdecode(path).removeprefix("./") for path in self._opened),
+                # In units of a read as long as it took here: a busy machine answers later still.
+                read_turns=self._any_s / self._each_s * self._operations["read"]
+                if self._each_s
+                else 0.0,
             )
 
     def snapshot(self) -> dict[str, object]:

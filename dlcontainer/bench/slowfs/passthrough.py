@@ -154,7 +154,8 @@ class PassThrough:
         number, offset, size = fuse_protocol.reading(asked.body)
         data = os.pread(number, size, offset)
         self._counters.add("read", asked.client, self._path(asked), len(data))
-        self._until(self._queue.transfer(len(data)) + self._delay.read_s)
+        with self._counters.reading():
+            self._until(self._queue.transfer(len(data)) + self._delay.read_s)
         return data
 
     def _release(self, asked: Request) -> bytes:

@@ -1,4 +1,4 @@
-"""What an import asks for, measured on this machine: operations, reads, warm seconds.
+"""What an import asks for, measured on this machine: operations, reads, processor time.
 
 The tree is seen through our counting file system, without delay, by one rank and by two: what the
 second adds is each rank's own, the rest the node's. An image is counted the same way, as a file.
@@ -6,9 +6,11 @@ second adds is each rank's own, the rest the node's. An image is counted the sam
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from dlcontainer.bench.filesystem import counting
 from dlcontainer.bench.filesystem.counting import Count, Task
@@ -17,8 +19,10 @@ from dlcontainer.bench.slowfs.counters import METADATA
 from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.bench.slowfs.passthrough import Delay
 from dlcontainer.bench.slowfs.server import StandIn
+from dlcontainer.bench.storm import repeats
 from dlcontainer.bench.storm.alternatives import Way
 from dlcontainer.bench.storm.model import MB, Load
+from dlcontainer.bench.storm.repeats import Cold, Node, Run, Waits
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files, report_files
@@ -27,7 +31,6 @@ from dlcontainer.system.process import ProcessRunner
 
 _MOST_BYTES = 64_000_000
 SCHEMA = "dlcontainer/loads/1"
-_WARM_RUNS = 3
 # Long enough that a busy machine's own delays are small beside some hundred of them.
 _LATE_S = 0.01
 # $1 the image, $2 where, $3 the unmounter; the rest is run once it is mounted.
@@ -58,13 +61,26 @@ class Packed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """The times behind a load: warm imports, and cold ones with prompt and with late reads."""
+
+    runs: tuple[Run, ...]
+    waits: Waits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """The loads of each way, the image's size, and what they were counted with."""
+    """The loads of each way, the image's size, and what they were counted with.
+
+    `node` and `timings` are empty in what older versions kept: theirs was the wall's time.
+    """
 
     loads: Mapping[Way, Load]
     image_mb: float | None
     profile: str
     subject: str
+    node: Node | None = None
+    timings: Mapping[str, Timing] = field(default_factory=dict)
 
 
 def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable:
@@ -117,41 +133,50 @@ class Bench:
         shown = StandIn(source=what.under, profile=self.profile)
         return counting.count(task, "slowfs", runner, shown).node
 
-    def read_waits(self, what: Runnable, name: str) -> float:
-        """Tell how many reads a cold import waits for, from what a late answer to each costs."""
-        took: list[float] = []
-        for late_s in (0.0, _LATE_S):
-            folder = self.work / f"{name}-{len(took)}"
-            folder.mkdir()
+    def timed(self, what: Runnable, node: Node, name: str) -> Timing:
+        """Time warm imports until they agree, then cold ones with prompt and with late reads."""
+        runner = replace(self.runner, environ=what.environ)
+
+        def warm() -> Run:
+            done = counting.run_one(what.argv, runner)
+            return Run(processor_s=done.processor_s, wall_s=done.elapsed)
+
+        def cold(late_s: float) -> Cold:
+            folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.work))
             task = Task(argv=what.argv, ranks=1, under=what.under, work=folder)
             delay = Delay(read_s=late_s)
             shown = StandIn(source=what.under, profile=self.profile, delay=delay)
-            runner = replace(self.runner, environ=what.environ)
-            took.append(counting.count(task, "slowfs", runner, shown).slowest_s)
-        return max(0.0, (took[1] - took[0]) / _LATE_S)
+            took = counting.count(task, "slowfs", runner, shown).slowest_s
+            return Cold(wall_s=took, read_turns=shown.counters.counted().read_turns)
 
-    def warm_s(self, what: Runnable) -> float:
-        """Give the quickest of some warm imports, s: what is left when no file is waited for."""
-        runner = replace(self.runner, environ=what.environ)
-        found = [counting.run_ranks([what.argv], [runner], 600.0)[0] for _ in range(_WARM_RUNS)]
-        return min(found)
+        runs = repeats.settled(warm, node)
+        self.say("see how many reads are waited for")
+        return Timing(runs=runs, waits=repeats.waits(cold, _LATE_S))
 
 
 def measure(bench: Bench, tree: Runnable, image: Packed | None, subject: str) -> Measured:
-    """Count and time; raises BenchDataError where an import fails."""
+    """Count and time; raises BenchDataError where an import fails, or others are too busy here."""
+    node = Node(cores=len(os.sched_getaffinity(0)), load_1min=round(os.getloadavg()[0], 2))
     bench.say("count a cold import from the tree: one rank, then two")
     one, two = bench.counted(tree, 1, "tree-1"), bench.counted(tree, 2, "tree-2")
-    warm = bench.warm_s(tree)
-    bench.say("see how many reads are waited for")
-    loads: dict[Way, Load] = {"tree": of_tree(one, two, bench.read_waits(tree, "late"), warm)}
+    bench.say("time warm imports from the tree")
+    timings = {"tree": bench.timed(tree, node, "late")}
+    loads: dict[Way, Load] = {"tree": of_tree(one, two, timings["tree"])}
     size = None
     if image is not None:
-        bench.say("count a cold import from the image")
-        seen, slower = bench.counted(image.run, 1, "image-1"), bench.warm_s(image.run)
-        waits = bench.read_waits(image.run, "late-image")
-        loads |= of_image(seen, waits, warm, max(warm, slower))
+        bench.say("count a cold import from the image, and time warm ones")
+        seen = bench.counted(image.run, 1, "image-1")
+        timings["image"] = bench.timed(image.run, node, "late-image")
+        loads |= of_image(seen, timings["image"], loads["tree"].cpu_s)
         size = image.file.stat().st_size / MB
-    return Measured(loads=loads, image_mb=size, profile=bench.profile.name, subject=subject)
+    return Measured(
+        loads=loads,
+        image_mb=size,
+        profile=bench.profile.name,
+        subject=subject,
+        node=node,
+        timings=timings,
+    )
 
 
 def metadata(count: Count) -> int:
@@ -159,39 +184,41 @@ def metadata(count: Count) -> int:
     return sum(count.operations[name] for name in METADATA)
 
 
-def of_tree(one: Count, two: Count, read_waits: float, warm_s: float) -> Load:
+def of_tree(one: Count, two: Count, timing: Timing) -> Load:
     """Split a node's counts into the node's and each rank's own."""
     own = max(0, metadata(two) - metadata(one))
     return Load(
         shared_operations=max(0, metadata(one) - own),
         own_operations=own,
-        read_waits=read_waits,
+        read_waits=timing.waits.reads,
         mb=(one.bytes or 0) / MB,
-        cpu_s=warm_s,
+        cpu_s=repeats.processor_s(timing.runs),
     )
 
 
-def of_image(seen: Count, read_waits: float, tree_s: float, image_s: float) -> dict[Way, Load]:
-    """Give the loads of the ways that have an image.
+def of_image(seen: Count, timing: Timing, tree_s: float) -> dict[Way, Load]:
+    """Give the loads of the ways that have an image; an import from the tree computes for `tree_s`.
 
     The file's pages are in the node's memory for all its ranks, however it is mounted; what a mount
     costs the processor is paid by each rank, or once a node.
     """
     operations = metadata(seen)
+    image_s = max(tree_s, repeats.processor_s(timing.runs))
     once = Load(
         shared_operations=operations,
         own_operations=0,
-        read_waits=read_waits,
+        read_waits=timing.waits.reads,
         mb=(seen.bytes or 0) / MB,
         cpu_s=tree_s,
         start_s=image_s - tree_s,
+        at_start=True,
     )
     return {
         "image per rank": replace(
             once, shared_operations=0, own_operations=operations, cpu_s=image_s, start_s=0.0
         ),
         "image per node": once,
-        "staged": replace(once, shared_operations=0, read_waits=0.0, mb=0.0),
+        "staged": replace(once, shared_operations=0, read_waits=0.0, mb=0.0, at_start=False),
     }
 
 
@@ -208,10 +235,18 @@ def read(path: Path) -> Measured:
         if body.pop("schema") != SCHEMA:
             raise KeyError("schema")
         loads = {way: Load(**load) for way, load in body.pop("loads").items()}
-        return Measured(loads=loads, **body)
+        node = Node(**body.pop("node")) if body.get("node") else None
+        timings = {way: _timing(kept) for way, kept in body.pop("timings", {}).items()}
+        return Measured(**{**body, "loads": loads, "node": node, "timings": timings})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BenchDataError(
             f"{path} holds no measured loads",
             why=str(error),
             next_step="make one: dlcontainer bench storm IMAGE|PREFIX --keep FILE.json",
         ) from None
+
+
+def _timing(kept: Mapping[str, Any]) -> Timing:
+    runs, waits = kept["runs"], kept["waits"]
+    times = {name: tuple(waits[name]) for name in ("prompt_s", "late_s")}
+    return Timing(runs=tuple(Run(**run) for run in runs), waits=Waits(**{**waits, **times}))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dlcontainer.cli.context import World
     from dlcontainer.planning.launch.here import Here
     from dlcontainer.planning.plan import Plan
+    from dlcontainer.sites.site import Site
 
 
 @contextmanager
@@ -20,6 +21,19 @@ def opened(
     world: "World",
     console: output.Console,
     plan: "Plan",
+    beside: Path | None,
+    image: "BenchImage | None" = None,
+) -> Iterator["BenchContext"]:
+    """Make a context ready for a plan's site; see `at_site`."""
+    with at_site(world, console, plan.site, beside, image) as context:
+        yield context
+
+
+@contextmanager
+def at_site(
+    world: "World",
+    console: output.Console,
+    site: "Site",
     beside: Path | None,
     image: "BenchImage | None" = None,
 ) -> Iterator["BenchContext"]:
@@ -36,7 +50,7 @@ def opened(
     from dlcontainer.system import file_locks
     from dlcontainer.system.workspace import workspace
 
-    around = _around(world, plan, image)
+    around = _around(world, site, image)
     for fact in around.left_out:
         console.note(f"left out here: {fact}")
     execution = world.execution(console)
@@ -49,12 +63,12 @@ def opened(
             execution=execution,
             templates=tuple(world.resources.template_folders()),
             work=work,
-            accelerators=gpu_flags.here(plan.site),
+            accelerators=gpu_flags.here(site),
             surroundings=around,
         )
 
 
-def _around(world: "World", plan: "Plan", image: "BenchImage | None") -> "Here":
+def _around(world: "World", site: "Site", image: "BenchImage | None") -> "Here":
     from dlcontainer.planning.launch import on_host
     from dlcontainer.planning.launch.here import Here
     from dlcontainer.planning.launch.surroundings import ImageFacts
@@ -63,4 +77,4 @@ def _around(world: "World", plan: "Plan", image: "BenchImage | None") -> "Here":
     if image is None or image.is_contained:
         return Here()
     facts = ImageFacts(uses_mpi=image.uses_mpi, environment=image.environment)
-    return on_host.here(plan.site, facts, world.environ)
+    return on_host.here(site, facts, world.environ)

@@ -99,7 +99,7 @@ def _measure(
     # Ranks of other nodes write beside the session's file: its file system is shared.
     several = max(measured.matrix.factors.nodes) > 1
     beside = settings.output.parent if several else None
-    with bench_context.opened(world, console, given.plan, beside) as context:
+    with bench_context.opened(world, console, given.plan, beside, image) as context:
         settled = prepare.settle(settings, given, context, console.runner(world.environ))
         for gone in settled.expansion.left_out:
             console.note(f"left out: {gone.cell.name}: {gone.why}")

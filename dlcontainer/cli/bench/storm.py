@@ -10,10 +10,11 @@ from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
     from dlcontainer.bench.storm.alternatives import Case, Row
-    from dlcontainer.bench.storm.measure import Bench, Measured
+    from dlcontainer.bench.storm.measure import Measured
     from dlcontainer.bench.storm.model import Job
     from dlcontainer.bench.storm.parameters import Facts
     from dlcontainer.cli.context import World
+    from dlcontainer.sites.site import Site
 
 Subject = Annotated[
     Path | None,
@@ -113,7 +114,10 @@ def storm(
         measured = measure.read(loads)
     else:
         assert subject is not None  # noqa: S101 - one of the two is there, see above
-        measured = _measured(subject, module, profile, world, console)
+        settling = _Settling(
+            subject=subject, module=module, profile=profile, site=settled, world=world
+        )
+        measured = _measured(settling, console)
     if keep is not None:
         measure.write(measured, keep)
     staging = None if measured.image_mb is None else found.staging(measured.image_mb)
@@ -134,52 +138,76 @@ def storm(
         output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
 
 
-def _measured(
-    subject: Path, module: str | None, profile: str, world: "World", console: output.Console
-) -> "Measured":
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Settling:
+    """What is measured, for which clients, and at which site."""
+
+    subject: Path
+    module: str | None
+    profile: str
+    site: "Site"
+    world: "World"
+
+
+def _measured(asked: _Settling, console: output.Console) -> "Measured":
     import tempfile
 
     from dlcontainer.bench.slowfs.cache_profiles import PROFILES
     from dlcontainer.bench.storm import measure
     from dlcontainer.system.workspace import workspace
 
-    runner = console.runner(world.environ)
+    if asked.subject.is_file():
+        return _of_image(asked, console)
+    assert asked.module is not None  # noqa: S101 - asked for above
+    environ = asked.world.environ
+    runner = console.runner(environ)
     with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
-        bench = measure.Bench(work=work, runner=runner, profile=PROFILES[profile], say=console.step)
-        if subject.is_file():
-            return _of_image(subject, module, bench, world, console)
-        assert module is not None  # noqa: S101 - asked for above
-        tree = measure.of_prefix(subject, module, world.environ)
+        bench = measure.Bench(
+            work=work, runner=runner, profile=PROFILES[asked.profile], say=console.step
+        )
+        tree = measure.of_prefix(asked.subject, asked.module, environ)
         image = measure.packed(tree, work, runner)
         if image is None:
             console.note("no mksquashfs or squashfuse here: nothing is said of images")
-        return measure.measure(bench, tree, image, f"{subject.name}: import {module}")
+        return measure.measure(bench, tree, image, f"{asked.subject.name}: import {asked.module}")
 
 
-def _of_image(
-    image: Path, module: str | None, bench: "Bench", world: "World", console: output.Console
-) -> "Measured":
+def _of_image(asked: _Settling, console: output.Console) -> "Measured":
     from dlcontainer.bench.measure import arms
     from dlcontainer.bench.measure import bench_image as subjects
-    from dlcontainer.bench.measure.context import BenchContext
+    from dlcontainer.bench.measure.declaration import common
     from dlcontainer.bench.probes import import_
+    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
     from dlcontainer.bench.storm import measure
+    from dlcontainer.cli.bench import bench_context
 
-    subject = subjects.read(image.resolve(), world.host.arch)
-    execution = world.execution(console)
-    context = BenchContext(execution=execution, templates=(), work=bench.work)
-    name = module or subject.first_module
-    work = arms.Workload(
-        probe=import_.IMPORT, cell=import_.cell(name, threads=1), environment=subject.environment
-    )
-    folder, file = arms.unpacked(context, subject), arms.container(context, subject, import_.IMPORT)
-    launches = folder.launch(work), file.launch(work)
-    tree, run = (
-        measure.Runnable(argv=launch.argv, environ=launch.environment, under=under)
-        for launch, under in zip(launches, (folder.image, file.image.parent), strict=True)
-    )
-    packed = measure.Packed(run=run, file=file.image)
-    return measure.measure(bench, tree, packed, f"{image.name}: import {name}")
+    world = asked.world
+    subject = subjects.read(asked.subject.resolve(), world.host.arch)
+    name = asked.module or subject.first_module
+    # As `bench import` launches it: with what the site puts around its images.
+    with bench_context.at_site(world, console, asked.site, None, subject) as context:
+        work = arms.Workload(
+            probe=import_.IMPORT,
+            cell=import_.cell(name, threads=1),
+            environment=common(subject.environment, 1, context),
+        )
+        tree = arms.unpacked(context, subject)
+        file = arms.container(context, subject, import_.IMPORT)
+        runs = [
+            measure.Runnable(argv=launch.argv, environ=launch.environment, under=under)
+            for launch, under in (
+                (tree.launch(work), tree.image),
+                (file.launch(work), file.image.parent),
+            )
+        ]
+        bench = measure.Bench(
+            work=context.work,
+            runner=console.runner(world.environ),
+            profile=PROFILES[asked.profile],
+            say=console.step,
+        )
+        packed = measure.Packed(run=runs[1], file=file.image)
+        return measure.measure(bench, runs[0], packed, f"{asked.subject.name}: import {name}")
 
 
 def _body(prediction: _Prediction) -> dict[str, object]:
@@ -187,6 +215,7 @@ def _body(prediction: _Prediction) -> dict[str, object]:
     from dataclasses import asdict
 
     from dlcontainer.bench.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
+    from dlcontainer.bench.storm.model import SHORT_BY
 
     case, job, predicted = prediction.case, prediction.job, prediction.rows
     # JSON has no infinity: null is a server that never fills.
@@ -202,11 +231,13 @@ def _body(prediction: _Prediction) -> dict[str, object]:
         "launches_until_staging_pays": launches_to_pay(predicted),
         "nodes_until_it_pays": {way: nodes_to_pay(case, job, way) for way in WAYS if way != "tree"},
         "curve": curve(case, job),
+        "measured_longer_by": list(SHORT_BY),
     }
 
 
 def _print(prediction: _Prediction) -> None:
     from dlcontainer.bench.storm.alternatives import launches_to_pay, nodes_to_pay
+    from dlcontainer.bench.storm.model import SHORT_BY
 
     job, found, measured = prediction.job, prediction.facts, prediction.measured
     output.say(
@@ -224,6 +255,12 @@ def _print(prediction: _Prediction) -> None:
         "full at",
     )
     output.say(output.table([_line(row) for row in prediction.rows], head=head))
+    output.say(_told(measured))
+    least, most = SHORT_BY
+    output.say(
+        f"held-out imports took {least:.0%} to {most:.0%} longer than predicted: the figures above "
+        "are not raised by that"
+    )
     for way in ("image per node", "staged"):
         nodes = nodes_to_pay(prediction.case, job, way)
         if nodes is not None:
@@ -237,6 +274,23 @@ def _print(prediction: _Prediction) -> None:
     )
     if found.assumed:
         output.say(f"{len(found.assumed)} of these are assumed: this is a sketch, not a promise")
+
+
+def _told(measured: "Measured") -> str:
+    """Say what the processor time and the waits are of, and how busy the machine was."""
+    node = measured.node
+    if node is None:
+        return (
+            "kept by an older version: the processor's time is the wall's, with all that others did"
+        )
+    runs = ", ".join(f"{way} {len(timing.runs)}" for way, timing in measured.timings.items())
+    shared = "; others were at work: caches and clocks shared with them are in it"
+    bounds = [way for way, timing in measured.timings.items() if timing.waits.is_bound]
+    waits = f"; all reads of {' and '.join(bounds)} count as waited for" if bounds else ""
+    return (
+        f"processor time by rusage, of repeated warm imports ({runs}) at {node}"
+        f"{shared if node.is_shared else ''}{waits}"
+    )
 
 
 def _line(row: "Row") -> list[str]:

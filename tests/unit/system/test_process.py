@@ -120,6 +120,20 @@ def test_exit_code(run: ProcessRunner, code: int) -> None:
 
 
 @real
+def test_processor_time_is_of_the_command_and_its_daemons(
+    run: ProcessRunner, tmp_path: Path
+) -> None:
+    # Not of those who slept: by the kernel's account, whatever the clock on the wall says.
+    assert run(["sleep", "0.3"]).processor_s < 0.1
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    assert 0.3 <= run(python(spin)).processor_s < 1.0
+    end = tmp_path / "end"
+    daemon = f"import os\nif os.fork(): os._exit(0)\nos.setsid()\n{spin}\nopen({str(end)!r}, 'w')"
+    held = '"$@"; until test -e "$0"; do sleep 0.05; done'
+    assert run(["sh", "-c", held, str(end), *python(daemon)], timeout=60).processor_s >= 0.3
+
+
+@real
 @pytest.mark.parametrize("number", [1, 2, 6, 9, 11, 15, 34])
 def test_death_by_signal(run: ProcessRunner, number: int, tmp_path: Path) -> None:
     command = ["sh", "-c", f"ulimit -c 0; kill -{number} $$"]

@@ -142,6 +142,18 @@ def _foretold(storm: Storm) -> str:
             f"{assumed} of {len(storm.facts)} figures of the file system are assumed, nobody's "
             "(below): a sketch that compares ways, no promise of seconds."
         )
+    node = storm.measured.node
+    if node is not None:
+        words.append(
+            f"Processor time is of repeated warm imports, by rusage, at load {node.load_1min:.1f} "
+            f"on {_many(node.cores, 'core')}."
+        )
+    if storm.measured_longer_by is not None:
+        least, most = storm.measured_longer_by
+        words.append(
+            f"Held-out imports took {100 * least:.0f} to {100 * most:.0f} % longer than predicted; "
+            "the seconds here are not raised by that."
+        )
     words.append("Other users, the server's own caches and the start of MPI are not in it.")
     return " ".join(words)
 

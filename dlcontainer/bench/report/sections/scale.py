@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlcontainer.bench.report.figures import scale_ratios
 from dlcontainer.bench.report.figures.ecdf import Ready
 from dlcontainer.bench.report.table import Table
-from dlcontainer.bench.report.tables import scale_glossary
+from dlcontainer.bench.report.tables import scale_glossary, site_tables
+from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale.analysis import FEWEST, Contrast, Median, Row, phases
 from dlcontainer.bench.scale.records import Launched
@@ -93,9 +94,16 @@ def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ..
         _cells(rows, anchor),
         _grounds(rows),
         failed,
+        _around(scale),
         scale_glossary.table(scale),
     )
     return tuple(table for table in found if table.rows)
+
+
+def _around(scale: Measured) -> Table:
+    declared = scale.header.declared
+    parts = (subject.get(SURROUNDINGS) for subject in declared.subjects.values())
+    return site_tables.around(declared.site, next(filter(None, parts), None))
 
 
 def _contrasts(scale: Measured, rows: Sequence[Row]) -> Table:

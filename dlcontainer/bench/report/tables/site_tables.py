@@ -13,14 +13,18 @@ _LEFT_OUT = "left out"
 def surroundings(analysis: Analysis) -> Table:
     """Give what the site put around the image; no rows in a session that says nothing of it."""
     declared = analysis.series.session.declared
-    parts = declared.workload.get(SURROUNDINGS)
+    return around(declared.site, declared.workload.get(SURROUNDINGS))
+
+
+def around(site: str, parts: object) -> Table:
+    """Give the parts of a site's surroundings as they were declared; no rows without any."""
     rows = [
         (name, ", ".join(map(comparable.shown, values)))
         for name, values in (parts if isinstance(parts, dict) else {}).items()
         if isinstance(values, list)
     ]
     return Table(
-        name=f"Around the image at {declared.site or 'this site'}",
+        name=f"Around the image at {site or 'this site'}",
         head=("part", "as the site config says it"),
         rows=tuple(rows),
         note="Flags, binds, libraries and search paths are the container's alone: their cost is "

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.measure import arms
+from dlcontainer.bench.measure import arms, declaration, shared_mount
 from dlcontainer.bench.measure.arms import Contained, Native, Workload
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.ranks import Gathering, RankGroup
@@ -92,6 +92,21 @@ def test_a_session_goes_on_in_the_same_surroundings_alone(bench: Bench) -> None:
 def context(folder: Path) -> BenchContext:
     execution = execution_of(folder, ProbeRunner())
     return BenchContext(execution=execution, templates=(), work=folder, surroundings=AROUND)
+
+
+def test_an_instance_starts_in_them_too(tmp_path: Path) -> None:
+    own = context(tmp_path)
+    spec = shared_mount.starting(own, tmp_path / "x.sif")
+    argv = own.execution.engine.start_argv(spec, "x")
+    assert all(word in argv for word in WORDS)
+    given = shared_mount.environment(own, tmp_path / "state")
+    assert given["APPTAINER_CONTAINLIBS"] == "/usr/lib64/libcxi.so.1"
+
+
+def test_a_site_s_variables_are_every_probe_s_but_for_its_threads(tmp_path: Path) -> None:
+    given = declaration.common({"NCCL_SOCKET_IFNAME": "eth0", "A": "1"}, 2, context(tmp_path))
+    assert (given["NCCL_SOCKET_IFNAME"], given["A"]) == ("hsn0", "1")
+    assert given["OMP_NUM_THREADS"] == "2"
 
 
 def work(gathering: Gathering | None = None) -> Workload:

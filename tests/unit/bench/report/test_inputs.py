@@ -101,6 +101,8 @@ def test_assumed_figures_are_said(tmp_path: Path) -> None:
     page = html_report.html([], TEMPLATES, [inputs.read(path)])
     assert "1 of 1 figures of the file system are assumed" in page
     assert "Predicted, not measured" in page
+    assert "by rusage, at load 71.2 on 64 cores" in page
+    assert "longer than predicted; the seconds here are not raised" in page
 
 
 def test_an_import_tree_is_read_backwards() -> None:

@@ -257,3 +257,19 @@ def test_an_older_version_does_not_go_on(tmp_path: Path) -> None:
     old = ROOT / "tests/recorded/bench-1/interrupted.jsonl"
     with pytest.raises(BenchDataError, match="an older dlcontainer began"):
         continuation.read(old)
+
+
+def test_a_tree_that_was_made_again_is_the_same_but_for_its_place() -> None:
+    facts: dict[str, Any] = {
+        "sys_prefix": "/tmp/a/native",
+        "sys_path": ["/tmp/a/native/lib/python3.11", "/usr/lib/python3.11", "/tmp/a/native2"],
+        "environment": {"PATH": "/tmp/a/native/bin", "HOME": "/tmp/a"},
+        "threads": 8,
+    }
+    assert continuation.moved(facts, "/tmp/b/native") == {
+        "sys_prefix": "/tmp/b/native",
+        "sys_path": ["/tmp/b/native/lib/python3.11", "/usr/lib/python3.11", "/tmp/a/native2"],
+        "environment": {"PATH": "/tmp/b/native/bin", "HOME": "/tmp/a"},
+        "threads": 8,
+    }
+    assert continuation.moved({"threads": 8}, "/tmp/b") == {"threads": 8}

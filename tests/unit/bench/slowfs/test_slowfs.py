@@ -224,3 +224,18 @@ def test_places_that_make_no_sense(tree: Path, point: str) -> None:
     stand_in, runner = StandIn(source=tree), ProcessRunner(environ={})
     with pytest.raises(UsageError), stand_in.mounted(tree / point, runner):
         pass
+
+
+def test_reads_that_are_under_way_together_are_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, now = Counters(), [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    for _ in range(4):
+        counts.add("read", 1, b"x", 10)
+    # Two one after the other, then two at once: three turns of a second.
+    for _ in range(2):
+        with counts.reading():
+            now[0] += 1
+    with counts.reading(), counts.reading():
+        now[0] += 1
+    assert counts.counted().read_turns == pytest.approx(3)
+    assert Counters().counted().read_turns == 0

@@ -68,6 +68,60 @@ def test_what_is_no_queue() -> None:
         closed_queue(0.5, 1.0, 1.0)
 
 
+def burst(clients: int, asked: int, think_s: float, *, constant: bool, seed: int = 7) -> float:
+    """Seconds until the last of some clients is done: all begin at once, the server takes 1 s."""
+    chance, free, last = random.Random(seed), 0.0, 0.0
+    arrivals = [(think_s, client, 1) for client in range(clients)]
+    while arrivals:
+        moment, client, number = heapq.heappop(arrivals)
+        free = max(free, moment) + (1.0 if constant else chance.expovariate(1.0))
+        last = max(last, free)
+        if number < asked:
+            heapq.heappush(arrivals, (free + think_s, client, number + 1))
+    return last
+
+
+def predicted(clients: int, asked: int, think_s: float, *, constant: bool) -> float:
+    load = Load(
+        shared_operations=asked, own_operations=0, read_waits=0, mb=0, cpu_s=asked * think_s
+    )
+    system = FileSystem(latency_s=0, rate=1.0, read_s=0, variation=0.0 if constant else 1.0)
+    return predict(load, system, Job(nodes=clients, ranks=1, cores=1)).seconds
+
+
+@pytest.mark.parametrize("full", [0.3, 0.7, 1.0, 1.4, 3.0])
+@pytest.mark.parametrize("clients", [16, 64, 256])
+@pytest.mark.parametrize("asked", [3, 7, 30])
+def test_the_last_of_a_burst_below_at_and_above_the_knee(
+    asked: int, clients: int, full: float
+) -> None:
+    """At `full` 1 the server is just busy. Without the burst: up to 24 % too low at 3 questions."""
+    think_s = clients / full - 1
+    rounds = max(3, 8000 // (clients * asked))
+    seconds = [burst(clients, asked, think_s, constant=False, seed=seed) for seed in range(rounds)]
+    model = predicted(clients, asked, think_s, constant=False)
+    assert model == pytest.approx(sum(seconds) / rounds, rel=0.05)
+
+
+@pytest.mark.parametrize("full", [0.3, 1.0, 3.0])
+def test_the_last_of_a_burst_at_a_constant_server(full: float) -> None:
+    think_s = 64 / full - 1
+    model = predicted(64, 3, think_s, constant=True)
+    assert model == pytest.approx(burst(64, 3, think_s, constant=True), rel=0.04)
+
+
+def test_what_is_asked_at_the_start_is_one_queue() -> None:
+    # An image is opened before anything is computed: 50 nodes, 3 questions, 1 s for each.
+    load = Load(
+        shared_operations=3, own_operations=0, read_waits=0, mb=0, cpu_s=500.0, at_start=True
+    )
+    system = FileSystem(latency_s=0, rate=1.0, read_s=0)
+    found = predict(load, system, Job(nodes=50, ranks=1, cores=1))
+    assert found.metadata_s == pytest.approx(150)
+    assert found.seconds == pytest.approx(650)
+    assert found.busy == pytest.approx(150 / 650)
+
+
 TREE = Load(shared_operations=200, own_operations=100, read_waits=50, mb=10, cpu_s=0.4)
 SYSTEM = FileSystem(latency_s=0.001, rate=1000, read_s=0.002, client_mb_s=100, target_mb_s=50)
 
@@ -84,7 +138,7 @@ def test_a_full_server_takes_what_all_operations_take() -> None:
     job = Job(nodes=1000, ranks=4, cores=4)
     found = predict(TREE, SYSTEM, job)
     assert found.seconds == pytest.approx(1000 * (200 + 4 * 100) / 1000, rel=0.01)
-    assert found.busy == pytest.approx(1.0)
+    assert found.busy == pytest.approx(1.0, rel=0.01)
 
 
 def test_ranks_of_a_node_share_what_one_has_fetched() -> None:

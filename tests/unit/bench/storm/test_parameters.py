@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from dlcontainer import config
 from dlcontainer.bench.filesystem.counting import Count
 from dlcontainer.bench.slowfs.counters import METADATA
 from dlcontainer.bench.storm import measure, parameters
-from dlcontainer.bench.storm.measure import Measured, of_image, of_tree
+from dlcontainer.bench.storm.measure import Measured, Timing, of_image, of_tree
+from dlcontainer.bench.storm.repeats import Node, Run, Waits
 from dlcontainer.errors import BenchDataError, ConfigError, UsageError
 from dlcontainer.sites.facts import FileSystemSpeed
 from dlcontainer.sites.site import Site
@@ -96,37 +98,63 @@ def counted(metadata: int, reads: int = 0, size: int = 0) -> Count:
     return Count(operations=operations, bytes=size, files=())
 
 
+def timed(reads: float, processor_s: float) -> Timing:
+    run = Run(processor_s=processor_s, wall_s=9.0)
+    return Timing(
+        runs=(run,) * 3, waits=Waits(reads=reads, is_bound=False, prompt_s=(1.0,), late_s=(2.0,))
+    )
+
+
 def test_two_counts_tell_shared_from_own() -> None:
-    load = of_tree(counted(3306, 500, 10_000_000), counted(4306), 200.0, 1.5)
+    load = of_tree(counted(3306, 500, 10_000_000), counted(4306), timed(200.0, 1.5))
     assert (load.shared_operations, load.own_operations) == (2306, 1000)
     assert load.operations(1) == 3306
     assert load.operations(4) == 6306
-    assert (load.mb, load.read_waits, load.cpu_s) == (10, 200, 1.5)
+    # Of the processor, not of the wall.
+    assert (load.mb, load.read_waits) == (10, 200)
+    assert load.cpu_s == pytest.approx(1.5)
 
 
 def test_fewer_operations_of_two_than_of_one_is_noise() -> None:
-    load = of_tree(counted(100), counted(98), 0.0, 1.0)
+    load = of_tree(counted(100), counted(98), timed(0.0, 1.0))
     assert (load.shared_operations, load.own_operations) == (100, 0)
 
 
 def test_an_image_asks_the_same_whatever_the_ranks() -> None:
-    loads = of_image(counted(3, 520, 60_000_000), 400.0, 1.0, 1.3)
+    loads = of_image(counted(3, 520, 60_000_000), timed(400.0, 1.3), 1.0)
     assert loads["image per node"].operations(8) == 3
     assert loads["image per rank"].operations(8) == 24
-    assert loads["image per rank"].cpu_s == 1.3
+    assert loads["image per rank"].cpu_s == pytest.approx(1.3)
     assert loads["image per node"].start_s == pytest.approx(0.3)
     assert (loads["staged"].steps, loads["staged"].mb) == (0, 0)
 
 
 def test_loads_are_kept(tmp_path: Path) -> None:
     kept = Measured(
-        loads=of_image(counted(3), 1.0, 1.0, 1.0), image_mb=5.0, profile="nfs", subject="x"
+        loads=of_image(counted(3), timed(1.0, 1.0), 1.0),
+        image_mb=5.0,
+        profile="nfs",
+        subject="x",
+        node=Node(cores=2, load_1min=9.5),
+        timings={"image": timed(1.0, 1.0)},
     )
     measure.write(kept, tmp_path / "loads.json")
     assert measure.read(tmp_path / "loads.json") == kept
     with pytest.raises(BenchDataError, match="cannot be written: No such file") as caught:
         measure.write(kept, tmp_path / "no" / "loads.json")
     assert caught.value.next_step == "choose another place with --keep"
+
+
+def test_loads_that_an_older_version_kept_say_nothing_of_the_machine(tmp_path: Path) -> None:
+    load = {"shared_operations": 3, "own_operations": 0, "read_waits": 1.0, "mb": 1, "cpu_s": 2.0}
+    body = {"schema": measure.SCHEMA, "loads": {"tree": load}, "image_mb": None}
+    path = tmp_path / "loads.json"
+    path.write_text(json.dumps({**body, "profile": "nfs", "subject": "x"}))
+    kept = measure.read(path)
+    assert (kept.node, kept.timings, kept.loads["tree"].cpu_s) == (None, {}, 2.0)
+    path.write_text(json.dumps({**body, "profile": "nfs", "subject": "x", "node": {"cores": 2}}))
+    with pytest.raises(BenchDataError, match="no measured loads"):
+        measure.read(path)
 
 
 def test_loads_that_were_kept_stay_when_the_new_can_not_be_written(
