@@ -44,9 +44,11 @@ from dlcontainer.errors import (
     BenchDataError,
     BuildError,
     DlcontainerError,
+    EngineError,
     InterruptedByUserError,
     PublishError,
 )
+from dlcontainer.system.runner import CommandTimeoutError
 
 _LOOK, _MAKE, _SHIP, _MEASURE = "Look", "Make", "Check and publish", "Measure"
 
@@ -166,6 +168,13 @@ def _run(argv: list[str], *, as_json: bool) -> int:
         error = usage_errors.translated(problem, argv)
     except DlcontainerError as raised:
         error = raised
+    except CommandTimeoutError as raised:
+        # Whoever ran it had no better word for it, and a slow machine is no bug of ours.
+        error = EngineError(
+            str(raised),
+            next_step="try again on a machine, or at a time, with less to do; images that are "
+            "unpacked for each run (dlcontainer doctor says so) start slowly",
+        )
     except OSError as raised:
         if raised.errno not in _OF_DISKS:
             raise

@@ -30,6 +30,8 @@ _LOOK = (
     f'cd "$1" 2>/dev/null && test -r __main__.py || {{ echo {_NO_PROBE}; exit; }}; '
     "sha256sum *.py || :"
 )
+# On a busy machine an image that is unpacked for each run takes minutes.
+_LONGEST_LOOK_S = 900
 _SHA256_LENGTH = 64
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -200,7 +202,7 @@ def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containmen
         around = context.surroundings.environment
         env = {**apptainer.environment(execution.host.environ), **around}
         try:
-            answer = execution.runner(execution.engine.run_argv(look), env=env, timeout=120)
+            answer = execution.runner(execution.engine.run_argv(look), env=env, timeout=_LONGEST_LOOK_S)
         except CommandFailedError as error:
             failed = error
         else:

@@ -1,4 +1,4 @@
-"""A disk that is full or ill is no bug: a documented exit code, at whichever call it fails."""
+"""A disk that is full or ill, and a program that takes too long, is no bug: a documented exit code, at whichever call it fails."""
 
 import errno
 import os
@@ -6,6 +6,8 @@ import os
 import pytest
 
 from dlcontainer.cli import main
+from dlcontainer.system.runner import CommandTimeoutError
+from tests.fakes import completed
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,19 @@ def test_a_disk_that_fails_is_explained(
     first, _, last = capsys.readouterr().err.partition("\n")
     assert first == f"dlcontainer: /a/file: the file system failed: {os.strerror(number)}"
     assert ("make room" in last) is (number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def test_a_program_that_takes_too_long_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        raise CommandTimeoutError(completed("apptainer", "exec"), 120)
+
+    monkeypatch.setattr(main, "app", fail)
+    assert main._run(["bench", "train"], as_json=False) == 4
+    said = capsys.readouterr().err
+    assert said.startswith("dlcontainer: `apptainer exec` did not end within 120 s\n")
+    assert "next: try again" in said
 
 
 def test_another_error_of_ours_stays_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
