@@ -202,7 +202,8 @@ def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containmen
         around = context.surroundings.environment
         env = {**apptainer.environment(execution.host.environ), **around}
         try:
-            answer = execution.runner(execution.engine.run_argv(look), env=env, timeout=_LONGEST_LOOK_S)
+            argv = execution.engine.run_argv(look)
+            answer = execution.runner(argv, env=env, timeout=_LONGEST_LOOK_S)
         except CommandFailedError as error:
             failed = error
         else:

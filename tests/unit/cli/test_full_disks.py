@@ -1,4 +1,4 @@
-"""A disk that is full or ill, and a program that takes too long, is no bug: a documented exit code, at whichever call it fails."""
+"""Full or ill disks and slow programs are no bug: a documented exit code, at whichever call."""
 
 import errno
 import os
