@@ -1,0 +1,81 @@
+"""Sessions with nothing planted whose container is Docker's or Podman's: none is refused.
+
+`dlcontainer bench` starts containers with Apptainer. Here its `exec` of the image is carried out by
+another engine, with the same environment, on the same image in that engine's store.
+"""
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.engines.apptainer import Apptainer
+from tests.integration import standin
+from tests.integration.oci.conftest import Builder
+from tests.integration.truth import bench
+from tests.integration.world import World, missing
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+# Nothing stands for the instance that a mount is shared by: the session leaves that series out.
+SHIM = """\
+#!{python}
+import json, os, sys
+call, name, sif, engine = json.loads({settled!r})
+words = sys.argv[1:]
+if "instance" in words:
+    sys.exit("no instances here")
+if sif in words and "/opt/dlcontainer/probe" in words:
+    image = words.index(sif)
+    variables = [words[i + 1] for i in range(image) if words[i] == "--env"]
+    options = [word for variable in variables for word in ("--env", variable)]
+    words = [*call, "run", "--rm", "--network", "host", *options, name, *words[image + 1:]]
+    os.execv(words[0], words)
+os.execv(engine, [engine, *words])
+"""
+TRAIN = ("--steps", 5, "--threads", 1, "--device", "cpu", "--framework", "torch")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """An image, as a file and in an engine's store, and whoever runs sessions of it."""
+
+    world: World
+    image: Path
+    recipe: Path
+
+
+@pytest.fixture(scope="module")
+def subject(plain: Builder, engine: Apptainer, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    folder = tmp_path_factory.mktemp("clean")
+    recipe, wheels = standin.write(folder / "standin", standin.ASLEEP)
+    own = replace(plain, user=plain.user.having(PIP_FIND_LINKS=wheels))
+    image = own.build(recipe, folder / "image").image
+    name = own.build(recipe, folder / "kept", "--to", "image").body["name"]
+    program = shutil.which(plain.service.kind)
+    if program is None:
+        missing(plain.service.kind)
+    call = [program, *(["--remote"] if plain.service.kind == "podman" else [])]
+    shim = folder / "bin" / engine.program.name
+    shim.parent.mkdir()
+    settled = json.dumps([call, name, str(image), str(engine.program)])
+    shim.write_text(SHIM.format(python=sys.executable, settled=settled))
+    shim.chmod(0o755)
+    path = f"{shim.parent}:{own.world.environ['PATH']}"
+    return Subject(world=own.world.having(PATH=path), image=image, recipe=recipe)
+
+
+@pytest.mark.parametrize(("probe", "more"), [("import", ()), ("train", TRAIN)])
+def test_nothing_planted_is_not_refused(
+    subject: Subject, tmp_path: Path, probe: str, more: tuple[object, ...]
+) -> None:
+    options = ("--recipe", subject.recipe, "--pairs", 8, "--controls", 0, *more)
+    found = bench(subject.world, probe, subject.image, tmp_path / "x.jsonl", *options)
+    stacks = {stack.arm: stack.facts for stack in found.series.stacks}
+    # It was this engine, which has a filter of system calls, and no other.
+    assert stacks["container"]["seccomp"] == "2"
+    assert [item for item in found.differences if item.refuses] == []
+    assert found.verdict.word != "NOT COMPARABLE", found.verdict.reasons
