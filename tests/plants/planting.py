@@ -14,6 +14,7 @@ import yaml
 
 # The item by which each is named; beside it stands whatever else the plant changes.
 NAMED = {
+    # The first list.
     "malloc-thresholds": "environment.MALLOC_MMAP_THRESHOLD_",
     "primitive-caches-off": "environment.ONEDNN_PRIMITIVE_CACHE_CAPACITY",
     "malloc-fills-memory": "environment.MALLOC_PERTURB_",
@@ -33,6 +34,27 @@ NAMED = {
     "no-byte-code": "byte_code_percent",
     "flush-denormals": "switches.flush_denormal",
     "spinning-thread": "python_threads",
+    # The second.
+    "no-thread-caches": "environment.GLIBC_TUNABLES",
+    "numpy-without-vectors": "environment.NPY_DISABLE_CPU_FEATURES",
+    "python-checks-memory": "environment.PYTHONMALLOC",
+    "bound-at-load": "environment.LD_BIND_NOW",
+    "autogroup-behind": "scheduling.autogroup_nice",
+    "slack-timers": "scheduling.timer_slack_ns",
+    "one-processor": "affinity",
+    "checked-allocator": "environment.LD_PRELOAD",
+    "memory-limit": "cgroup.memory_bytes",
+    "no-collector": "collector.on",
+    "finder-before-all": "hooks.meta_path",
+    "no-onednn": "mkldnn_enabled",
+}
+# Of the second list as it was run first. Only the file that planted them was seen, or nothing was.
+BY_THEIR_FILE_ALONE = {
+    "audit-hook",
+    "hook-on-every-module",
+    "memory-locked",
+    "sampling-timer",
+    "thresholds-set-in-process",
 }
 FOLDER = Path(__file__).resolve().parent
 FIRST = FOLDER / "first.yaml"

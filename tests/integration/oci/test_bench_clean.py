@@ -6,6 +6,7 @@ another engine, with the same environment, on the same image in that engine's st
 
 import json
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.engines.capabilities import Trial
 from tests.integration import standin
-from tests.integration.oci.conftest import Builder
+from tests.integration.oci.daemons import Service
 from tests.integration.truth import bench
 from tests.integration.world import World, missing
 
@@ -24,7 +26,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 SHIM = """\
 #!{python}
 import json, os, sys
-call, name, sif, engine = json.loads({settled!r})
+call, name, sif, engine, service = json.loads({settled!r})
 words = sys.argv[1:]
 if "instance" in words:
     sys.exit("no instances here")
@@ -33,7 +35,7 @@ if sif in words and "/opt/dlcontainer/probe" in words:
     variables = [words[i + 1] for i in range(image) if words[i] == "--env"]
     options = [word for variable in variables for word in ("--env", variable)]
     words = [*call, "run", "--rm", "--network", "host", *options, name, *words[image + 1:]]
-    os.execv(words[0], words)
+    os.execve(words[0], words, {{**os.environ, **service}})
 os.execv(engine, [engine, *words])
 """
 TRAIN = ("--steps", 5, "--threads", 1, "--device", "cpu", "--framework", "torch")
@@ -49,23 +51,45 @@ class Subject:
 
 
 @pytest.fixture(scope="module")
-def subject(plain: Builder, engine: Apptainer, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+def built(world: World, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    """Build the stand-in, with Apptainer: what builds it is not what this is about."""
     folder = tmp_path_factory.mktemp("clean")
     recipe, wheels = standin.write(folder / "standin", standin.ASLEEP)
-    own = replace(plain, user=plain.user.having(PIP_FIND_LINKS=wheels))
-    image = own.build(recipe, folder / "image").image
-    name = own.build(recipe, folder / "kept", "--to", "image").body["name"]
-    program = shutil.which(plain.service.kind)
+    own = world.having(PIP_FIND_LINKS=wheels)
+    return Subject(world=own, image=own.build(recipe, folder / "image").image, recipe=recipe)
+
+
+@pytest.fixture(scope="module")
+def subject(
+    built: Subject,
+    service: Service,
+    engine: Apptainer,
+    tried: Trial,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Subject:
+    """Put the image's tree into an engine's store; give a user whose Apptainer runs it there."""
+    program = shutil.which(service.kind)
     if program is None:
-        missing(plain.service.kind)
-    call = [program, *(["--remote"] if plain.service.kind == "podman" else [])]
+        missing(service.kind)
+    call = [program, *(["--remote"] if service.kind == "podman" else [])]
+    name, folder = "localhost/clean:1", tmp_path_factory.mktemp(service.kind)
+    tree, archive = folder / "tree", folder / "tree.tar"
+    own = built.world.having(**service.variables)
+    for argv in (
+        engine.unpack_argv(built.image, tree, str(tried.build_mode)),
+        ["tar", "-C", str(tree), "-cf", str(archive), "."],
+        [*call, "import", str(archive), name],
+    ):
+        subprocess.run(argv, env=dict(own.environ), check=True, capture_output=True, timeout=300)
+    shutil.rmtree(tree)
+    archive.unlink()
     shim = folder / "bin" / engine.program.name
     shim.parent.mkdir()
-    settled = json.dumps([call, name, str(image), str(engine.program)])
+    variables = dict(service.variables)
+    settled = json.dumps([call, name, str(built.image), str(engine.program), variables])
     shim.write_text(SHIM.format(python=sys.executable, settled=settled))
     shim.chmod(0o755)
-    path = f"{shim.parent}:{own.world.environ['PATH']}"
-    return Subject(world=own.world.having(PATH=path), image=image, recipe=recipe)
+    return replace(built, world=own.having(PATH=f"{shim.parent}:{own.environ['PATH']}"))
 
 
 @pytest.mark.parametrize(("probe", "more"), [("import", ()), ("train", TRAIN)])
