@@ -14,7 +14,8 @@ Owner = Literal["image", "engine", "surroundings"]
 OWNERS: Mapping[str, Owner] = {
     **dict.fromkeys(
         (
-            *("allocator", "blas", "blas_library", "build_settings", "byte_code_percent"),
+            *("allocator", "blas", "blas_library", "build_settings", "byte_code_checked"),
+            "byte_code_percent",
             *("collector", "cuda", "cudnn", "executable", "framework", "framework_compiler"),
             *("framework_git", "hooks.meta_path", "hooks.path_hooks", "horovod", "isa_dispatch"),
             *("keras", "libc", "libraries", "library_builds", "mkldnn", "mkldnn_enabled", "mpi"),

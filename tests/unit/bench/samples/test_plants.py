@@ -17,7 +17,8 @@ SIDES = ArmPair(reference="native", candidate="container")
 # A deployment question takes each image as it is shipped.
 OF_THE_IMAGE = {
     *("eager-collector", "no-byte-code", "flush-denormals", "spinning-thread"),
-    *("finder-before-all", "no-collector", "no-onednn"),
+    *("byte-code-checked", "finder-before-all", "hook-on-every-module", "no-collector"),
+    "no-onednn",
 }
 LISTS = (planting.FIRST, planting.SECOND)
 
@@ -45,6 +46,11 @@ def test_every_plant_was_recorded() -> None:
     plants = [plant for path in LISTS for plant in planting.load(path)]
     assert [len(planting.load(path)) for path in LISTS] == [20, 20]
     assert pairs().keys() == {plant.name for plant in plants}
+
+
+@pytest.mark.parametrize("name", sorted(planting.BY_THEIR_FILE_ALONE))
+def test_what_nobody_can_ask_for_is_seen_by_the_file_that_did_it(name: str) -> None:
+    assert list(pairs()[name]) == ["pth_files.planted.pth"]
 
 
 @pytest.mark.parametrize("name", NAMED)
