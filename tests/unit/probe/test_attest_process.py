@@ -258,7 +258,8 @@ def test_byte_code_that_reads_its_source_is_counted(
         source.write_text("")
         module = types.ModuleType(mode)
         kind = py_compile.PycInvalidationMode[mode]
-        module.__cached__ = py_compile.compile(str(source), invalidation_mode=kind)
+        cached = py_compile.compile(str(source), invalidation_mode=kind)
+        monkeypatch.setattr(module, "__cached__", cached, raising=False)
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, mode, module)
             assert interpreter.byte_code_checked() == before + more

@@ -59,3 +59,16 @@ def test_a_plant_refuses_and_both_values_are_named(name: str) -> None:
     clean, planted = (comparable.shown(value) for value in pairs()[name][item])
     assert f"{item} differs: native {planted}, container {clean}" in refusals(name, "overhead")
     assert bool(refusals(name, "deployment")) is (name not in OF_THE_IMAGE)
+
+
+def test_the_sessions_that_the_page_counts() -> None:
+    lists = json.loads((RECORDED / "sessions.json").read_text())
+    counted = {}
+    for path in LISTS:
+        sessions = lists[path.stem]
+        assert sessions.keys() == {plant.name for plant in planting.load(path)}
+        refused = [s for s in sessions.values() if s["verdict"] == "NOT COMPARABLE"]
+        shown = [s for s in refused if any(not r.startswith("pth_") for r in s["refused_by"])]
+        counted[path.stem] = (len(refused), len(shown))
+        assert {s["verdict"] for s in sessions.values()} <= {"NOT COMPARABLE", "INCONCLUSIVE"}
+    assert counted == {"first": (20, 20), "second": (19, 14)}
