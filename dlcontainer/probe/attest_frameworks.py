@@ -73,6 +73,7 @@ def _torch_switches(torch):
         "autocast_cpu": lambda: torch.is_autocast_cpu_enabled(),
         "autocast": lambda: torch.is_autocast_enabled(),
         "profiler": lambda: bool(torch.autograd._profiler_enabled()),
+        "module_hooks": lambda: module_hooks(torch.nn.modules.module),
         "default_dtype": lambda: str(torch.get_default_dtype()),
         "nnpack": lambda: bool(torch._C._get_nnpack_enabled()),
         "quantized_engine": lambda: torch.backends.quantized.engine,
@@ -83,6 +84,13 @@ def _torch_switches(torch):
         "matmul_tf32": lambda: torch.backends.cuda.matmul.allow_tf32,
     }
     return {name: _asked(question) for name, question in questions.items()}
+
+
+def module_hooks(place):
+    """Count the hooks that run at each call of any module."""
+    kinds = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
+             "_global_backward_pre_hooks")  # fmt: skip
+    return sum(len(getattr(place, kind, ())) for kind in kinds)
 
 
 def _torch_libraries(shown):

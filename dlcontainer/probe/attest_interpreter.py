@@ -7,6 +7,7 @@ import gc
 import glob
 import hashlib
 import os
+import signal
 import sys
 import threading
 
@@ -25,6 +26,7 @@ def facts(folder=None):
         "start_files": start_files(),
         "pth_files": pth_files(sys.path),
         "byte_code_percent": byte_code_percent(folder),
+        "byte_code_checked": byte_code_checked(),
         "options": {
             "x": sorted(str(name) for name in sys._xoptions),
             "warnings": list(sys.warnoptions),
@@ -47,12 +49,19 @@ def hooks(folder=""):
         "import": name_of(builtins.__import__),
         "meta_path": [name_of(finder) for finder in sys.meta_path],
         "path_hooks": [name_of(hook) for hook in sys.path_hooks],
+        "timers": timers(),
         "tracemalloc": "tracemalloc" in sys.modules and sys.modules["tracemalloc"].is_tracing(),
     }
     monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
     if monitoring is not None:
         found["monitoring"] = [monitoring.get_tool(number) for number in range(6)]
     return found
+
+
+def timers():
+    """Name the timers that interrupt this process again and again, as sampling profilers do."""
+    names = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
+    return [name for name in names if any(signal.getitimer(getattr(signal, name)))]
 
 
 def name_of(hook):
@@ -109,6 +118,20 @@ def byte_code_percent(folder):
             total += 1
             ready += os.path.exists(cached)
     return int(round(100.0 * ready / total)) if total else None
+
+
+def byte_code_checked():
+    """Count the modules whose byte code has each import read and hash the source (PEP 552)."""
+    paths = [getattr(module, "__cached__", None) for module in list(sys.modules.values())]
+    return sum(_flags(path) == 3 for path in paths if isinstance(path, str))
+
+
+def _flags(path):
+    try:
+        with open(path, "rb") as file:
+            return int.from_bytes(file.read(8)[4:], "little")
+    except OSError:
+        return 0
 
 
 def _digest(path):

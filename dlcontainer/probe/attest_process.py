@@ -81,6 +81,9 @@ def status(text):
             found[_STATUS[name]] = value.strip()
         elif name == "TracerPid":
             found["traced"] = value.strip() != "0"
+        elif name == "VmLck":
+            # How much depends on the libraries that are mapped.
+            found["memory_locked"] = value.split()[:1] != ["0"]
     return found
 
 

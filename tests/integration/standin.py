@@ -11,6 +11,8 @@ from pathlib import Path
 VERSION = "1.0+standin"
 STEP_S = 0.04
 PREFIX = "/opt/standin"
+# Its module, in the folder of packages.
+FILE = "torch/__init__.py"
 
 RECIPE = f"""\
 schema: 1

@@ -155,7 +155,7 @@ def test_sessions_whose_truth_is_known(world: World, tmp_path: Path) -> None:
     assert not [item for item in plain.differences if item.refuses], plain.differences
     assert ratio_is_covered(plain, 1.0, SLACK), plain.verdict
     line = f"import sys; sys.planted_s = {PLANTED_S}"
-    slow = planted_image(own, recipe, standin.PREFIX, tmp_path / "slow", line)
+    slow = planted_image(own, recipe, standin.PREFIX, tmp_path / "slow", line, standin.FILE)
     found = bench(own, "train", slow, tmp_path / "slow.jsonl", *more)
     assert not [item for item in found.differences if item.refuses], found.differences
     assert found.verdict.word == "SLOWER", found.verdict

@@ -53,17 +53,12 @@ def test_native_against_native_is_neither_slower_nor_faster(
 def test_a_planted_delay_of_the_import_is_found(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:
-    # Python reads the .pth files of an environment twice (its site module does): once is planted.
-    once = f'hasattr(sys, "planted") or (setattr(sys, "planted", 1), time.sleep({IMPORT_S}))'
-    line = f"import sys, time; {once}"
-    slow = planted_image(user, tiny, "/opt/tiny", tmp_path / "slow", line)
+    line = f"import time; time.sleep({IMPORT_S})"
+    slow = planted_image(user, tiny, "/opt/tiny", tmp_path / "slow", line, "dlctiny.py")
     # Without controls: their gate (99 %) refuses one healthy session in a hundred.
     more = ("--recipe", tiny, "--pairs", 8, "--controls", 0, "--seed", 5)
     plain = bench(user, "import", tiny_image.image, tmp_path / "plain.jsonl", *more)
-    # A file that Python runs at its start is the image's: as shipped it refuses nothing.
-    (twin,) = Path(user.environ["XDG_CACHE_HOME"]).glob("dlcontainer/twins/tiny-*/tree")
-    shipped = ("--question", "deployment", "--native", twin)
-    found = bench(user, "import", slow, tmp_path / "slow.jsonl", *more, *shipped)
+    found = bench(user, "import", slow, tmp_path / "slow.jsonl", *more)
     assert not [item for item in found.differences if item.refuses], found.differences
     assert found.verdict.word == "SLOWER", found.verdict
     # Two sessions on a shared machine: what is known is the delay, not the rest.
@@ -123,7 +118,8 @@ def test_a_step_slowed_by_a_known_time(world: World, tmp_path: Path) -> None:
     recipe, wheels = standin.write(tmp_path / "standin", standin.ASLEEP)
     trained = Trained(world.having(PIP_FIND_LINKS=wheels), recipe, tmp_path)
     line = f"import sys; sys.planted_s = {PLANTED_S}"
-    slow = planted_image(trained.world, trained.recipe, standin.PREFIX, tmp_path / "slow", line)
+    where = (standin.PREFIX, tmp_path / "slow", line, standin.FILE)
+    slow = planted_image(trained.world, trained.recipe, *where)
     found = trained.session(slow, "slow", "--pairs", 8, "--controls", 0, "--seed", 7)
     # The gate must not see it: versions and builds are the same.
     assert not [item for item in found.differences if item.refuses], found.differences

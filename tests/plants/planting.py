@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ import yaml
 
 # The item by which each is named; beside it stands whatever else the plant changes.
 NAMED = {
+    # The first list.
     "malloc-thresholds": "environment.MALLOC_MMAP_THRESHOLD_",
     "primitive-caches-off": "environment.ONEDNN_PRIMITIVE_CACHE_CAPACITY",
     "malloc-fills-memory": "environment.MALLOC_PERTURB_",
@@ -32,9 +34,30 @@ NAMED = {
     "no-byte-code": "byte_code_percent",
     "flush-denormals": "switches.flush_denormal",
     "spinning-thread": "python_threads",
+    # The second.
+    "no-thread-caches": "environment.GLIBC_TUNABLES",
+    "numpy-without-vectors": "environment.NPY_DISABLE_CPU_FEATURES",
+    "python-checks-memory": "environment.PYTHONMALLOC",
+    "bound-at-load": "environment.LD_BIND_NOW",
+    "autogroup-behind": "scheduling.autogroup_nice",
+    "slack-timers": "scheduling.timer_slack_ns",
+    "one-processor": "affinity",
+    "checked-allocator": "environment.LD_PRELOAD",
+    "memory-limit": "cgroup.memory_bytes",
+    "no-collector": "collector.on",
+    "finder-before-all": "hooks.meta_path",
+    "no-onednn": "mkldnn_enabled",
+    # By rules that came after that list was run.
+    "memory-locked": "memory_locked",
+    "sampling-timer": "hooks.timers",
+    "hook-on-every-module": "switches.module_hooks",
+    "byte-code-checked": "byte_code_checked",
 }
+# Seen by the file that planted them alone: neither the kernel nor Python tells of them.
+BY_THEIR_FILE_ALONE = {"audit-hook", "thresholds-set-in-process"}
 FOLDER = Path(__file__).resolve().parent
 FIRST = FOLDER / "first.yaml"
+SECOND = FOLDER / "second.yaml"
 TREATED = FOLDER / "treated.py"
 # Where version 1's controllers are usually mounted.
 CGROUPS = Path("/sys/fs/cgroup")
@@ -61,17 +84,18 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plant:
-    """One line of a list; see first.yaml."""
+    """One line of a list; see first.yaml and second.yaml."""
 
     name: str
     category: str
     by: str
+    session: str = "train"
     review: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     wrapper: tuple[str, ...] = ()
     startup: Startup | None = None
     cgroup: Limit | None = None
-    beside: str = ""
+    beside: tuple[str, ...] = ()
     tree: str = ""
 
 
@@ -92,7 +116,8 @@ def load(path: Path) -> tuple[Plant, ...]:
             item["startup"] = Startup(**item["startup"])
         if "cgroup" in item:
             item["cgroup"] = Limit(**item["cgroup"])
-        found.append(Plant(**{**item, "wrapper": tuple(item.get("wrapper", ()))}))
+        words = {key: tuple(item.get(key, ())) for key in ("wrapper", "beside")}
+        found.append(Plant(**{**item, **words}))
     return tuple(found)
 
 
@@ -105,13 +130,12 @@ def planted(plant: Plant, tree: Path) -> Iterator[Around]:
             path.write_text(plant.startup.text + "\n")
             stack.callback(path.unlink)
         if plant.tree:
-            for folder in list(tree.rglob("__pycache__")):
-                shutil.rmtree(folder)
+            _TREES[plant.tree](tree)
         words = _wrapper(plant.wrapper)
         if plant.cgroup:
             group = stack.enter_context(_group(plant.cgroup))
             words = ("/bin/sh", "-c", _ENTER, str(group), *words)
-        beside = (sys.executable, str(TREATED), "hog") if plant.beside else ()
+        beside = (sys.executable, str(TREATED), *plant.beside) if plant.beside else ()
         yield Around(words=words, environment=plant.environment, beside=beside)
 
 
@@ -140,6 +164,24 @@ def _wrapper(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] in (("prctl",), ("seccomp",)):
         return (sys.executable, str(TREATED), words[0], words[-1])
     return words
+
+
+def _without_byte_code(tree: Path) -> None:
+    for folder in list(tree.rglob("__pycache__")):
+        shutil.rmtree(folder)
+
+
+def _checked_byte_code(tree: Path) -> None:
+    _without_byte_code(tree)
+    words = ("-m", "compileall", "-q", "-j", "2", "--invalidation-mode", "checked-hash")
+    # Some packages bring files for other versions of Python, which do not compile.
+    subprocess.run([f"{tree}/bin/python3", *words, str(packages(tree))], check=False, timeout=900)
+
+
+_TREES = {
+    "remove every __pycache__": _without_byte_code,
+    "check byte code by its hash": _checked_byte_code,
+}
 
 
 @contextmanager

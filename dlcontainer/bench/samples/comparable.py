@@ -82,6 +82,8 @@ def _owned(name: str, ours: _Facts, theirs: _Facts, *, is_contained: bool) -> tu
     filtered = ours.get("seccomp") == "0" and theirs.get("seccomp") == "2"
     if is_contained and owners.added_by_engine(name, one, other, filtered=filtered):
         return "engine", True
+    if is_contained and owners.is_module_pack(name, one, other):
+        return "image", True
     if owners.added_by_engine(name, other, one, filtered=True):
         # What only an engine adds, on the side that has none.
         return "surroundings", False
@@ -120,6 +122,8 @@ def also_differing(found: Sequence[FactDifference]) -> tuple[str, ...]:
         texts.append("the distribution's build of Python")
     if system:
         texts.append(f"the distribution's builds of {counted(len(system), 'library', 'libraries')}")
+    if any(item.name in owners.MODULE_PACK and item.is_expected for item in found):
+        texts.append("the image's module pack")
     if any(name.startswith("seccomp") for name in names):
         texts.append("the engine's filter of system calls")
     if any(name.startswith("speculation") for name in names):

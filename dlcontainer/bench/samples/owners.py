@@ -14,7 +14,8 @@ Owner = Literal["image", "engine", "surroundings"]
 OWNERS: Mapping[str, Owner] = {
     **dict.fromkeys(
         (
-            *("allocator", "blas", "blas_library", "build_settings", "byte_code_percent"),
+            *("allocator", "blas", "blas_library", "build_settings", "byte_code_checked"),
+            "byte_code_percent",
             *("collector", "cuda", "cudnn", "executable", "framework", "framework_compiler"),
             *("framework_git", "hooks.meta_path", "hooks.path_hooks", "horovod", "isa_dispatch"),
             *("keras", "libc", "libraries", "library_builds", "mkldnn", "mkldnn_enabled", "mpi"),
@@ -51,6 +52,10 @@ OF_A_CONTAINER = frozenset(
 # A distribution rebuilds one version for security. It does not refuse, and it is always named:
 # two builds of one Python differ in speed by up to 1 %.
 REBUILDS = frozenset({"executable", "system_library_builds"})
+# Images are built with a module pack (docs/importing.md), of which these are the traces: the line
+# that starts it (its digest is that of `import _dlcontainer_pack`), and its hook before all others.
+MODULE_PACK = frozenset({"hooks.path_hooks", "pth_files._dlcontainer_pack.pth"})
+_PACK_LINE, _PACK_HOOK = "840a69902101be8a", "_dlcontainer_pack.hook"
 # A shell's or a login's: what a program does with them is nothing of speed.
 _OF_A_SHELL = frozenset(
     {
@@ -108,6 +113,15 @@ def added_by_engine(name: str, one: object, other: object, *, filtered: bool) ->
         return filtered and "mitigated" in str(other)
     known = _ADDED.get(name.partition(".")[0])
     return known is not None and known(one, other)
+
+
+def is_module_pack(name: str, one: object, other: object) -> bool:
+    """Tell whether a container's value is the native one with the image's module pack added."""
+    if name not in MODULE_PACK:
+        return False
+    if isinstance(one, list) and isinstance(other, list):
+        return other == [_PACK_HOOK, *one]
+    return one is None and other == _PACK_LINE
 
 
 def is_of_a_container(name: str, *, candidate_only: bool) -> bool:

@@ -1,6 +1,8 @@
 """What a process says of its variables, of the kernel, of its limits and its interpreter."""
 
 import importlib
+import py_compile
+import signal
 import sys
 import threading
 import types
@@ -225,3 +227,44 @@ def test_the_code_of_our_own_computes_what_it_says(probe: Any) -> None:
     for _ in range(1000):
         value = (value * 0x41C64E6D + 11) & 0xFFFFFFFFFFFFFFFF
     assert codes[0].call(1000, 0, 0) == value
+
+
+def test_timers_that_interrupt_are_named(probe: Any) -> None:
+    interpreter = probe("attest_interpreter")
+    # The limit of a test's own time is one too.
+    before = interpreter.timers()
+    signal.setitimer(signal.ITIMER_VIRTUAL, 1000)
+    try:
+        assert set(interpreter.hooks()["timers"]) == {*before, "ITIMER_VIRTUAL"}
+        assert "ITIMER_VIRTUAL" not in before
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "locked"), [("VmLck:\t       0 kB", False), ("VmLck:\t8 kB", True)]
+)
+def test_locked_memory_is_attested(probe: Any, line: str, locked: bool) -> None:
+    assert probe("attest_process").status(line) == {"memory_locked": locked}
+
+
+def test_byte_code_that_reads_its_source_is_counted(
+    probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = probe("attest_interpreter")
+    before = interpreter.byte_code_checked()
+    for mode, more in (("CHECKED_HASH", 1), ("UNCHECKED_HASH", 0), ("TIMESTAMP", 0)):
+        source = tmp_path / f"{mode}.py"
+        source.write_text("")
+        module = types.ModuleType(mode)
+        kind = py_compile.PycInvalidationMode[mode]
+        cached = py_compile.compile(str(source), invalidation_mode=kind)
+        monkeypatch.setattr(module, "__cached__", cached, raising=False)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, mode, module)
+            assert interpreter.byte_code_checked() == before + more
+
+
+def test_hooks_of_every_module_are_counted(probe: Any) -> None:
+    place = types.SimpleNamespace(_global_forward_hooks={1: print}, _global_backward_hooks={})
+    assert probe("attest_frameworks").module_hooks(place) == 1

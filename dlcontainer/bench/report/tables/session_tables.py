@@ -156,6 +156,8 @@ def _differences(analysis: Analysis) -> Table:
 def _meaning(item: FactDifference) -> str:
     if owners.is_in(item.name, owners.REBUILDS):
         return _REBUILT
+    if item.is_expected and item.name in owners.MODULE_PACK:
+        return "the image's module pack"
     if item.is_expected and item.owner != "engine":
         return "expected of a container"
     return _MEANINGS[item.owner]

@@ -1,5 +1,7 @@
 """Whose a fact is, and what of a container is expected."""
 
+import hashlib
+
 import pytest
 
 from dlcontainer.bench.samples import comparable, owners
@@ -131,3 +133,36 @@ def test_what_differs_with_the_container_is_named() -> None:
         "the engine's filter of system calls",
     )
     assert comparable.also_differing(compared(ours, ours)) == ()
+
+
+FINDERS: list[Json] = ["zipimport.zipimporter", "_frozen_importlib_external.FileFinder.hook"]
+PACKED: dict[str, Json] = {
+    "hooks": {"path_hooks": ["_dlcontainer_pack.hook", *FINDERS]},
+    "pth_files": {
+        "_dlcontainer_pack.pth": hashlib.sha256(b"import _dlcontainer_pack\n").hexdigest()[:16]
+    },
+}
+PLAIN: dict[str, Json] = {"hooks": {"path_hooks": FINDERS}, "pth_files": {}}
+
+
+def test_an_image_s_module_pack_is_named_and_refuses_nothing() -> None:
+    found = compared(PLAIN, PACKED)
+    assert [(item.owner, item.refuses) for item in found] == [("image", False)] * 2
+    assert comparable.also_differing(found) == ("the image's module pack",)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "arms"),
+    [
+        (PACKED, PLAIN, ("native", "container")),  # no build puts one there
+        (PLAIN, PACKED, ("unpacked", "container")),
+        (PLAIN, {**PACKED, "hooks": {"path_hooks": [*FINDERS, "slow.hook"]}}, None),
+        (PLAIN, {**PACKED, "pth_files": {"_dlcontainer_pack.pth": "another line"}}, None),
+        ({**PLAIN, "hooks": {"path_hooks": FINDERS[:1]}}, PACKED, None),
+    ],
+)
+def test_what_only_looks_like_a_module_pack_refuses(
+    ours: dict[str, Json], theirs: dict[str, Json], arms: tuple[ArmName, ArmName] | None
+) -> None:
+    found = compared(ours, theirs, arms=arms or ("native", "container"))
+    assert any(item.refuses for item in found)
