@@ -34,7 +34,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with coverage and debugpy."""
     folder = tmp_path_factory.mktemp("of tools")
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
+    words = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(folder),
+    ]
     done = subprocess.run([*words, *TOOLS], capture_output=True, text=True, check=False)
     if done.returncode:
         skip(f"pip can't install {', '.join(TOOLS)}: {done.stderr[-300:]}")
@@ -150,7 +159,14 @@ def attached(world: Environment, tools: Path) -> Iterator[Client]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    words = [world.python, "-m", "debugpy", "--listen", f"127.0.0.1:{port}", "--wait-for-client"]
+    words = [
+        str(world.python),
+        "-m",
+        "debugpy",
+        "--listen",
+        f"127.0.0.1:{port}",
+        "--wait-for-client",
+    ]
     process = subprocess.Popen(
         [*words, "work.py"],
         cwd=world.prefix,
