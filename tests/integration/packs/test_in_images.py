@@ -168,8 +168,8 @@ def test_pytorch_is_the_same(torch_inside: Inside) -> None:
 def test_numpy_s_own_tests_pass_equally(torch_inside: Inside, tmp_path: Path) -> None:
     """As many tests pass, fail and are skipped, each by its name, with the pack and without."""
     tools = Path(pytest.__file__).parent.parent
-    names = ("pytest", "_pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers", "attr")
-    names += ("packaging", "pygments", "_hypothesis_globals.py")
+    names = ["pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"]
+    names += ["py.py", "hypothesis", "_hypothesis_globals.py", "sortedcontainers", "attr"]
     beside = [one for name in names for one in ("--bind", f"{tools}/{name}:/beside/{name}")]
     options = (*beside, "--bind", f"{tmp_path}:/out", "--env", "PYTHONPATH=/beside")
     results = []
