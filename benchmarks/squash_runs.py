@@ -79,9 +79,9 @@ class Launcher:
             return counting.count(task, "slowfs", self.runner, StandIn(source=under)).node
 
     def _join(self, spec: RunSpec, name: str, server: int | None) -> tuple[float, float]:
-        before = _spent(server)
+        before = spent(server)
         seconds, processor_s = self._timed(self.engine.join_argv(spec, name))
-        return seconds, processor_s + _spent(server) - before
+        return seconds, processor_s + spent(server) - before
 
     def _timed(self, argv: Sequence[str]) -> tuple[float, float]:
         environ = apptainer.environment(self.runner.environ, state=self.folder / "state")
@@ -116,7 +116,8 @@ def _server(inside: int) -> int | None:
     return None  # a tree has none
 
 
-def _spent(process: int | None) -> float:
+def spent(process: int | None) -> float:
+    """Tell the processor seconds of a process so far; none has spent none."""
     if process is None:
         return 0.0
     fields = _stat(process)

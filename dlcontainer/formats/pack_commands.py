@@ -24,11 +24,12 @@ class ModulePack:
 
 
 def commands(plan: Plan) -> list[Text]:
-    """Give the command that packs the declared modules and the first step of a training."""
+    """Give the command that packs the declared modules, and a first training step on request."""
     modules = " ".join(quote(name) for name in sorted(plan.recipe.verify.imports))
     writer = f"{layout.PROBE}/{WRITER}"
+    step = "--step " if plan.recipe.packs_training else ""
     return [
-        Text(f"{quote(plan.python)} -IB {writer} --report {layout.PACK} --stamp / --step {modules}")
+        Text(f"{quote(plan.python)} -IB {writer} --report {layout.PACK} --stamp / {step}{modules}")
     ]
 
 

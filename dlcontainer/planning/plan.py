@@ -92,7 +92,7 @@ class Plan:
             del recipe["slim"]  # plans from before there was such a choice stay what they were
         del recipe["image"]
         if self.has_pack:
-            recipe["image"] = {"pack": True}
+            recipe["image"] = {"pack": "training" if self.recipe.packs_training else True}
         for step in recipe["steps"]:
             if not step["image_only"]:
                 del step["image_only"]

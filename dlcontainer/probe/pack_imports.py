@@ -15,23 +15,27 @@ import traceback
 
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")  # those of probe_train.py
 LIMIT_S = 300
+FIRST, LATER = 0, 1
 
 
 def all_of(modules, step):
-    """Give {module: (file, byte code's file)} of all that is imported, and why some failed."""
+    """Give {module: (file, byte code's file, when)} of all that is loaded, and why some failed.
+
+    When: FIRST for the modules of an import, LATER for those that only a training step loads.
+    """
     roots = sorted({os.path.realpath(entry) for entry in sys.path if os.path.isdir(entry)})
-    work = [(name, lambda name=name: importlib.import_module(name)) for name in modules]
+    work = [(name, FIRST, lambda name=name: importlib.import_module(name)) for name in modules]
     trained = [name for name in modules if name in FRAMEWORKS] if step else []
-    work += [("a step of " + name, lambda name=name: train(name)) for name in trained[:1]]
+    work += [("a step of " + name, LATER, lambda name=name: train(name)) for name in trained[:1]]
     known, failed = {}, {}
-    for name, task in work:
+    for name, when, task in work:
         told = apart(task)
         if told["error"]:
             failed[name] = told["error"]
             print("pack: {} failed, what it had imported is packed: {}".format(name, told["error"]))
         for module, files in told["modules"].items():
-            if below(os.path.realpath(files[0]), roots):
-                known[module] = tuple(files)
+            if module not in known and below(os.path.realpath(files[0]), roots):
+                known[module] = (files[0], files[1], when)
     return known, failed
 
 

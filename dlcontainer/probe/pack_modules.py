@@ -7,6 +7,7 @@ content, so that no time of a build is in the pack and a folder that is another 
 """
 
 import argparse
+import collections
 import hashlib
 import importlib.util
 import json
@@ -28,6 +29,8 @@ HEAD = 64
 # Seconds since 1970: stamps lie in 1980 to 1988, before any build.
 FIRST, SPAN = 315532800, 2 ** 28
 SUFFIXES = tuple(importlib.machinery.all_suffixes())
+# A module as its finder has it; its code is empty where it is an extension.
+Packed = collections.namedtuple("Packed", "kind file code when")
 
 
 def digest(data):
@@ -73,9 +76,9 @@ def place(name, origin):
 
 
 def collect(modules):
-    """Give the packed modules by folder: {folder: {tail: (kind, file, code)}}, and those left."""
+    """Give the packed modules by folder: {folder: {tail: Packed}}, and those left."""
     folders, left = {}, []
-    for name, (origin, cached) in sorted(modules.items()):
+    for name, (origin, cached, when) in sorted(modules.items()):
         where = place(name, origin)
         if where is None:
             left.append(name)
@@ -85,7 +88,7 @@ def collect(modules):
         if not code and kind != "extension":
             left.append(name)
             continue
-        folders.setdefault(folder, {})[name.rpartition(".")[2]] = (kind, file, code)
+        folders.setdefault(folder, {})[name.rpartition(".")[2]] = Packed(kind, file, code, when)
         if kind == "package":
             folders.setdefault(os.path.dirname(origin), {})
     return folders, left
@@ -113,7 +116,7 @@ def listing(folder):
 
 def stamp(folder, packed):
     """Give a folder the time that its content makes, whole seconds as SquashFS keeps them."""
-    known = sorted((tail, kind, file, digest(code)) for tail, (kind, file, code) in packed.items())
+    known = sorted((tail, one.kind, one.file, digest(one.code)) for tail, one in packed.items())
     text = json.dumps([sorted(listing(folder)), known])
     seconds = FIRST + int(digest(text.encode("utf-8", "surrogateescape"))[:12], 16) % SPAN
     os.utime(folder, (seconds, seconds))
@@ -136,14 +139,18 @@ def stamped(folders, root):
 
 def render(folders, stamps, everywhere):
     """Give the pack's bytes; `everywhere`: it is right where the file system is writable too."""
+    # An import reads the front of the file alone, whatever a training step adds.
+    every = [
+        (one.when, folder, tail, one.code)
+        for folder in folders
+        for tail, one in folders[folder].items()
+    ]
     spans, data, at = {b"": (0, 0)}, [], 0
-    for folder in sorted(folders):
-        for tail in sorted(folders[folder]):
-            code = folders[folder][tail][2]
-            if code not in spans:
-                spans[code] = (at, at + len(code))
-                data.append(code)
-                at += len(code)
+    for _, _, _, code in sorted(every):
+        if code not in spans:
+            spans[code] = (at, at + len(code))
+            data.append(code)
+            at += len(code)
     size = 0
     while True:  # spans are from the file's start, so they depend on the size of the index
         index = marshal.dumps(_index(folders, stamps, spans, HEAD + size), 2)
@@ -161,10 +168,10 @@ def _index(folders, stamps, spans, begin):
     index = {}
     for folder in sorted(stamps):
         names = {tail: ("listed", "", 0, 0) for tail in sorted(listing(folder))}
-        for tail, (kind, file, code) in sorted(folders[folder].items()):
-            start, stop = spans[code]
-            move = begin if code else 0
-            names[tail] = (kind, file, start + move, stop + move)
+        for tail, one in sorted(folders[folder].items()):
+            start, stop = spans[one.code]
+            move = begin if one.code else 0
+            names[tail] = (one.kind, one.file, start + move, stop + move)
         index[folder] = (stamps[folder], names)
     return index
 

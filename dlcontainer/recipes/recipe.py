@@ -229,9 +229,10 @@ class Variant(Strict):
 class ImageSettings(Strict):
     """How the image itself is made, whatever is in it."""
 
-    pack: bool | None = Field(
+    pack: bool | Literal["training"] | None = Field(
         default=None,
-        description="a module pack, docs/importing.md; without it: where verify.imports names any",
+        description="a module pack, docs/importing.md; training: with the modules of a first "
+        "training step too; without it: where verify.imports names any",
     )
 
 
@@ -268,7 +269,12 @@ class Recipe(Strict):
     @property
     def has_pack(self) -> bool:
         """Whether the image has a module pack."""
-        return bool(self.verify.imports) if self.image.pack is None else self.image.pack
+        return bool(self.verify.imports if self.image.pack is None else self.image.pack)
+
+    @property
+    def packs_training(self) -> bool:
+        """Whether the pack has the modules that a first training step loads."""
+        return self.image.pack == "training"
 
     @property
     def native_packages(self) -> list[str]:

@@ -99,7 +99,7 @@ def test_a_killed_session_of_three_arms_goes_on(
     assert len(used) == len(set(used)) == 18
 
 
-@pytest.mark.parametrize("form", ["staged", "squashfs"])
+@pytest.mark.parametrize("form", ["staged", "packed", "squashfs"])
 def test_the_native_tree_is_shown_another_way(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path, form: str
 ) -> None:
@@ -113,7 +113,7 @@ def test_the_native_tree_is_shown_another_way(
     assert series.session.declared.workload["native_as"] == form
     facts = {stack.arm: stack.facts for stack in series.stacks}["native"]
     place = Path(str(facts["sys_prefix"]))
-    assert place.name == {"staged": "staged", "squashfs": "native"}[form]
+    assert place.name == ("native" if form == "squashfs" else "staged")
     assert not place.exists()
     if form == "squashfs":
         assert "fuse" in str(facts["sys_prefix_mount"])

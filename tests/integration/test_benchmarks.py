@@ -52,7 +52,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 # What the engine writes into an image by itself: the date of the build, and folders' names.
 ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
-LONG = {"before_after", "build", "emulation", "squash", "storm", "storm_sshfs"}
+LONG = {"before_after", "build", "emulation", "pack", "squash", "storm", "storm_sshfs"}
 # These have a test of their own.
 APART = {*LONG, "import_figures", "startup"}
 
@@ -78,6 +78,18 @@ def run(name: str, *argv: object, world: World | None = None) -> str:
 def test_it_runs_at_its_smallest(name: str) -> None:
     require(*NEEDS.get(name, ()))
     assert json.loads(run(name, *SMALL[name]))
+
+
+@pytest.mark.long
+def test_pack(world: World, tiny_image: Built) -> None:
+    require("squashfuse_ll", "fusermount3")
+    sides = ("--native", f"tree={sys.prefix}", "--image", f"tiny={tiny_image.image}")
+    python = ("--python", "/opt/tiny/bin/python", "--module", "json", "--ranks", 1, "-n", 1)
+    more = ("--measure", "requests", "fresh", "--json")
+    body = json.loads(run("pack", *sides, *python, *more, world=world))
+    assert body["requests"]["tiny"]["OPEN"] > 0
+    assert set(body["samples"]["1"]) == {"seconds", "processor seconds"}
+    assert [len(one) for one in body["samples"]["1"]["processor seconds"].values()] == [1] * 3
 
 
 @pytest.mark.parametrize("name", sorted(LONG))

@@ -38,6 +38,7 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
         "system",
         "compiler",
         "framework",
+        "pack",
         "image",
         "pack",
     ]
@@ -45,7 +46,7 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
     assert versions["torch"].startswith("2.13.0")
     assert all(len(wheel["sha256"]) == 64 for wheel in recorded["python_packages"])
     log = built.log.read_text()
-    assert "==> step 3/4 framework" in log
+    assert "==> step 3/5 framework" in log
     assert stat.S_IMODE(built.log.stat().st_mode) & 0o077 in (0o044, 0o040, 0)
 
 

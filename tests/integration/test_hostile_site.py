@@ -275,3 +275,9 @@ def test_a_dollar_that_is_no_variables_is_refused(text: str) -> None:
 def test_a_directive_is_a_comment() -> None:
     with pytest.raises(ConfigError, match="a directive is a comment of the job script"):
         site_of(scheduler={"kind": "slurm", "directives": ["touch CANARY"]})
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_setting_of_the_module_pack_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"image\.pack"):
+        plan_at(tmp_path, recipes={"demo": {"image": {"pack": text}}})

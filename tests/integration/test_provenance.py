@@ -102,7 +102,8 @@ def test_inspect(tiny_image: Built, world: World) -> None:
     names = {package["name"] for package in body["contents"]["packages"]}
     assert {"dlctiny", "libc6", "python3"} <= names
     assert body["contents"]["folders"]["/opt/tiny"] > 1_000_000
-    assert [step["name"] for step in body["record"]["work"]] == ["system", "wheel", "image"]
+    steps = ["system", "wheel", "pack", "image"]
+    assert [step["name"] for step in body["record"]["work"]] == steps
     said = world.run("inspect", tiny_image.image).stdout
     for line in ("plan       tiny 1.0 for local, sha256:", "base       debian 12, sha256:"):
         assert line in said

@@ -72,7 +72,7 @@ def _packed(prefix: Path, module: str, context: BenchContext) -> PreparedTree:
     tree = _staged(prefix, context).prefix
     context.execution.progress.step("pack the modules of the copy")
     writer = resources.PROBE / "pack_modules.py"
-    argv = [str(tree / "bin/python"), "-IB", str(writer), "--everywhere", "--step"]
+    argv = [str(tree / "bin/python"), "-IB", str(writer), "--everywhere"]
     argv += ["--report", str(context.work / "pack.json"), module]
     run(argv, context.execution.runner, "the native tree's modules can't be packed")
     return PreparedTree(prefix=tree, seconds=time.monotonic() - began, what="staging and packing")

@@ -19,7 +19,7 @@ from tests.integration.oci.conftest import Builder, one_engine
 from tests.integration.test_leaks import traces
 from tests.integration.world import Built, World
 
-STEPS = ["system", "wheel", "image"]
+STEPS = ["system", "wheel", "pack", "image"]
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +51,17 @@ def test_all_steps_run_and_the_wheels_are_known(built: Built, builder: Builder) 
     assert recorded["engine"]["builder"] == builder.service.kind
     assert recorded["oci"]["engine"].startswith(f"{builder.service.kind} ")
     assert recorded["oci"]["pushed"] is None
+
+
+def test_the_module_pack_is_apptainer_s_to_the_byte(
+    built: Built, tiny_image: Built, world: World
+) -> None:
+    ours, own = (seen(world, one.image)["provenance"]["pack"] for one in (built, tiny_image))
+    assert ours == own
+    assert ours["modules"] > 0
+    # Folders keep their stamps through the layers: the image answers from its pack.
+    ok, detail = world.checks(built.image)["pack"]
+    assert ok, detail
 
 
 def test_validate_agrees_with_apptainers_own_image(

@@ -99,9 +99,13 @@ class Environment:
 
     def same(self, program: str, *flags: str, path: str = "") -> str:
         """Run a program with the pack and without it; both must say the same."""
-        packed = self.run(*flags, "-c", program, check=False, path=path)
+        return self.same_words(*flags, "-c", program, path=path)
+
+    def same_words(self, *words: str | Path, path: str = "") -> str:
+        """Run its interpreter with the pack and without it; both must say the same."""
+        packed = self.run(*words, check=False, path=path)
         with self.without():
-            plain = self.run(*flags, "-c", program, check=False, path=path)
+            plain = self.run(*words, check=False, path=path)
         assert (packed.stdout, packed.stderr) == (plain.stdout, plain.stderr)
         assert packed.returncode == plain.returncode
         return packed.stdout

@@ -1,6 +1,11 @@
 """The loader of the module pack: what it may be; tests/integration/packs has what it does."""
 
 import ast
+import importlib
+import marshal
+import sys
+from pathlib import Path
+from typing import Any
 
 from tests.values import ROOT
 
@@ -34,3 +39,28 @@ def test_it_imports_what_a_start_has_loaded_or_is_compiled_in() -> None:
 
 def test_it_never_touches_the_finders_of_all_modules() -> None:
     assert "meta_path" not in LOADER.read_text()
+
+
+def test_an_import_reads_the_front_of_a_pack_whatever_a_training_step_adds(tmp_path: Path) -> None:
+    writer = loaded("pack_modules")
+    names = {"a": (b"later", 1), "b": (b"first", 0), "c": (b"later", 1), "d": (b"", 0)}
+    packed = {
+        tail: writer.Packed("module" if code else "extension", f"{tail}.py", code, when)
+        for tail, (code, when) in names.items()
+    }
+    folder = str(tmp_path)
+    pack = writer.render({folder: packed}, {folder: 1.0}, False)
+    size = int.from_bytes(pack[24:32], "little")
+    stamp, index = marshal.loads(pack[64 : 64 + size])[folder]
+    assert (stamp, writer.check(pack)) == (1.0, "")
+    assert pack[64 + size :] == b"firstlater"
+    code = {tail: pack[start:stop] for tail, (_, _, start, stop) in index.items()}
+    assert code == {"a": b"later", "b": b"first", "c": b"later", "d": b""}
+
+
+def loaded(name: str) -> Any:
+    sys.path.insert(0, str(LOADER.parent))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(LOADER.parent))

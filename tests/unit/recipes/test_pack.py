@@ -18,6 +18,7 @@ from tests.unit.recipes.test_recipe import recipe_of
 from tests.values import TEMPLATES, folder_of, plan_of
 
 OFF = "image.pack=false"
+TRAINING = "image.pack=training"
 PACKED = {"file": "/x.bin", "sha256": "ab" * 32, "bytes": 5, "modules": 2, "folders": 1}
 
 
@@ -45,11 +46,16 @@ def test_it_is_part_of_the_plan(tmp_path: Path) -> None:
     assert "image" not in off.content["recipe"]  # type: ignore[operator]
     assert on.digest != off.digest
     assert planned(tmp_path / "said", "image.pack=true").digest == on.digest
+    trained = planned(tmp_path / "trained", TRAINING)
+    assert trained.content["recipe"]["image"] == {"pack": "training"}  # type: ignore[index]
+    assert trained.digest not in {on.digest, off.digest}
 
 
 def test_what_does_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"verify\.imports names no module"):
         recipe_of(image={"pack": True}, verify={"script": "verify.py"})
+    with pytest.raises(ConfigError, match=r"verify\.imports names no module"):
+        recipe_of(image={"pack": "training"}, verify={"script": "verify.py"})
     step = {"name": "pack", "os_packages": ["python3"]}
     with pytest.raises(ConfigError, match="a step is named 'pack'"):
         recipe_of(steps=[step], verify={"script": "verify.py", "imports": {"a": "1"}})
@@ -72,9 +78,11 @@ def test_the_probe_goes_in_with_the_step_that_runs_it(tmp_path: Path) -> None:
 def test_texts_pack_by_the_same_line(tmp_path: Path, form: texts.Format) -> None:
     line = (
         "/opt/demo/bin/python -IB /opt/dlcontainer/probe/pack_modules.py "
-        "--report /opt/dlcontainer/pack.json --stamp / --step tool"
+        "--report /opt/dlcontainer/pack.json --stamp / {}tool"
     )
-    assert line in texts.text(planned(tmp_path), form, [TEMPLATES])
+    usual, trained = planned(tmp_path / "a"), planned(tmp_path / "b", TRAINING)
+    assert line.format("") in texts.text(usual, form, [TEMPLATES])
+    assert line.format("--step ") in texts.text(trained, form, [TEMPLATES])
     assert {"pack_modules.py", "pack_imports.py", "module_pack.py"} <= {
         path.name for path in probe_files()
     }
