@@ -259,6 +259,8 @@ class _Lot:
             for name in names
         )
         wall = sum(one.wall_s for one in residents)
+        turns = [turn for one in residents for turn in one.turns]
+        cpu = sum(turn.cpu_s for turn in turns) / sum(len(turn.steps_s) for turn in turns)
         self.samples += 1
         return Sample(
             index=self.samples - 1,
@@ -270,7 +272,7 @@ class _Lot:
             pair=number,
             position=0 if first[0] == letter else 1,
             order=first,
-            values={"elapsed_s": group.elapsed_s, "loss": [2.0, 1.0]},
+            values={"elapsed_s": group.elapsed_s, "cpu_s_per_step": cpu, "loss": [2.0, 1.0]},
             residents=residents,
         )
 
