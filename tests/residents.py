@@ -220,10 +220,8 @@ class _Lot:
         for place, names in enumerate(drawn.rounds):
             for at, name in enumerate(names):
                 turns[name].append(self._turn(place, at, steps[name]))
-        return [
-            self._sample(number, first, letter, _Group(drawn, starts, turns, began, self.now - began))
-            for letter in first
-        ]
+        group = _Group(drawn, starts, turns, began, self.now - began)
+        return [self._sample(number, first, letter, group) for letter in first]
 
     def _later(self, seconds: float) -> float:
         self.now += seconds

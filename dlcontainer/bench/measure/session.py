@@ -30,7 +30,7 @@ from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmName, counted
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan
@@ -135,7 +135,14 @@ def measure(
         alone = replace(
             settings.schedule, controls=0, candidate_controls=0, joiners=0, grouped=True
         )
-        grouped = replace(task, settings=replace(settings, schedule=alone))
+        own = replace(settings, schedule=alone, threads=choice.threads)
+        grouped = replace(task, settings=own)
+        listed = ", ".join(map(str, choice.cpus))
+        context.execution.progress.note(
+            f"groups of {choice.per_arm} + {choice.per_arm} processes, each with "
+            f"{counted(choice.threads, 'thread')} on {counted(len(choice.cpus), 'core')} of one "
+            f"NUMA node (processors: {listed})"
+        )
         try:
             _measured(grouped, Groups(task=grouped, per_arm=choice.per_arm, cpus=choice.cpus))
         except CannotTakeTurnsError as error:
