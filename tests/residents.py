@@ -194,6 +194,7 @@ def _session(truth: Truth) -> Session:
         steps=plan.steps,
         seed=truth.seed,
         procedure=PROCEDURE,
+        secondary={"cpu_s_per_step": session.declared.margin},
     )
     return replace(session, declared=declared)
 
