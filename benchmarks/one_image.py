@@ -23,6 +23,7 @@ from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.cli.context import here
 from dlcontainer.cli.output import Console
 from dlcontainer.errors import BenchDataError
+from dlcontainer.system import atomic_files
 
 TRAIN = PROBES["train"]
 
@@ -124,6 +125,6 @@ def copies_of(image: Path, folder: Path) -> tuple[Path, Path]:
         if not copy.exists():
             aside = copy.with_suffix(".part")
             shutil.copy(image, aside)
-            aside.replace(copy)
+            atomic_files.move(aside, copy)
         found.append(copy)
     return found[0], found[1]
