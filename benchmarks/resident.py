@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Resident groups where the truth is known, beside pinned fresh launches of the same hour.
+"""Resident groups where the truth is known: how often the verdict is right, and how soon.
 
 Both arms are one image, under the two labels: nothing differs, or the candidate's training steps
 are longer by a known share of their own processor time (byte code of torch.optim.sgd with a burning
-loop, one file bound over the image's). Each session is a file of its own in the folder; a run that
-was interrupted goes on with it, and a complete file is never measured again. After each session of
-groups come a few pairs of fresh launches, bound to the same cores.
+loop, one file bound over the image's). Every seventh session has two copies of the image under the
+labels, in turns: what differs then is the bias of all of this, and no gate sees it.
 
-Counts are printed with their Clopper-Pearson bounds: they count sessions on this machine. How often
-the procedure errs is for the simulation to say (benchmarks/statistics.py).
+Each session is a file of its own in the folder; a run that was interrupted goes on with it, and a
+complete file is never measured again. FOLDER/sessions.jsonl has a line for each: what was judged,
+its figures, seconds, load and the file's checksum. Counts are printed from it, with their
+Clopper-Pearson bounds: they count sessions on this machine. How often the procedure errs is for the
+simulation to say (benchmarks/statistics.py). Fresh launches in the same hour:
+beside_launches.py.
 
-    python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M] [--report]
+    python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M]
+    python benchmarks/resident.py --out FOLDER --report
 """
 
 import argparse
@@ -19,41 +23,40 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import exp
+from dataclasses import dataclass
+from math import exp, log, sqrt
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # Not this folder: its statistics.py is not Python's.
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
-from benchmarks.bounds import clopper_pearson
-from benchmarks.slower_steps import planted
-from dlcontainer.bench.analysis import resident_groups
-from dlcontainer.bench.analysis.session_analysis import Analysis, analyse
-from dlcontainer.bench.measure import arms, session
-from dlcontainer.bench.measure.declaration import Sides
-from dlcontainer.bench.measure.units import cpuset
-from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Probe, Value
-from dlcontainer.bench.samples import continuation, reader
-from dlcontainer.cli.bench import bench_context, sessions
-from dlcontainer.cli.bench.session_options import SessionOptions
-from dlcontainer.cli.context import here
-from dlcontainer.cli.output import Console
-from dlcontainer.errors import BenchDataError
+from statistics import fmean, stdev
 
-FRESH_PAIRS, FRESH_STEPS = 8, 60
+from benchmarks import one_image, session_rows
+from benchmarks.bounds import clopper_pearson
+from benchmarks.one_image import Place
+from benchmarks.session_rows import Row, pooled
+from dlcontainer.bench.measure import session
+from dlcontainer.bench.stats import student_t
+from dlcontainer.errors import BenchDataError
+from dlcontainer.system import digests
+
+RESULTS = "sessions.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """Sessions of one kind: the margin, the share that the candidate is slower by, how many."""
+    """Sessions of one kind: the margin, the share that the candidate is slower by, how many.
+
+    `copies`: each arm has a copy of the image of its own.
+    """
 
     name: str
     margin: float
     slower: float
     count: int
+    copies: bool = False
 
     @property
     def wrong(self) -> frozenset[str]:
@@ -68,37 +71,29 @@ CELLS = (
     Cell(name="nothing-5", margin=0.05, slower=0.0, count=40),
     Cell(name="nothing-2", margin=0.02, slower=0.0, count=10),
     Cell(name="slower-3", margin=0.02, slower=0.03, count=10),
+    Cell(name="copies-5", margin=0.05, slower=0.0, count=10, copies=True),
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """With what all sessions are measured."""
-
-    image: Path
-    site: str
-    recipe: str | None
-    folder: Path
-    threads: int
-    group: int
 
 
 def main() -> None:
     """Measure what is missing, and print the counts."""
     parser = argparse.ArgumentParser(description="Resident groups where the truth is known.")
-    parser.add_argument("--image", type=Path, required=True)
+    parser.add_argument("--image", type=Path, help="needed unless --report is given")
     parser.add_argument("--site", default="local")
     parser.add_argument("--recipe")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the sessions")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--group", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no session after them")
+    parser.add_argument("--sessions", type=int, default=0, help="measure no more than so many")
     parser.add_argument("--cells", default=",".join(cell.name for cell in CELLS))
     parser.add_argument("--report", action="store_true", help="measure nothing")
     wanted = parser.parse_args()
+    if not (wanted.image or wanted.report):
+        parser.error("--image is missing")
     wanted.out.mkdir(parents=True, exist_ok=True)
     place = Place(
-        image=wanted.image.absolute(),
+        image=(wanted.image or Path()).absolute(),
         site=wanted.site,
         recipe=wanted.recipe,
         folder=wanted.out.absolute(),
@@ -107,14 +102,15 @@ def main() -> None:
     )
     cells = [cell for cell in CELLS if cell.name in wanted.cells.split(",")]
     end = time.monotonic() + 60 * wanted.minutes if wanted.minutes else float("inf")
-    if not wanted.report:
-        for cell, number in interleaved(cells):
-            if time.monotonic() > end:
-                break
-            for unit in ("groups", "launches"):
-                one_session(place, cell, number, unit)
-    for cell in cells:
-        print_cell(place.folder, cell)
+    left = 0 if wanted.report else wanted.sessions or sum(cell.count for cell in cells)
+    for cell, number in interleaved(cells):
+        if left <= 0 or time.monotonic() > end:
+            break
+        if one_session(place, cell, number):
+            left -= 1
+            write(place.folder)
+    for cell, rows in by_cell(write(place.folder)):
+        print_cell(cell, rows)
 
 
 def interleaved(cells: Sequence[Cell]) -> Iterator[tuple[Cell, int]]:
@@ -127,132 +123,94 @@ def interleaved(cells: Sequence[Cell]) -> Iterator[tuple[Cell, int]]:
     return ((cells[index], number) for _, index, number in order)
 
 
-def paths_of(folder: Path, cell: Cell, number: int, unit: str) -> Iterator[Path]:
-    """Name a session's file, and those that take its place where it can't go on."""
-    stem = f"{cell.name}-{number:02d}-{unit}"
-    yield folder / f"{stem}.jsonl"
-    yield from (folder / f"{stem}-again{attempt}.jsonl" for attempt in range(1, 10))
+def stem(cell: Cell, number: int) -> str:
+    """Name a session."""
+    return f"{cell.name}-{number:02d}"
 
 
-def can_go_on(path: Path) -> bool:
-    """Tell whether a session that was cut can go on; says why not."""
-    try:
-        continuation.read(path)
-    except BenchDataError as error:
-        print(f"{path.name}: {error}", flush=True)
+def one_session(place: Place, cell: Cell, number: int) -> bool:
+    """Measure a session, or go on with one that was cut; tell whether there was anything to do."""
+    file = one_image.file_of(place.folder, stem(cell, number))
+    if file is None:
         return False
+    seed = 1000 * (CELLS.index(cell) + 1) + number
+    options = place.options(seed=seed, margin=cell.margin, file=file)
+    load, begin = os.getloadavg()[0], time.monotonic()
+    copies = one_image.copies_of(place.image, place.folder) if cell.copies else None
+    if copies and number % 2:
+        copies = copies[::-1]
+    try:
+        with one_image.ready(options, slower=cell.slower, copies=copies) as it:
+            session.measure(it.settings, it.image, it.context, it.sides)
+    except BenchDataError as error:
+        print(f"{file.path.name}: {error}", flush=True)
+    took = time.monotonic() - begin
+    print(f"{file.path.name}: {took:.0f} s, load at its start {load:.2f}", flush=True)
     return True
 
 
-def one_session(place: Place, cell: Cell, number: int, unit: str) -> None:
-    """Measure a session, go on with one that was cut, or leave a complete one alone."""
-    for path in paths_of(place.folder, cell, number, unit):
-        if not path.exists():
-            cut = None
-            break
-        if reader.read(path).complete:
-            return
-        if can_go_on(path):
-            cut = path
-            break
-    else:
-        return
-    load = os.getloadavg()[0]
-    begin = time.monotonic()
-    probe = with_margin(PROBES["train"], cell.margin)
-    values: dict[str, Value] = {"device": "cpu", "unit": unit, "group": place.group}
-    fresh = unit == "launches"
-    options = SessionOptions(
-        site=place.site,
-        image=place.image,
-        recipe=place.recipe,
-        threads=place.threads,
-        seed=1000 * (CELLS.index(cell) + 1) + number,
-        values=values | ({"steps": FRESH_STEPS} if fresh else {}),
-        controls="0" if fresh else None,
-        looks=str(FRESH_PAIRS) if fresh else None,
-        target=None if cut else path,
-        resume=cut,
-    )
-    everywhere = os.sched_getaffinity(0)
-    if fresh:
-        # Fresh launches get the cores that groups have.
-        os.sched_setaffinity(0, cpuset.choose(place.threads) or everywhere)
-    try:
-        run(probe, options, cell.slower)
-    except BenchDataError as error:
-        print(f"{path.name}: {error}", flush=True)
-    finally:
-        os.sched_setaffinity(0, everywhere)
-    took = time.monotonic() - begin
-    print(f"{path.name}: {took:.0f} s, load at its start {load:.2f}", flush=True)
+def write(folder: Path) -> list[Row]:
+    """Bring the one file of all sessions up to date, and give its lines.
+
+    A line whose session isn't there any more stays: the file alone is enough for the counts.
+    """
+    target = folder / RESULTS
+    known = {row.file: row for row in session_rows.read(target)}
+    for cell, number in interleaved(CELLS):
+        for path in filter(Path.exists, one_image.paths_of(folder, stem(cell, number))):
+            before = known.get(path.name)
+            if before is None or before.sha256 != digests.of_file(path):
+                known |= {path.name: row} if (row := session_rows.of(path)) else {}
+    session_rows.write(target, known.values())
+    return list(known.values())
 
 
-def with_margin(probe: Probe, margin: float) -> Probe:
-    """Give a probe whose judged figure has another margin."""
-    judged, *others = probe.metrics
-    return replace(probe, metrics=(replace(judged, margin=margin), *others))
+def by_cell(rows: Sequence[Row]) -> Iterator[tuple[Cell, list[Row]]]:
+    """Give each kind with its sessions."""
+    for cell in CELLS:
+        yield cell, [row for row in rows if row.file.startswith(f"{cell.name}-")]
 
 
-def run(probe: Probe, options: SessionOptions, slower: float) -> None:
-    """Measure one image against itself, its steps longer by a share on the one side."""
-    world, console = here(), Console(verbose=False, quiet=True)
-    ready = sessions._settled(probe, options, world, console)
-    with bench_context.opened(world, console, ready.plan, None, ready.image) as context:
-        candidate = arms.container(context, ready.image, probe)
-        reference = replace(candidate, name="native", mount="none")
-        if slower:
-            candidate = replace(candidate, context=planted(context, ready.image, slower))
-        sides = Sides(reference=reference, candidate=candidate, joiner=None, why="the same image")
-        session.measure(ready.settings, ready.image, context, sides)
-
-
-def print_cell(folder: Path, cell: Cell) -> None:
+def print_cell(cell: Cell, rows: Sequence[Row]) -> None:
     """Print what came out of the sessions of one kind."""
-    print(f"\n{cell.name}: margin {cell.margin:.0%}, planted {cell.slower:.0%}")
-    for unit in ("groups", "launches"):
-        names = (paths_of(folder, cell, number, unit) for number in range(cell.count))
-        found = [judged(path) for paths in names for path in paths if path.exists()]
-        whole = [one for one in found if one.series.complete]
-        if not whole:
-            print(f"  {unit}: none is complete")
-            continue
-        words = Counter(one.verdict.word for one in whole)
-        cut = len(found) - len(whole)
-        print(f"  {unit}: {len(whole)} complete of {cell.count}, {cut} cut: {dict(words)}")
-        for label, hits in (
-            ("wrong", sum(one.verdict.word in cell.wrong for one in whole)),
-            ("decided", sum(one.verdict.word in {"EQUIVALENT", "SLOWER"} for one in whole)),
-        ):
-            low, high = clopper_pearson(hits, len(whole))
-            bounds = f"at least {low:.1%}, at most {high:.1%} (each 95 %)"
-            print(f"    {label}: {hits} of {len(whole)}, {bounds}")
-        fits = [one.main.fitted for one in whole if one.main and one.main.fitted.df > 0]
-        if fits:
-            sd = (sum(fit.sd**2 for fit in fits) / len(fits)) ** 0.5
-            mean = exp(sum(fit.mean for fit in fits) / len(fits))
-            counts = sorted(fit.n for fit in fits)
-            print(f"    sd of one {sd:.2%}, mean ratio {mean:.4f}, numbers {counts}")
-        print_components(whole)
+    what = "two copies of an image" if cell.copies else f"planted {cell.slower:.0%}"
+    print(f"\n{cell.name}: margin {cell.margin:.0%}, {what}")
+    whole = [row for row in rows if row.complete]
+    if not whole:
+        print("  none is complete")
+        return
+    words = Counter(row.word for row in whole)
+    print(f"  {len(whole)} complete of {cell.count}, {len(rows) - len(whole)} cut: {dict(words)}")
+    print(f"  of processor time: {dict(Counter(row.cpu_word for row in whole))}")
+    for label, hits in (
+        ("wrong", sum(row.word in cell.wrong for row in whole)),
+        ("decided", sum(row.word in {"EQUIVALENT", "SLOWER"} for row in whole)),
+    ):
+        low, high = clopper_pearson(hits, len(whole))
+        bounds = f"at least {low:.1%}, at most {high:.1%} (each 95 %)"
+        print(f"    {label}: {hits} of {len(whole)}, {bounds}")
+    logs = [log(row.ratio) for row in whole if row.ratio > 0]
+    print(f"    mean ratio {exp(fmean(logs)):.4f}{_over_sessions(logs)}")
+    took = sorted(row.seconds + row.warmup_s for row in whole)
+    print(f"    seconds {[round(each) for each in took]}, groups {sorted(row.n for row in whole)}")
+    print(
+        f"    load at the start {min(row.load_1min for row in whole):.1f} to "
+        f"{max(row.load_1min for row in whole):.1f}"
+    )
+    print(
+        f"    sd of a group {pooled([row.sd for row in whole]):.2%}, between processes "
+        f"{pooled([row.between for row in whole]):.2%}, between turns "
+        f"{pooled([row.turns for row in whole]):.2%}, lost {sum(row.lost for row in whole)}"
+    )
 
 
-def print_components(whole: Sequence[Analysis]) -> None:
-    """Print the scatter between processes, and between turns."""
-    described = [resident_groups.of(one.series) for one in whole]
-    parts = [part for one in described if one for part in (one.reference, one.candidate)]
-    if parts:
-        between = (sum(part.between**2 for part in parts) / len(parts)) ** 0.5
-        turns = (sum(part.turns**2 for part in parts) / len(parts)) ** 0.5
-        lost = Counter({part.arm: 0 for part in parts})
-        for part in parts:
-            lost[part.arm] += part.lost
-        print(f"    between processes {between:.2%}, between turns {turns:.2%}, lost {dict(lost)}")
-
-
-def judged(path: Path) -> Analysis:
-    """Judge a session by its file."""
-    series = reader.read(path)
-    return analyse(series, PROBES[series.session.declared.probe].traits(series))
+def _over_sessions(logs: Sequence[float]) -> str:
+    """Give the interval of the sessions' mean: sessions are what it counts."""
+    if len(logs) < 3:
+        return ""
+    half = student_t.quantile(0.025, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
+    low, high = exp(fmean(logs) - half), exp(fmean(logs) + half)
+    return f", 95 % interval over {len(logs)} sessions {low:.4f} to {high:.4f}"
 
 
 if __name__ == "__main__":

@@ -6,13 +6,21 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TextIO, Unpack
 
 import pytest
 
 from dlcontainer.bench.measure.units import groups
-from dlcontainer.bench.samples.records import Declared, Order, Sample, Session, Stack
+from dlcontainer.bench.samples.records import (
+    PROCEDURE,
+    Declared,
+    Order,
+    Sample,
+    Session,
+    Stack,
+)
 from dlcontainer.bench.samples.resident import agreement, order
 from dlcontainer.bench.samples.resident.order import GroupOrder
 from dlcontainer.bench.samples.resident.records import GroupPlan, Lost, Resident, Turn
@@ -147,6 +155,7 @@ class Truth:
     lost: tuple[ArmName, ...] = ()
     # How much longer the first timed step of a turn takes, in both arms.
     cold: float = 0.0
+    change: Callable[[Sample], Sample] = lambda sample: sample
 
 
 def write(path: Path, truth: Truth) -> Path:
@@ -162,7 +171,7 @@ def write(path: Path, truth: Truth) -> Path:
             )
         for group in agreement.schedule(session.declared)[0]:
             for sample in lot.group(group.number, group.order):
-                out.sample(sample)
+                out.sample(truth.change(sample))
         out.end(complete=True)
     return path
 
@@ -179,7 +188,13 @@ def _session(truth: Truth) -> Session:
     )
     session = benchseries.session(benchseries.Plan(pairs=truth.pairs, control_pairs=0))
     declared = replace(
-        session.declared, metric="wall_s", groups=plan, steps=plan.steps, seed=truth.seed
+        session.declared,
+        metric="wall_s",
+        groups=plan,
+        steps=plan.steps,
+        seed=truth.seed,
+        procedure=PROCEDURE,
+        secondary={"cpu_s_per_step": session.declared.margin},
     )
     return replace(session, declared=declared)
 
@@ -206,10 +221,8 @@ class _Lot:
         for place, names in enumerate(drawn.rounds):
             for at, name in enumerate(names):
                 turns[name].append(self._turn(place, at, steps[name]))
-        return [
-            self._sample(number, first, letter, _Group(drawn, starts, turns, self.now - began))
-            for letter in first
-        ]
+        group = _Group(drawn, starts, turns, began, self.now - began)
+        return [self._sample(number, first, letter, group) for letter in first]
 
     def _later(self, seconds: float) -> float:
         self.now += seconds
@@ -245,18 +258,20 @@ class _Lot:
             for name in names
         )
         wall = sum(one.wall_s for one in residents)
+        turns = [turn for one in residents for turn in one.turns]
+        cpu = sum(turn.cpu_s for turn in turns) / sum(len(turn.steps_s) for turn in turns)
         self.samples += 1
         return Sample(
             index=self.samples - 1,
             role="pair",
             arm="native" if letter == order.REFERENCE else "container",
-            started=benchseries.BEGIN.isoformat(),
+            started=(benchseries.BEGIN + timedelta(seconds=int(group.began_s))).isoformat(),
             returncode=0,
             wall_s=wall,
             pair=number,
             position=0 if first[0] == letter else 1,
             order=first,
-            values={"elapsed_s": group.elapsed_s, "loss": [2.0, 1.0]},
+            values={"elapsed_s": group.elapsed_s, "cpu_s_per_step": cpu, "loss": [2.0, 1.0]},
             residents=residents,
         )
 
@@ -266,4 +281,5 @@ class _Group:
     drawn: GroupOrder
     starts: dict[str, float]
     turns: dict[str, list[Turn]]
+    began_s: float
     elapsed_s: float

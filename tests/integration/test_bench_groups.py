@@ -15,7 +15,7 @@ from dlcontainer.bench.measure.units import cpuset, group
 from dlcontainer.bench.measure.units.group import LostProcessError, Measured, Room
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Cell
-from dlcontainer.bench.samples import continuation, reader
+from dlcontainer.bench.samples import continuation, contradictions, reader
 from dlcontainer.bench.samples.resident import order
 from dlcontainer.bench.samples.resident.order import GroupOrder
 from dlcontainer.bench.samples.resident.records import GroupPlan
@@ -154,6 +154,12 @@ def test_sessions_whose_truth_is_known(world: World, tmp_path: Path) -> None:
     assert plain.series.version == 4
     assert not [item for item in plain.differences if item.refuses], plain.differences
     assert ratio_is_covered(plain, 1.0, SLACK), plain.verdict
+    contradictions.refuse(plain.series, plain.traits.ends_at)
+    # Processor time is an endpoint of its own, with a margin and a word.
+    assert plain.family is not None
+    endpoint = {reading.figure.metric: reading for reading in plain.family.readings}
+    assert endpoint["cpu_s_per_step"].margin == plain.series.session.declared.margin
+    assert {reading.kernel for reading in plain.calibration} >= {"integer", "bandwidth"}
     line = f"import sys; sys.planted_s = {PLANTED_S}"
     slow = planted_image(own, recipe, standin.PREFIX, tmp_path / "slow", line, standin.FILE)
     found = bench(own, "train", slow, tmp_path / "slow.jsonl", *more)
@@ -189,5 +195,6 @@ def test_a_killed_session_goes_on(world: World, tmp_path: Path) -> None:
     series = reader.read(output)
     assert series.complete
     assert len(series.resumes) == 1
+    contradictions.refuse(series, "")
     pairs = [(sample.pair, sample.position) for sample in continuation.used(series)]
     assert sorted(pairs) == [(pair, place) for pair in range(1, 9) for place in range(2)]

@@ -64,6 +64,8 @@ class SessionSettings:
     cut: Series | None = None
     # Whether controls were asked for: pairs of launches.
     has_controls: bool = False
+    # Those of a process in a group; None: as many as a launch has.
+    group_threads: int | None = None
 
     @property
     def steps(self) -> int:

@@ -23,6 +23,7 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings, Settled, Sides
 from dlcontainer.bench.measure.recorder import Recorder
 from dlcontainer.bench.measure.units import availability
+from dlcontainer.bench.measure.units.availability import Choice
 from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
 from dlcontainer.bench.measure.units.launches import RANKS, Launches
 from dlcontainer.bench.measure.units.unit import Task, Unit
@@ -31,7 +32,7 @@ from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmName
+from dlcontainer.bench.samples.vocabulary import ArmName, counted
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan
@@ -135,13 +136,15 @@ def measure(
     task = Task(settings=settings, subject=subject, context=context, sides=sides)
     why = choice.why
     if choice.per_arm:
-        # The processes of one arm are each other's controls.
-        alone = replace(
-            settings.schedule, controls=0, candidate_controls=0, joiners=0, grouped=True
+        grouped = in_groups(task, choice)
+        listed = ", ".join(map(str, choice.cpus))
+        context.execution.progress.note(
+            f"groups of {choice.per_arm} + {choice.per_arm} processes, each with "
+            f"{counted(choice.threads, 'thread')} on {counted(len(choice.cpus), 'core')} of one "
+            f"NUMA node (processors: {listed})"
         )
-        grouped = replace(task, settings=replace(settings, schedule=alone))
         try:
-            _measured(grouped, Groups(task=grouped, per_arm=choice.per_arm, cpus=choice.cpus))
+            _measured(grouped.task, grouped)
         except CannotTakeTurnsError as error:
             # The warm-up found it: nothing is written yet.
             if settings.cut or settings.values.get(UNIT.name):
@@ -152,6 +155,14 @@ def measure(
     if why:
         context.execution.progress.note(f"fresh launches, not groups: {why}")
     _measured(task, Launches(task=task))
+
+
+def in_groups(task: Task, choice: Choice) -> Groups:
+    """Give the same session in groups: the processes of one arm are each other's controls."""
+    settings = task.settings
+    alone = replace(settings.schedule, controls=0, candidate_controls=0, joiners=0, grouped=True)
+    own = replace(settings, schedule=alone, threads=choice.threads)
+    return Groups(task=replace(task, settings=own), per_arm=choice.per_arm, cpus=choice.cpus)
 
 
 def _measured(task: Task, unit: Unit) -> None:

@@ -4,7 +4,8 @@ A hash chain shows that a file is as it was written, not that it was measured. W
 be is refused here: an order that the declared seed does not draw, a time that its own phases or the
 supervisor's clock deny, launches that began before those before them had ended, two pairs that are
 the same to the last digit. Only sessions under the present procedure are held to it: earlier
-programs wrote other files.
+programs wrote other files. The processes of a resident group are alive at once; the reader holds
+their turns against each other (resident/agreement.py), here groups are held against groups.
 """
 
 from collections.abc import Iterator
@@ -35,8 +36,14 @@ def refuse(series: Series, ends_at: str) -> None:
     _refuse_order(series)
     before: Sample | None = None
     seen: dict[tuple[float, float], int] = {}
+    is_grouped = series.session.declared.groups is not None
     for sample in series.samples:
-        wrong = [*_of_launch(sample, ends_at), *(_of_two(before, sample, seen) if before else ())]
+        wrong = list(_of_launch(sample, ends_at))
+        if before and is_grouped and _are_together(before, sample):
+            wrong += [*_of_group(before, sample), *_of_pair(before, sample, seen)]
+        elif before:
+            length = _elapsed(before) if is_grouped else before.wall_s
+            wrong += [*_in_time(before, sample, length), *_of_pair(before, sample, seen)]
         for what, why in wrong:
             raise BenchDataError(
                 f"the file contradicts itself: {what}",
@@ -66,21 +73,36 @@ def _of_launch(sample: Sample, ends_at: str) -> Iterator[tuple[str, str]]:
         whole = sum(sample.phases.values())
         if abs(whole - sample.wall_s) > _CLOSE_S:
             yield f"a wall time of {sample.wall_s:.6f} s", f"its phases take {whole:.6f} s"
-    elapsed = sample.values.get("elapsed_s")
-    if isinstance(elapsed, float) and sample.wall_s > elapsed + _BETWEEN_CLOCKS_S:
+    elapsed = _elapsed(sample)
+    if sample.wall_s > elapsed + _BETWEEN_CLOCKS_S:
         yield f"a wall time of {sample.wall_s:.3f} s", f"the supervisor saw {elapsed:.3f} s"
 
 
-def _of_two(
-    before: Sample, sample: Sample, seen: dict[tuple[float, float], int]
-) -> Iterator[tuple[str, str]]:
+def _are_together(before: Sample, sample: Sample) -> bool:
+    """Whether two parts are of one group: both arms of it are measured in the same run."""
+    one, other = ((part.role, part.pair, part.started) for part in (before, sample))
+    return one == other and before.arm != sample.arm
+
+
+def _of_group(before: Sample, sample: Sample) -> Iterator[tuple[str, str]]:
+    turns, elapsed = before.wall_s + sample.wall_s, _elapsed(sample)
+    if turns > elapsed + _BETWEEN_CLOCKS_S:
+        yield f"turns of {turns:.3f} s", f"the supervisor saw {elapsed:.3f} s of the whole group"
+
+
+def _in_time(before: Sample, sample: Sample, length_s: float) -> Iterator[tuple[str, str]]:
     gap = _gap(before, sample)
     # A clock that was set back is noted elsewhere: only time that did not pass is denied.
-    if gap is not None and 0 <= gap < before.wall_s - _STAMP_S:
+    if gap is not None and 0 <= gap < length_s - _STAMP_S:
         yield (
             f"launch {sample.index} began {gap:g} s after launch {before.index}",
-            f"that one took {before.wall_s:.3f} s, and launches run one after the other",
+            f"that one took {length_s:.3f} s, and launches run one after the other",
         )
+
+
+def _of_pair(
+    before: Sample, sample: Sample, seen: dict[tuple[float, float], int]
+) -> Iterator[tuple[str, str]]:
     if sample.position == 1 and sample.ok and before.ok:
         times = (before.wall_s, sample.wall_s)
         if times in seen:
@@ -89,6 +111,11 @@ def _of_two(
                 "stamps count nanoseconds",
             )
         seen[times] = sample.line
+
+
+def _elapsed(sample: Sample) -> float:
+    elapsed = sample.values.get("elapsed_s")
+    return elapsed if isinstance(elapsed, float) else sample.wall_s
 
 
 def _gap(before: Sample, after: Sample) -> float | None:

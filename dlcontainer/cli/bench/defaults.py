@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dlcontainer.cli.bench.session_options import SessionOptions
     from dlcontainer.cli.context import World
     from dlcontainer.planning.plan import Plan
+    from dlcontainer.sites.site import Site
 
 
 def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool) -> "Schedule":
@@ -77,6 +78,12 @@ def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:
     """Give the threads, None where neither the command line nor a session that goes on says."""
     before = begun.workload.get("threads") if begun else None
     return options.threads or (before if isinstance(before, int) else None)
+
+
+def rank_share(site: "Site") -> int:
+    """Give the cores of a rank, as the site usually places ranks; 1 where it does not say."""
+    form = next(iter(site.scheduler.forms.values()), None)
+    return max(1, site.cpu.cores // form.ranks_per_node) if form and site.cpu else 1
 
 
 def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tuple[int, ...] | None:

@@ -112,7 +112,8 @@ Threads = Annotated[
         "--threads",
         metavar="T",
         min=1,
-        help="Threads on both sides. Default: all cores.",
+        help="Threads on both sides. Default: all cores; in a group those of a rank at the "
+        "site, or 1.",
         rich_help_panel=LAUNCH,
     ),
 ]

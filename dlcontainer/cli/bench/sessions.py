@@ -87,7 +87,7 @@ def _settled(
     # Site and recipe are read even where --native makes the twin needless: names must be right.
     plan = defaults.plan(options, image, world)
     image = _declared(image, plan, console)
-    scheduler = plan.site.scheduler
+    scheduler, threads = plan.site.scheduler, defaults.threads(options, before)
     settings = SessionSettings(
         probe=probe,
         question=options.question,
@@ -96,7 +96,8 @@ def _settled(
         output=defaults.output(options, image, probe.name),
         site=options.site,
         values=values,
-        threads=defaults.threads(options, before) or _cores(world, ranks),
+        threads=threads or _cores(world, ranks),
+        group_threads=threads or defaults.rank_share(plan.site),
         timeout_s=options.timeout,
         native=options.native.absolute() if options.native else None,
         probe_files=probe_files(),

@@ -3,33 +3,32 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from benchmarks import resident
+from benchmarks import one_image, resident
 from benchmarks.bounds import clopper_pearson
+from benchmarks.one_image import File, Place
 from benchmarks.resident import CELLS
 from benchmarks.slower_steps import PLANT
 from tests import residents
 from tests.residents import Truth
 
-if TYPE_CHECKING:
-    from dlcontainer.cli.bench.session_options import SessionOptions
-
 
 def test_sessions_of_all_kinds_are_spread_over_the_run() -> None:
     order = list(resident.interleaved(CELLS))
     assert Counter(cell.name for cell, _ in order) == {
-        "nothing-5": 40, "nothing-2": 10, "slower-3": 10,
+        "nothing-5": 40, "nothing-2": 10, "slower-3": 10, "copies-5": 10,
     }  # fmt: skip
-    assert {cell.name for cell, _ in order[:6]} == {cell.name for cell in CELLS}
+    assert {cell.name for cell, _ in order[:7]} == {cell.name for cell in CELLS}
     assert [number for cell, number in order if cell.name == "slower-3"] == list(range(10))
 
 
 def test_the_words_that_would_be_wrong() -> None:
     wrong = {cell.name: cell.wrong for cell in CELLS}
     assert wrong["nothing-5"] == wrong["nothing-2"] == {"SLOWER", "FASTER", "NOT COMPARABLE"}
+    assert wrong["copies-5"] == wrong["nothing-5"]
     assert wrong["slower-3"] == {"EQUIVALENT", "FASTER", "NOT COMPARABLE"}
 
 
@@ -42,18 +41,43 @@ def test_bounds_of_counts(hits: int, count: int, bounds: list[float]) -> None:
     assert clopper_pearson(hits, count) == pytest.approx(bounds, abs=1e-4)
 
 
+def measured(folder: Path, ratios: tuple[float, ...]) -> None:
+    for number, ratio in enumerate(ratios):
+        truth = Truth(seed=number + 1, ratio=ratio, between=0.004, turns=0.004)
+        residents.write(folder / f"nothing-5-{number:02d}.jsonl", truth)
+
+
 def test_counts_are_printed_with_their_bounds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number, ratio in enumerate((1.0, 1.0, 1.2)):
-        truth = Truth(seed=number + 1, ratio=ratio, between=0.004, turns=0.004)
-        residents.write(tmp_path / f"nothing-5-{number:02d}-groups.jsonl", truth)
-    resident.print_cell(tmp_path, CELLS[0])
+    measured(tmp_path, (1.0, 1.0, 1.2))
+    resident.print_cell(CELLS[0], resident.write(tmp_path))
     said = capsys.readouterr().out
-    assert "groups: 3 complete of 40, 0 cut: {'EQUIVALENT': 2, 'SLOWER': 1}" in said
+    assert "3 complete of 40, 0 cut: {'EQUIVALENT': 2, 'SLOWER': 1}" in said
+    # Processor time has a margin and a word of its own.
+    assert "of processor time: {'EQUIVALENT': 2, 'SLOWER': 1}" in said
     assert "wrong: 1 of 3, at least 1.7%, at most 86.5%" in said
-    assert "lost {'native': 0, 'container': 0}" in said
-    assert "launches: none is complete" in said
+    assert "95 % interval over 3 sessions" in said
+    assert "lost 0" in said
+
+
+def test_one_file_holds_all_that_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(tmp_path, (1.0, 1.2))
+    rows = resident.write(tmp_path)
+    for path in tmp_path.glob("nothing-*"):
+        path.unlink()
+    assert resident.write(tmp_path) == rows
+    assert [(row.file, row.n) for row in rows] == [
+        ("nothing-5-00.jsonl", 8), ("nothing-5-01.jsonl", 8),
+    ]  # fmt: skip
+    # A session that was measured further has another checksum, and another line.
+    measured(tmp_path, (1.2,))
+    assert resident.write(tmp_path)[0].ratio == pytest.approx(1.2, abs=0.02)
+    for cell, mine in resident.by_cell(rows):
+        resident.print_cell(cell, mine)
+    assert capsys.readouterr().out.count("none is complete") == len(CELLS) - 1
 
 
 def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait() -> None:
@@ -77,25 +101,38 @@ def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait() -> None:
     assert time.process_time() - begin >= 0.02
 
 
-def test_a_session_that_cannot_go_on_is_measured_in_another_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[SessionOptions] = []
-    monkeypatch.setattr(resident, "run", lambda _probe, options, _slower: asked.append(options))
-    place = resident.Place(
-        image=tmp_path / "a.sif", site="local", recipe=None, folder=tmp_path, threads=1, group=2
-    )
-    (first, again, *_) = resident.paths_of(tmp_path, CELLS[0], 0, "groups")
-    resident.one_session(place, CELLS[0], 0, "groups")
-    assert (asked[0].target, asked[0].resume) == (first, None)
+def test_a_session_that_cannot_go_on_is_measured_in_another_file(tmp_path: Path) -> None:
+    (first, again, *_) = one_image.paths_of(tmp_path, "nothing-5-00")
+
+    def file() -> File | None:
+        return one_image.file_of(tmp_path, "nothing-5-00")
+
+    assert file() == File(path=first)
     # Nothing was measured in it but its header: it can't go on.
     whole = residents.write(tmp_path / "whole.jsonl", Truth()).read_text()
     first.write_text(whole.splitlines(keepends=True)[0])
-    resident.one_session(place, CELLS[0], 0, "groups")
-    assert asked[1].target == again
+    assert file() == File(path=again)
     again.write_text("".join(whole.splitlines(keepends=True)[:6]))
-    resident.one_session(place, CELLS[0], 0, "groups")
-    assert asked[2].resume == again
+    assert file() == File(path=again, is_cut=True)
     again.write_text(whole)
-    resident.one_session(place, CELLS[0], 0, "groups")
-    assert len(asked) == 3
+    assert file() is None
+
+
+def test_a_session_is_asked_for_as_a_user_would(tmp_path: Path) -> None:
+    place = Place(
+        image=tmp_path / "a.sif", site="local", recipe=None, folder=tmp_path, threads=1, group=2
+    )
+    new = place.options(seed=3, margin=0.05, file=File(path=tmp_path / "x.jsonl"))
+    assert (new.margin, new.target, new.resume) == ("5%", tmp_path / "x.jsonl", None)
+    cut = File(path=tmp_path / "x.jsonl", is_cut=True)
+    assert place.options(seed=3, margin=0.02, file=cut).resume == cut.path
+
+
+def test_each_arm_gets_a_copy_of_its_own(tmp_path: Path) -> None:
+    image = tmp_path / "a.sif"
+    image.write_bytes(b"one image")
+    one, other = one_image.copies_of(image, tmp_path)
+    assert one != other
+    assert one.read_bytes() == other.read_bytes() == b"one image"
+    changed = one.stat().st_mtime_ns
+    assert one_image.copies_of(image, tmp_path)[0].stat().st_mtime_ns == changed

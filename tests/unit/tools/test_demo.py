@@ -126,3 +126,25 @@ def test_without_a_base_it_stops_and_names_three_ways(
         assert way in str(caught.value.next_step)
     demo.build_options = ("--offline", "bundle")
     demos.look_ahead(demo)
+
+
+def test_training_is_decided_by_resident_groups(
+    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+
+    def pass_through(argv: list[str], **rest: Any) -> int:
+        calls.append([*argv])
+        return 0
+
+    monkeypatch.setattr(demos, "PROJECT", tmp_path)
+    monkeypatch.setattr(demos, "pass_through", pass_through)
+    demos.compare(demo, "demo/x.sif", Path("demo"))
+    train = next(words for words in calls if "train" in words)
+    # Either would ask for fresh launches, which decide nothing in minutes on shared cores.
+    assert not {"--steps", "--controls", "--unit"}.intersection(train)
+    assert train[train.index("--margin") + 1] == "5%"
+    assert train[train.index("--threads") + 1] == "1"
+    # Its length is bounded on busy cores too.
+    assert train[train.index("--pairs") + 1] == "8"
+    assert [words[1] for words in calls] == ["bench", "bench", "report"]

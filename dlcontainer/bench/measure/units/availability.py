@@ -17,9 +17,13 @@ _GPUS = ("nvidia0", "kfd")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """The processes of each arm in a group and their processors; none: fresh launches, and why."""
+    """The processes of each arm in a group, the threads of each, the processors of all.
+
+    Without any: fresh launches, and why.
+    """
 
     per_arm: int = 0
+    threads: int = 0
     cpus: tuple[int, ...] = ()
     why: str = ""
 
@@ -31,15 +35,16 @@ def choose(settings: SessionSettings, sides: Sides, *, devices: Path = Path("/de
     if UNIT not in settings.probe.options or asked == "launches" or (begun and not begun.groups):
         return Choice()
     plan = begun.groups if begun else None
-    cpus = plan.cpus if plan else cpuset.choose(settings.threads) or ()
+    threads = settings.group_threads or settings.threads
+    cpus = plan.cpus if plan else cpuset.choose(threads) or ()
     per_arm = plan.per_arm if plan else int(settings.values[GROUP.name] or 0)
     if per_arm > MOST:
         raise UsageError(f"{GROUP.flag} {per_arm}: at most {MOST} processes of each arm")
     why = next(_obstacles(settings, sides, devices), "")
     if not why and not cpus:
-        why = f"no NUMA node has a core for each of {settings.threads} threads"
+        why = f"no NUMA node has a core for each of {threads} threads"
     if not why:
-        return Choice(per_arm=per_arm, cpus=cpus)
+        return Choice(per_arm=per_arm, threads=threads, cpus=cpus)
     if asked == "groups" or plan:
         raise UsageError(f"{UNIT.flag} groups: {why}", next_step=f"take {UNIT.flag} launches")
     return Choice(why=why)

@@ -16,6 +16,8 @@ from dlcontainer.bench.samples.schedule import Schedule
 
 # Times are written with nine digits: a sum of a few thousand differs by less.
 _ROUNDING_S = 1e-5
+# A mean of them does not.
+_MEAN_ROUNDING_S = 1e-8
 
 
 def schedule(declared: Declared) -> list[list[Pair]]:
@@ -65,6 +67,7 @@ class Agreement:
             yield f"wall_s is {sample.wall_s}, and the turns sum up to {total:.9f}"
         if sample.wall_s > _elapsed(sample):
             yield f"wall_s is {sample.wall_s}, longer than the whole group took"
+        yield from _of_cpu(sample)
 
     def _of_process(self, one: Resident, drawn: GroupOrder) -> Iterator[str]:
         if [turn.round for turn in one.turns] != list(range(self._plan.rounds)):
@@ -80,6 +83,15 @@ class Agreement:
                 yield f"{where}: wall_s is {turn.wall_s}, not the sum of its steps"
             if turn.first_s + turn.wall_s > turn.seen_s:
                 yield f"{where}: its steps took longer than the session waited for them"
+
+
+def _of_cpu(sample: Sample) -> Iterator[str]:
+    """Say where processor time, an endpoint of its own, is not that of the turns."""
+    said = sample.figure("cpu_s_per_step")
+    turns = [turn for one in sample.residents for turn in one.turns]
+    mean = sum(turn.cpu_s for turn in turns) / sum(len(turn.steps_s) for turn in turns)
+    if said is not None and abs(said - mean) > _MEAN_ROUNDING_S:
+        yield f"cpu_s_per_step is {said}, and the turns' is {mean:.9f}"
 
 
 def _elapsed(sample: Sample) -> float:

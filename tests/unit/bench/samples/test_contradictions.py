@@ -12,7 +12,9 @@ from dlcontainer.bench.samples.records import Declared, Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
+from tests import residents
 from tests.benchrunner import Bench, ProbeRunner
+from tests.residents import Truth
 
 Change = Callable[[Sample], Sample]
 
@@ -94,3 +96,34 @@ def test_an_order_that_the_seed_does_not_draw(tmp_path: Path) -> None:
 def test_files_of_earlier_programs_are_read_as_they_are(tmp_path: Path) -> None:
     earlier = forged(tmp_path, declared=lambda d: replace(d, seed=6, procedure=1))
     refuse(earlier)
+
+
+def groups(folder: Path, change: Change = same) -> Series:
+    """Write a session of resident groups, whose processes are alive at once."""
+    return reader.read(residents.write(folder / "groups.jsonl", Truth(change=change)))
+
+
+def test_processes_of_a_group_are_alive_at_once(tmp_path: Path) -> None:
+    series = groups(tmp_path)
+    first, second = series.samples[:2]
+    assert first.started == second.started
+    assert first.wall_s > 2  # of launches one after the other it would be denied
+    refuse(series)
+
+
+def test_groups_at_one_instant(tmp_path: Path) -> None:
+    def together(sample: Sample) -> Sample:
+        begun = "2026-01-05T09:00:00+00:00"
+        return replace(sample, started=begun) if sample.pair < 3 else sample
+
+    with pytest.raises(BenchDataError, match=r"launch 2 began 0 s after launch 1"):
+        refuse(groups(tmp_path, together))
+
+
+def test_turns_that_are_longer_than_their_group(tmp_path: Path) -> None:
+    def short(sample: Sample) -> Sample:
+        return replace(sample, values={**sample.values, "elapsed_s": 1.5 * sample.wall_s})
+
+    with pytest.raises(BenchDataError, match="turns of") as caught:
+        refuse(groups(tmp_path, short))
+    assert "of the whole group" in str(caught.value.why)

@@ -15,6 +15,7 @@ from dlcontainer.cli.bench import defaults
 from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.errors import UsageError
 from tests import benchseries
+from tests.values import site_of
 
 IMAGE = BenchImage(
     image=Path("/images/demo.sif"),
@@ -101,3 +102,15 @@ def test_ranks_are_those_typed_or_declared() -> None:
 def test_ranks_that_are_not_counted() -> None:
     with pytest.raises(UsageError, match="are about ranks"):
         defaults.ranks_of(typed(nodes=2), None)
+
+
+def test_the_cores_of_a_rank_at_a_site() -> None:
+    forms = {"usual": {"summary": "4 a node", "launcher": ["srun"], "ranks_per_node": 4}}
+    site = site_of(cpu={"model": "x", "cores": 48}, scheduler={"kind": "slurm", "forms": forms})
+    assert defaults.rank_share(site.value) == 12
+    assert defaults.rank_share(site_of(cpu={"model": "x", "cores": 48}).value) == 1
+    forms["usual"] |= {"ranks_per_node": 64}
+    many = site_of(cpu={"model": "x", "cores": 48}, scheduler={"kind": "slurm", "forms": forms})
+    assert defaults.rank_share(many.value) == 1
+    unsaid = site_of(scheduler={"kind": "slurm", "forms": forms}, cpu=None)
+    assert defaults.rank_share(unsaid.value) == 1

@@ -91,6 +91,15 @@ def test_each_process_makes_its_trainer_anew(bench: Bench) -> None:
         assert [turn.trainer for turn in one.turns] == [1, 1, 2]
 
 
+def test_threads_of_a_group_are_not_those_of_a_launch(bench: Bench) -> None:
+    series = run(bench, ResidentRunner(), threads=8, group_threads=1, looks=(1,))
+    declared = series.session.declared
+    assert declared.workload["threads"] == 1
+    assert declared.groups is not None
+    assert len(declared.groups.cpus) == 1
+    assert "--threads 1" in " ".join(series.session.arms["native"].argv)
+
+
 def test_four_of_each_arm(bench: Bench) -> None:
     runner = ResidentRunner()
     bench.group = 4

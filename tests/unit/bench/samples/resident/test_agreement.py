@@ -60,6 +60,10 @@ def slower_steps(records: list[Record]) -> None:
     records[FIRST]["wall_s"] += more
 
 
+def less_processor_time(records: list[Record]) -> None:
+    records[FIRST]["values"]["cpu_s_per_step"] *= 0.9
+
+
 def a_step_less(records: list[Record]) -> None:
     found = turn(records)
     gone = found["steps_s"].pop()
@@ -107,6 +111,7 @@ def longer_than_it_took(records: list[Record]) -> None:
         (quicker_turn, "not the sum of its steps"),
         (quicker_arm, "the turns sum up to"),
         (slower_steps, "longer than the session waited"),
+        (less_processor_time, "and the turns' is"),
         (a_step_less, "4 steps, and 5 declared"),
         (a_round_less, "not one turn in each of 3 rounds"),
         (started_at_one_instant, "did not start one after the other"),
