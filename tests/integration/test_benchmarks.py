@@ -14,6 +14,7 @@ from dlcontainer.bench.slowfs.mounting import DEVICE
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.engines import emulation
 from dlcontainer.system.machine import find_program
+from tests.integration import standin
 from tests.integration.test_bench import environment_with
 from tests.integration.test_emulation import SITE, VERIFY, sources, write_recipe
 from tests.integration.test_emulation import SMALL as SMALL_RECIPE
@@ -52,9 +53,12 @@ NEEDS: dict[str, tuple[str, ...]] = {
 # What the engine writes into an image by itself: the date of the build, and folders' names.
 ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
-LONG = {"before_after", "build", "emulation", "pack", "squash", "storm", "storm_sshfs"}
+LONG = {
+    *("before_after", "beside_launches", "build", "emulation", "pack", "resident", "squash"),
+    *("storm", "storm_sshfs"),
+}
 # These have a test of their own.
-APART = {*LONG, "import_figures", "startup"}
+APART = {*LONG, "import_figures", "startup", "verdict_table"}
 
 
 def require(*programs: str) -> None:
@@ -104,6 +108,30 @@ def test_it_runs_on_the_tiny_image(name: str, world: World, tiny_image: Built) -
     require(*NEEDS.get(name, ()))
     body = json.loads(run(name, tiny_image.image, *ON_AN_IMAGE[name], world=world))
     assert body["rounds"] == 1
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("resident", ("--cells", "nothing-5", "--sessions", 1)), ("beside_launches", ("--rounds", 1))],
+    ids=["resident", "beside_launches"],
+)
+def test_sessions_of_groups(
+    name: str, words: tuple[object, ...], world: World, tmp_path: Path
+) -> None:
+    recipe, wheels = standin.write(tmp_path / "standin", standin.ASLEEP)
+    user = world.having(PIP_FIND_LINKS=f"{world.environ.get('PIP_FIND_LINKS', '')} {wheels}")
+    image = user.build(recipe, tmp_path / "image").image
+    place = ("--image", image, "--recipe", recipe, "--out", tmp_path / "sessions")
+    text = run(name, *place, *words, world=user)
+    assert run(name, "--report", "--out", tmp_path / "sessions") in text
+
+
+def test_verdict_table() -> None:
+    words = ("-n", "4", "--untouched", "4", "--only", "groups, nothing")
+    text = run("verdict_table", *words)
+    assert len([line for line in text.splitlines() if "nothing" in line]) == 1
 
 
 def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_path: Path) -> None:

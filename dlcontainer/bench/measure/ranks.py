@@ -84,10 +84,6 @@ _RANK = (
     "DLC_PROBE_INSIDE=$(date +%s%N); export DLC_PROBE_INSIDE; "
     f'while [ "$1" != {_END} ]; do export "$1"; shift; done; shift; exec "$@"'
 )
-# What the launcher needed of the caller is not the native side's to find.
-_CLEARED = "unset LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH PYTHONHOME; "
-
-
 def _which() -> str:
     text = ""
     for name in reversed(_WHICH):
@@ -96,6 +92,23 @@ def _which() -> str:
 
 
 HANDED = (*_LAUNCHERS, *_TRANSPORTS)
+
+# What the launcher needed of the caller, and what it sets besides, is not the native side's to
+# find: a container is handed none of it either. Only `date` is still looked for.
+_CLEARED = f"""\
+set -f; IFS='
+'
+for dlc_line in $(export -p); do
+    dlc_name=${{dlc_line#export }}
+    [ "$dlc_name" != "$dlc_line" ] || continue
+    dlc_name=${{dlc_name%%=*}}
+    case $dlc_name in
+        '' | [0-9]* | *[!A-Za-z0-9_]* | PATH | DLC_* | {" | ".join(HANDED)}) ;;
+        *) unset "$dlc_name" ;;
+    esac
+done
+unset IFS dlc_line dlc_name; set +f
+"""
 
 OUTER = (
     _OUTER.replace("@WHICH@", _which())
