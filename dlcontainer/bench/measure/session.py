@@ -148,8 +148,8 @@ def measure(
         except CannotTakeTurnsError as error:
             # The warm-up found it: nothing is written yet.
             if settings.cut or settings.values.get(UNIT.name):
-                raise
-            why = str(error.why)
+                raise error.refused() from None
+            why = str(error)
         else:
             return
     if why:

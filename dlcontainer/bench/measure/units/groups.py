@@ -38,8 +38,17 @@ _LEAST_GAP_S = 0.01
 _TRIAL_STEPS = 10
 
 
-class CannotTakeTurnsError(BenchDataError):
-    """The processes of a side don't leave the processors to the others."""
+class CannotTakeTurnsError(Exception):
+    """The processes of a side don't leave the processors to the others; the text says why."""
+
+    def refused(self) -> BenchDataError:
+        """Give the error for who asked for groups."""
+        return BenchDataError(
+            "a process that waits for its turn uses processor time",
+            why=str(self),
+            next_step="take OMP_WAIT_POLICY=active and long spin times out of the image's "
+            "environment, or give --unit launches",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,11 +92,8 @@ class Groups:
         spun = max(outcome.values.get("idle_cpu_s", 0.0) for outcome in outcomes)
         if spun >= _LONGEST_SPIN_S:
             raise CannotTakeTurnsError(
-                "a process that waits for its turn uses processor time",
-                why=f"{spun:.2f} s of it in a wait of {_LONGEST_SPIN_S} s: its threads spin, and "
-                "would be measured as the others' steps",
-                next_step="take OMP_WAIT_POLICY=active and long spin times out of the image's "
-                "environment, or give --unit launches",
+                f"{spun:.2f} s of it in a wait of {_LONGEST_SPIN_S} s: its threads spin, and would "
+                "be measured as the others' steps"
             )
         plan = self._plan(
             turn_steps=math.ceil(_HEADROOM * TURN_S / min(steps)),
