@@ -84,6 +84,8 @@ _RANK = (
     "DLC_PROBE_INSIDE=$(date +%s%N); export DLC_PROBE_INSIDE; "
     f'while [ "$1" != {_END} ]; do export "$1"; shift; done; shift; exec "$@"'
 )
+
+
 def _which() -> str:
     text = ""
     for name in reversed(_WHICH):
