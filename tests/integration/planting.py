@@ -55,7 +55,13 @@ COMPILED = """\
 
 
 def planted_image(
-    world: World, recipe: Path, prefix: str, folder: Path, line: str, file: str = "planted.pth"
+    world: World,
+    recipe: Path,
+    prefix: str,
+    folder: Path,
+    line: str,
+    file: str = "planted.pth",
+    *more: str,
 ) -> Path:
     """Build a recipe's image with one more step: a line of code that a module or, in a .pth file,
     each start of Python runs.
@@ -70,7 +76,7 @@ def planted_image(
     step = STEP + COMPILED if file.endswith(".py") else STEP
     step = step.format(prefix=prefix, line=line, file=file)
     (planted / "recipe.yaml").write_text(text[:begin] + step + text[begin:])
-    return world.build(planted, folder).image
+    return world.build(planted, folder, *more).image
 
 
 def other_openblas(twin: Path, side: Path) -> Path:

@@ -16,6 +16,9 @@ from tests.processes import MARK, marked, poll
 
 __all__ = ["user"]  # a fixture
 
+# What ends each start of Python would end the step that packs.
+UNPACKED = ("planted.pth", "--set", "image.pack=false")
+
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Path]:
@@ -39,7 +42,7 @@ def argv(image: Path, recipe: Path, output: Path, *more: object) -> list[str]:
 def test_the_container_crashes(
     user: World, tiny: Path, tmp_path: Path, line: str, says: str
 ) -> None:
-    image = planted_image(user, tiny, "/opt/tiny", tmp_path / "planted", line)
+    image = planted_image(user, tiny, "/opt/tiny", tmp_path / "planted", line, *UNPACKED)
     output = tmp_path / "x.jsonl"
     said = failing(user, 7, *argv(image, tiny, output, "--pairs", 1, "--controls", 0))
     assert says in said
@@ -53,7 +56,7 @@ def test_the_container_crashes(
 
 def test_the_container_hangs(user: World, tiny: Path, tmp_path: Path) -> None:
     line = 'import subprocess, time; subprocess.Popen(["sleep", "300"]); time.sleep(300)'
-    image = planted_image(user, tiny, "/opt/tiny", tmp_path / "planted", line)
+    image = planted_image(user, tiny, "/opt/tiny", tmp_path / "planted", line, *UNPACKED)
     mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
     own = user.having(**{MARK: mark})
     said = failing(own, 7, *argv(image, tiny, output, "--timeout", 8, "--pairs", 1))
