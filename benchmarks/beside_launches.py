@@ -12,7 +12,6 @@ a margin with a power of 0.9 where nothing differs by more than 0.5 %, and what 
     python benchmarks/beside_launches.py --out FOLDER --report
 """
 
-import argparse
 import os
 import sys
 from collections import deque
@@ -72,28 +71,11 @@ class Course:
 
 def main() -> None:
     """Measure the rounds that are missing, and print both units' figures."""
-    parser = argparse.ArgumentParser(description="Resident groups against pinned launches.")
-    parser.add_argument("--image", type=Path, help="needed unless --report is given")
-    parser.add_argument("--site", default="local")
-    parser.add_argument("--recipe")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the sessions")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--group", type=int, default=2)
+    parser = one_image.parser("Resident groups against pinned launches.")
     parser.add_argument("--steps", type=int, default=STEPS, help="of a launch")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--report", action="store_true", help="measure nothing")
     wanted = parser.parse_args()
-    if not (wanted.image or wanted.report):
-        parser.error("--image is missing")
-    wanted.out.mkdir(parents=True, exist_ok=True)
-    place = Place(
-        image=(wanted.image or Path()).absolute(),
-        site=wanted.site,
-        recipe=wanted.recipe,
-        folder=wanted.out.absolute(),
-        threads=wanted.threads,
-        group=wanted.group,
-    )
+    place = one_image.placed(parser, wanted)
     for number in range(0 if wanted.report else wanted.rounds):
         one_round(place, number, wanted.steps)
     report(write(place.folder))

@@ -4,6 +4,7 @@ Nothing differs then, or the candidate's training steps are longer by a known sh
 processor time (slower_steps.py). A run that was interrupted goes on with the session it was at.
 """
 
+import argparse
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,34 @@ class Place:
             target=None if file.is_cut else file.path,
             resume=file.path if file.is_cut else None,
         )
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """Give the options that scripts of sessions share."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--image", type=Path, help="needed unless --report is given")
+    made.add_argument("--site", default="local")
+    made.add_argument("--recipe")
+    made.add_argument("--out", type=Path, required=True, help="the folder of the sessions")
+    made.add_argument("--threads", type=int, default=1)
+    made.add_argument("--group", type=int, default=2)
+    made.add_argument("--report", action="store_true", help="measure nothing")
+    return made
+
+
+def placed(options: argparse.ArgumentParser, wanted: argparse.Namespace) -> Place:
+    """Make the folder of the sessions, and give with what they are measured."""
+    if not (wanted.image or wanted.report):
+        options.error("--image is missing")
+    wanted.out.mkdir(parents=True, exist_ok=True)
+    return Place(
+        image=(wanted.image or Path()).absolute(),
+        site=wanted.site,
+        recipe=wanted.recipe,
+        folder=wanted.out.absolute(),
+        threads=wanted.threads,
+        group=wanted.group,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,6 @@ beside_launches.py.
     python benchmarks/resident.py --out FOLDER --report
 """
 
-import argparse
 import os
 import sys
 import time
@@ -77,29 +76,12 @@ CELLS = (
 
 def main() -> None:
     """Measure what is missing, and print the counts."""
-    parser = argparse.ArgumentParser(description="Resident groups where the truth is known.")
-    parser.add_argument("--image", type=Path, help="needed unless --report is given")
-    parser.add_argument("--site", default="local")
-    parser.add_argument("--recipe")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the sessions")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--group", type=int, default=2)
+    parser = one_image.parser("Resident groups where the truth is known.")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no session after them")
     parser.add_argument("--sessions", type=int, default=0, help="measure no more than so many")
     parser.add_argument("--cells", default=",".join(cell.name for cell in CELLS))
-    parser.add_argument("--report", action="store_true", help="measure nothing")
     wanted = parser.parse_args()
-    if not (wanted.image or wanted.report):
-        parser.error("--image is missing")
-    wanted.out.mkdir(parents=True, exist_ok=True)
-    place = Place(
-        image=(wanted.image or Path()).absolute(),
-        site=wanted.site,
-        recipe=wanted.recipe,
-        folder=wanted.out.absolute(),
-        threads=wanted.threads,
-        group=wanted.group,
-    )
+    place = one_image.placed(parser, wanted)
     cells = [cell for cell in CELLS if cell.name in wanted.cells.split(",")]
     end = time.monotonic() + 60 * wanted.minutes if wanted.minutes else float("inf")
     left = 0 if wanted.report else wanted.sessions or sum(cell.count for cell in cells)
