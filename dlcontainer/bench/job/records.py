@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.samples.launch_order import Counts, Pair
+from dlcontainer.bench.samples.lines.course import Ended, Resumed
 from dlcontainer.bench.samples.records import Json
 
 SCHEMA = "dlcontainer/job/1"
@@ -120,29 +121,6 @@ class Launched:
     error: str | None = None
     lost: bool = False
     output: tuple[str, ...] = ()
-    line: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resumed:
-    """It went on after an interruption."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    started: str
-    dropped_bytes: int
-    line: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
-    """The last line."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    complete: bool
-    reason: str
-    launches: int
     line: int = 0
 
 

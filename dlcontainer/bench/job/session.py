@@ -16,7 +16,6 @@ from dlcontainer.bench.job.records import (
     Header,
     Job,
     Launched,
-    Resumed,
     Side,
 )
 from dlcontainer.bench.job.scripts import Framing
@@ -25,6 +24,7 @@ from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.launch_order import Pair
+from dlcontainer.bench.samples.lines.course import Resumed
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import atomic_files
 from dlcontainer.system.machine import Host

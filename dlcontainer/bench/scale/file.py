@@ -6,15 +6,14 @@ from pydantic import TypeAdapter
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.lines.course import Ended, Resumed
 from dlcontainer.bench.samples.lines.kinds import Kinds
 from dlcontainer.bench.samples.writer import ChainedFile, Cut
 from dlcontainer.bench.scale.records import (
     SCHEMA,
     Declared,
-    Ended,
     Header,
     Launched,
-    Resumed,
     Scale,
 )
 from dlcontainer.errors import BenchDataError

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
+from dlcontainer.bench.samples.lines.course import Ended, Resumed
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.scale.cells import Cell
 
@@ -99,29 +100,6 @@ class Launched:
     load_1min: float = 0.0
     error: str | None = None
     stderr: tuple[str, ...] = ()
-    line: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resumed:
-    """It went on after an interruption."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    started: str
-    dropped_bytes: int
-    line: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
-    """The last line."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    complete: bool
-    reason: str
-    launches: int
     line: int = 0
 
 

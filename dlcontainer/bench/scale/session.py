@@ -13,6 +13,7 @@ from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.lines.course import Resumed
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
@@ -25,7 +26,6 @@ from dlcontainer.bench.scale.records import (
     Header,
     Launched,
     Missing,
-    Resumed,
     Scale,
 )
 from dlcontainer.bench.scale.staging import Places, Shown
