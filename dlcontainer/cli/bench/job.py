@@ -1,7 +1,5 @@
 """`dlcontainer bench job`: the user's own command as a job, native and container, in pairs."""
 
-import math
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.cli.bench import bench_context, defaults, rank_options
+from dlcontainer.cli.bench import bench_context, defaults, job_words, rank_options
 from dlcontainer.cli.bench import session_options as own
 from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.errors import UsageError
@@ -111,11 +109,11 @@ def job(
 
     asked = _Asked(
         command=tuple(command),
-        first_step=_pattern(first_step),
+        first_step=job_words.pattern(first_step),
         pairs=pairs,
-        margin_s=seconds(margin),
+        margin_s=job_words.seconds(margin),
         placing=Placing(nodes=nodes, tasks_per_node=per_node, form=form),
-        limit=_limit(time),
+        limit=job_words.limit(time),
     )
     wanted = options.resources(account=account, partition=partition, nodes=nodes)
     chosen = SessionOptions(
@@ -133,42 +131,6 @@ def job(
         return
     console.step(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
-
-
-def seconds(text: str) -> float:
-    """Read a margin in seconds; raises UsageError."""
-    number = text.strip().removesuffix("s").strip()
-    try:
-        found = float(number)
-    except ValueError:
-        found = math.nan
-    if not 0.001 <= found <= 86_400:
-        raise UsageError(
-            f"--margin {text}: seconds of the start-up, from 0.001 to 86400",
-            next_step="e.g. --margin 0.5s",
-        )
-    return found
-
-
-def _limit(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch(r"\d{1,6}|\d{1,4}:[0-5]\d(:00)?", text):
-        raise UsageError(f"--time {text}: not a time limit", next_step="MINUTES, H:MM or H:MM:00")
-    return text
-
-
-def _pattern(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        re.compile(text.encode())
-    except re.error as error:
-        raise UsageError(
-            f"--first-step {text!r}: not a pattern: {error}",
-            next_step="it is Python's re, searched in each line: --first-step 'step +1 '",
-        ) from None
-    if not text:
-        raise UsageError("--first-step: an empty pattern", next_step="leave it out")
-    return text
 
 
 def _context(
@@ -194,12 +156,14 @@ def _context(
     submitter = _submitter(plan, asked, world, console)
     native, why = _native(options_, plan, world, console)
     known = bench_image.declared(image, {} if image.is_adopted else plan.environment)
-    first_step = asked.first_step or ""
+    seed = defaults.seed(options_, cut.declared.seed if cut else None)
+    side = scripts.NativeSide(prefix=native, environment=known.environment)
+    folders = world.resources.template_folders()
     declared = Declared(
         command=asked.command,
         first_step=asked.first_step,
         pairs=asked.pairs,
-        seed=defaults.seed(options_, cut.declared.seed if cut else None),
+        seed=seed,
         margin_s=asked.margin_s,
         nodes=asked.placing.nodes,
         tasks_per_node=asked.placing.tasks_per_node,
@@ -208,20 +172,14 @@ def _context(
         scheduler=plan.site.scheduler.kind,
         image=_described(image),
         native={"prefix": str(native), "why": why},
-        scripts=scripts.arms(
-            plan,
-            scripts.NativeSide(prefix=native, environment=known.environment),
-            first_step,
-            asked.placing,
-            world.resources.template_folders(),
-        ),
+        scripts=scripts.arms(plan, side, asked.first_step or "", asked.placing, folders),
     )
     target = defaults.output(options_, image, "job")
     return JobContext(
         declared=declared,
         framing=Framing(
             command=asked.command,
-            first_step=first_step,
+            first_step=asked.first_step or "",
             cwd=Path.cwd(),
             image=image.image,
             head=scripts.head(plan, asked.placing),

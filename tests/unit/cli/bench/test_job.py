@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.cli.bench import job
+from dlcontainer.cli.bench import job, job_words
 from dlcontainer.errors import BenchDataError, UsageError
 from tests.jobsessions import Clockwork, context
 from tests.unit.cli.bench.test_defaults import typed
@@ -12,26 +12,26 @@ from tests.unit.cli.bench.test_defaults import typed
 
 @pytest.mark.parametrize(("text", "found"), [("1s", 1.0), ("0.25", 0.25), (" 3 s", 3.0)])
 def test_a_margin_is_in_seconds(text: str, found: float) -> None:
-    assert job.seconds(text) == found
+    assert job_words.seconds(text) == found
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "2%", "nan", "inf", ""])
 def test_what_is_no_margin(text: str) -> None:
     with pytest.raises(UsageError, match="seconds of the start-up"):
-        job.seconds(text)
+        job_words.seconds(text)
 
 
 @pytest.mark.parametrize(("text", "says"), [("step (", "not a pattern"), ("", "an empty pattern")])
 def test_what_is_no_pattern(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        job._pattern(text)
+        job_words.pattern(text)
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1:2:3:4", ""])
 def test_what_is_no_limit(text: str) -> None:
     with pytest.raises(UsageError, match="not a time limit"):
-        job._limit(text)
-    assert job._limit("0:20:00") == "0:20:00"
+        job_words.limit(text)
+    assert job_words.limit("0:20:00") == "0:20:00"
 
 
 def test_a_file_is_neither_replaced_nor_gone_on_with_when_complete(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""The options of `bench job` that are words with a meaning of their own."""
+
+import math
+import re
+
+from dlcontainer.errors import UsageError
+
+
+def seconds(text: str) -> float:
+    """Read a margin in seconds; raises UsageError."""
+    number = text.strip().removesuffix("s").strip()
+    try:
+        found = float(number)
+    except ValueError:
+        found = math.nan
+    if not 0.001 <= found <= 86_400:
+        raise UsageError(
+            f"--margin {text}: seconds of the start-up, from 0.001 to 86400",
+            next_step="e.g. --margin 0.5s",
+        )
+    return found
+
+
+def limit(text: str | None) -> str | None:
+    """Read a job's time limit; raises UsageError."""
+    if text is not None and not re.fullmatch(r"\d{1,6}|\d{1,4}:[0-5]\d(:00)?", text):
+        raise UsageError(f"--time {text}: not a time limit", next_step="MINUTES, H:MM or H:MM:00")
+    return text
+
+
+def pattern(text: str | None) -> str | None:
+    """Read the pattern of a first step; raises UsageError."""
+    if text is None:
+        return None
+    try:
+        re.compile(text.encode())
+    except re.error as error:
+        raise UsageError(
+            f"--first-step {text!r}: not a pattern: {error}",
+            next_step="it is Python's re, searched in each line: --first-step 'step +1 '",
+        ) from None
+    if not text:
+        raise UsageError("--first-step: an empty pattern", next_step="leave it out")
+    return text
