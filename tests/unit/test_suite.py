@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 
@@ -161,3 +162,10 @@ def test_programs_in_strings_import_what_is_there() -> None:
     ]
     assert wanted, "no such program is left: remove this test"
     assert [entry for entry in wanted if not is_there(*entry[1:])] == []
+
+
+def test_lint_skips_what_set_up_leaves_where_there_is_no_git() -> None:
+    """A checkout without .git: ruff does not read .gitignore there."""
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().split()}
+    excluded = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]
+    assert {".tools", "images", "demo"} <= ignored & set(excluded["extend-exclude"])
