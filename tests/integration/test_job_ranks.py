@@ -273,7 +273,9 @@ def test_the_image_is_broadcast_and_its_copies_go(machine: Machine, tmp_path: Pa
     assert "$NVME is empty" in machine.job(plan, SLURM_NNODES="2").err
 
 
-@pytest.mark.parametrize(("how", "program"), [("copy", "cp"), ("dbcast", "dbcast")])
+@pytest.mark.parametrize(
+    ("how", "program"), [("copy", "cp --remove-destination"), ("dbcast", "dbcast")]
+)
 def test_a_process_on_each_node_copies(
     machine: Machine, tmp_path: Path, how: str, program: str
 ) -> None:
@@ -284,7 +286,17 @@ def test_a_process_on_each_node_copies(
     hosts.write_text("batch1\nn1\nn2\n")
     ran = machine.job(plan, LSB_DJOB_HOSTFILE=str(hosts), LSB_JOBID="7")
     staged = f"/mnt/bb/dlcontainer-7-{plan.name}.sif"
-    assert ran.calls[0] == ["jsrun", "-n", "2", "-r1", "-a1", "-c1", program, image, staged]
+    assert ran.calls[0] == [
+        "jsrun",
+        "-n",
+        "2",
+        "-r1",
+        "-a1",
+        "-c1",
+        *program.split(),
+        image,
+        staged,
+    ]
 
 
 def test_a_lustre_file_is_striped_before_it_is_written(machine: Machine, tmp_path: Path) -> None:

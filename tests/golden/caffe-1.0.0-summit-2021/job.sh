@@ -105,7 +105,7 @@ case ${DLCONTAINER_STAGE:-1} in
     0) ;;
     1)
         dlc_staged=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_image##*/}"
-        jsrun -n "$dlc_nodes" -r1 -a1 -c1 cp "$dlc_image" "$dlc_staged" ||
+        jsrun -n "$dlc_nodes" -r1 -a1 -c1 cp --remove-destination "$dlc_image" "$dlc_staged" ||
             dlc_fail "can't copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"
         dlc_image=$dlc_staged
         ;;
