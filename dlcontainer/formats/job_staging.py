@@ -106,6 +106,7 @@ def _verify(plan: Plan) -> list[str]:
     if site.jobs.staging.stripes is None:
         look, leave = _on_each(plan, look), _on_each(plan, leave)
     return [
+        "# shellcheck disable=SC2016  # each node's own shell expands it",
         f"dlc_verify={script}",
         f"{look} || {{",
         f"    {leave} || :",
