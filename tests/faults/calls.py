@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tests.faults.zygote import ASKED
+
 _OPENING = ("open", "openat", "openat2", "creat")
 _WRITING = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "copy_file_range", "sendfile")
 CHANGING = (
@@ -61,7 +63,7 @@ def parsed(trace: str, folder: PurePath) -> list[Call]:
     calls = []
     for line in trace.splitlines():
         match = _LINE.match(line)
-        if match is None or match[1] == "getppid":
+        if match is None or match[1] == ASKED:
             continue
         name, rest = match[1], match[2]
         counts[name] += 1

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.calls import CHANGING, Call, parsed
-from tests.faults.zygote import TRACED
+from tests.faults.zygote import ASKED, TRACED
 from tests.processes import MARK, marked, new_mark, poll
 from tests.values import ROOT
 
 KILLED = -9
-_READY = f"inject=getppid:retval={TRACED}:when=1"
+_READY = f"inject={ASKED}:retval={TRACED}:when=1"
 
 
 class DriftError(Exception):
@@ -89,7 +89,7 @@ class Launcher:
     ) -> list[Call]:
         """Run a command that nothing stops, which works; give its calls."""
         log = self.folder / "trace"
-        options = ("-o", str(log), "-e", f"trace=getppid,{','.join(names)}")
+        options = ("-o", str(log), "-e", f"trace={ASKED},{','.join(names)}")
         done = self.run(entry, argv, folder, options)
         assert done.code == 0, done.log
         return parsed(log.read_text(), folder)
@@ -105,7 +105,7 @@ class Launcher:
         log = self.folder / "fault"
         inject = f"inject={call.name}:{fault}:when={call.at}"
         # Above the number of a call, strace names no other.
-        options = ("-o", str(log), "-e", f"trace=getppid,{call.name}", "-e", inject)
+        options = ("-o", str(log), "-e", f"trace={ASKED},{call.name}", "-e", inject)
         done = self.run(entry, argv, folder, options)
         met = [other for other in parsed(log.read_text(), folder) if other.at == call.at]
         if [other.kind for other in met] != [call.kind]:
@@ -117,7 +117,7 @@ class Launcher:
     ) -> list[Call]:
         """Run a command that nothing stops; give the calls of its children about its files."""
         log = self.folder / "trace"
-        options = ("-ff", "-o", str(log), "-e", f"trace=getppid,{','.join(names)}")
+        options = ("-ff", "-o", str(log), "-e", f"trace={ASKED},{','.join(names)}")
         done = self.run(entry, argv, folder, options)
         assert done.code == 0, done.log
         calls = []
@@ -134,7 +134,7 @@ class Launcher:
     ) -> Done:
         """Run a command with a fault in each of its processes that comes so far."""
         inject = f"inject={call.name}:{fault}:when={call.at}"
-        options = ("-f", "-o", os.devnull, "-e", f"trace=getppid,{call.name}", "-e", inject)
+        options = ("-f", "-o", os.devnull, "-e", f"trace={ASKED},{call.name}", "-e", inject)
         return self.run(entry, argv, folder, options)
 
     def left(self) -> dict[int, int]:
