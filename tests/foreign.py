@@ -25,10 +25,17 @@ DOCKER = (
     "application/vnd.docker.image.rootfs.diff.tar.gzip",
 )
 RELEASE = 'ID=debian\nVERSION_ID="13"\n'
+# Where the Python of `with_python` under /usr looks for packages: Debian's has a folder of its own.
+PACKAGES = (
+    "/usr/lib/python3/dist-packages"
+    if "deb_system" in sysconfig.get_scheme_names()
+    else f"/usr/lib/python{sysconfig.get_python_version()}/site-packages"
+)
 _PROGRAMS = ("/bin/sh", "/bin/sed", "/usr/bin/env", "/usr/bin/sha256sum")
 _UNUSED = (
     *("test", "idlelib", "lib2to3", "config-*", "ensurepip", "pydoc_data", "turtledemo"),
     *("__pycache__", "dist-packages", "site-packages"),
+    "sitecustomize.py",  # Debian's is a link to a file of the host's
 )
 
 

@@ -5,6 +5,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 MARK = "DLCONTAINER_TEST_MARK"
@@ -28,6 +29,15 @@ def marked(mark: str) -> dict[int, int]:
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
     return found
+
+
+def command_lines() -> list[str]:
+    """Give the words of each process that runs, with spaces between them."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return lines
 
 
 def poll(question: Callable[[], bool], seconds: float) -> bool:

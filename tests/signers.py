@@ -61,8 +61,9 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         named = _named(name)
         own = (
-            _begun(named, named, key, days=(-1, 30))
+            _begun(named, named, key, key.public_key(), days=(-1, 30))
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_SIGNS_CERTIFICATES, critical=True)
             .sign(key, hashes.SHA256())
         )
         return cls(folder=folder, key=key, certificate=own)
@@ -76,7 +77,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
         made = (
-            _begun(_named(name), self.certificate.subject, key, days=days)
+            _begun(_named(name), self.certificate.subject, key, self.key.public_key(), days=days)
             .add_extension(usage, critical=False)
             .sign(self.key, hashes.SHA256())
         )
@@ -89,8 +90,9 @@ class Authority:
         """Make a key and certificate for a server on loopback."""
         key = ec.generate_private_key(ec.SECP256R1())
         local = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        signing = self.key.public_key()
         made = (
-            _begun(_named("127.0.0.1"), self.certificate.subject, key, days=(-1, 10))
+            _begun(_named("127.0.0.1"), self.certificate.subject, key, signing, days=(-1, 10))
             .add_extension(x509.SubjectAlternativeName([local]), critical=False)
             .sign(self.key, hashes.SHA256())
         )
@@ -98,6 +100,19 @@ class Authority:
             private=_written(self.folder / "server.key", _private(key, "")),
             public=_written(self.folder / "server.pem", made.public_bytes(_PEM)),
         )
+
+
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _named(name: str) -> x509.Name:
@@ -108,9 +123,11 @@ def _begun(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
+    signing: ec.EllipticCurvePublicKey,
     *,
     days: tuple[int, int],
 ) -> x509.CertificateBuilder:
+    """Begin a certificate as RFC 5280 wants it: Python 3.13 takes no other."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -120,4 +137,6 @@ def _begun(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now + days[0] * _DAY)
         .not_valid_after(now + days[1] * _DAY)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing), critical=False)
     )

@@ -46,8 +46,10 @@ WANTED = {
     "tclsh": "tcl",
     "update-binfmts": "binfmt-support",
     "/usr/share/lmod/lmod/init/sh": "lmod",
-    # PyTorch's wheels load it: with it the native side of a benchmark can be this machine's.
+    # PyTorch's wheels load the one, the other makes environments: with both the native side of a
+    # benchmark can be this machine's.
     "/usr/share/doc/libgomp1": "libgomp1",
+    "/usr/share/doc/python3-venv": "python3-venv",
 }
 # One program is all of it. Installed, it would be a service on port 5000 of every address.
 REGISTRY = "docker-registry"

@@ -310,9 +310,11 @@ class Client:
         )
         name = type(error).__name__
         why = next((text for kind, text in kinds if isinstance(error, kind)), "no HTTP answer")
+        # OpenSSL's own words for what is wrong with a certificate: no address is among them.
+        said = re.search(r"certificate verify failed: ([\w ,-]+)", str(error))
         return self._error(
             "can't be reached",
-            why=f"{why} ({name})",
+            why=f"{why} ({said[1] if said else name})",
             next_step="look at routing.proxy and routing.ca of the site, or build where the "
             "registry can be reached",
         )

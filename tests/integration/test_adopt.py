@@ -33,7 +33,7 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another release of Debian, without labels, with a Python and a framework of its own."""
     folder = tmp_path_factory.mktemp("a foreign image")
     tree = foreign.with_python(foreign.skeleton(folder / "tree"))
-    foreign.distribution(tree, f"/usr/lib/{PYTHON}/site-packages", "jax", "0.4.1")
+    foreign.distribution(tree, foreign.PACKAGES, "jax", "0.4.1")
     (tree / "var/lib/dpkg").mkdir(parents=True)
     (tree / "var/lib/dpkg/status").write_text(
         "Package: libc6\nStatus: install ok installed\nVersion: 2.41-12\n\n"
@@ -110,7 +110,7 @@ def test_published_once_trusted(adopted: dict[str, Any], world: World, tmp_path:
     assert {path.name for path in (version / "bin").iterdir()} == {"python3", "sha256sum"}
     ask = [str(version / "bin/python3"), "-c", "import jax; print(jax.__file__)"]
     said = subprocess.run(ask, env=dict(world.environ), capture_output=True, text=True, check=True)
-    assert said.stdout == f"/usr/lib/{PYTHON}/site-packages/jax/__init__.py\n"
+    assert said.stdout == f"{foreign.PACKAGES}/jax/__init__.py\n"
 
 
 def test_a_record_whose_image_changed_is_not_trusted(

@@ -12,7 +12,7 @@ import pytest
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import SEQUENCES
 from tests.integration.test_bench import options, user
-from tests.integration.world import Built, World
+from tests.integration.world import Built, World, require_twin
 from tests.processes import MARK, kill_marked, marked, poll
 
 __all__ = ["user"]  # a fixture
@@ -21,6 +21,7 @@ __all__ = ["user"]  # a fixture
 def test_three_arms_are_measured_and_reported(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:
+    require_twin()
     output, page = tmp_path / "x.jsonl", tmp_path / "x.html"
     more = ("--arms", "native,unpacked,container", "--pairs", 12, "--controls", "4,4", "--seed", 3)
     user.run("bench", "import", *options(tiny_image, tiny, output, *more))
@@ -61,6 +62,7 @@ def test_three_arms_are_measured_and_reported(
 def test_a_killed_session_of_three_arms_goes_on(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:
+    require_twin()
     mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
     own = user.having(**{MARK: mark})
     more = ("--arms", "native,unpacked,container", "--pairs", 6, "--controls", 0, "--seed", 5)
@@ -103,6 +105,7 @@ def test_a_killed_session_of_three_arms_goes_on(
 def test_the_native_tree_is_shown_another_way(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path, form: str
 ) -> None:
+    require_twin()
     mark, output = uuid.uuid4().hex, tmp_path / "x.jsonl"
     more = ("--native-as", form, "--pairs", 1, "--controls", 1)
     argv = options(tiny_image, tiny, output, *more)
@@ -155,6 +158,7 @@ def test_a_site_s_accelerators_are_let_into_the_container_alone(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:
     """No GPU need be here: the engine then says so, and goes on."""
+    require_twin()
     site, output = tmp_path / "with-gpus.yaml", tmp_path / "x.jsonl"
     site.write_text(
         "schema: 1\nname: with-gpus\nsummary: this machine, as if it had GPUs\nfacts: host\n"

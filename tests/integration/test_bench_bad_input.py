@@ -10,7 +10,7 @@ from dlcontainer.bench.samples import reader
 from tests.integration.planting import planted_image
 from tests.integration.test_bad_input import failing, mounted
 from tests.integration.test_bench import options, user
-from tests.integration.world import Built, World
+from tests.integration.world import Built, World, require_twin
 from tests.judging import analyse
 from tests.processes import MARK, marked, poll
 
@@ -42,6 +42,7 @@ def argv(image: Path, recipe: Path, output: Path, *more: object) -> list[str]:
 def test_the_container_crashes(
     user: World, tiny: Path, tmp_path: Path, line: str, says: str
 ) -> None:
+    require_twin()
     image = planted_image(user, tiny, "/opt/tiny", tmp_path / "planted", line, *UNPACKED)
     output = tmp_path / "x.jsonl"
     said = failing(user, 7, *argv(image, tiny, output, "--pairs", 1, "--controls", 0))

@@ -25,7 +25,7 @@ from tests.integration import standin
 from tests.integration.planting import planted_image
 from tests.integration.truth import bench, mean, ratio_is_covered
 from tests.integration.world import World
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, command_lines, kill_marked, marked, new_mark, poll
 
 STEP_S = 0.01
 ASLEEP = f"time.sleep({STEP_S})"
@@ -80,8 +80,7 @@ class Groups:
 
     def left(self) -> list[str]:
         """List the processes of this folder that still run."""
-        done = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-        return [line for line in done.stdout.splitlines() if f"{self.folder}/pipes" in line]
+        return [words for words in command_lines() if f"{self.folder}/pipes" in words]
 
 
 def test_a_group_of_real_processes(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
     assert all(len(wheel["sha256"]) == 64 for wheel in recorded["python_packages"])
     log = built.log.read_text()
     assert "==> step 3/5 framework" in log
-    assert stat.S_IMODE(built.log.stat().st_mode) & 0o077 in (0o044, 0o040, 0)
+    os.umask(mask := os.umask(0))
+    assert stat.S_IMODE(built.log.stat().st_mode) & 0o077 == 0o066 & ~mask
 
 
 def test_labels_and_architecture(

@@ -143,7 +143,7 @@ def spying(world: World, tried: Trial, folder: Path, sought: dict[str, Any]) -> 
     Its Python ends each time with what it saw: `adopt` would refuse it, as its checks fail.
     """
     tree = foreign.with_python(foreign.skeleton(folder / "tree"))
-    foreign.distribution(tree, f"/usr/lib/{PYTHON}/site-packages", "jax", "0.4.1")
+    foreign.distribution(tree, foreign.PACKAGES, "jax", "0.4.1")
     foreign.oci(folder / "image.tar", foreign.layer(tree), arch=OCI_ARCH[ARCH])
     done = world.run(
         "adopt", folder / "image.tar", "--site", "local", "-o", folder / "adopted", "--json",

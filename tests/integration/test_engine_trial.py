@@ -75,7 +75,9 @@ def test_running_is_tried_where_nothing_can_be_built(engine: Apptainer, tmp_path
     no = "case \" $* \" in *' build --notest '*) echo 'FATAL:   no builds here' >&2; exit 255; esac"
     program.write_text(f'#!/bin/sh\n{no}\nexec "{engine.program}" "$@"\n')
     program.chmod(0o755)
-    world = without_engine(tmp_path, [folder, "/usr/sbin", "/usr/bin", "/bin"])
+    packer = machine.find_program("mksquashfs", os.environ)
+    assert packer is not None
+    world = without_engine(tmp_path, [folder, packer.parent, "/usr/sbin", "/usr/bin", "/bin"])
     done = world.run("doctor", code=1)
     assert "error    build: plain failed: FATAL: no builds here; fakeroot failed: " in done.stdout
     assert "ok       run: works in mode " in done.stdout

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -65,14 +66,15 @@ def test_the_lock_is_what_the_recipe_comes_to(locked: Path, wheels: Path) -> Non
     assert {"bash", "libc6", "apt"} <= {pin.name for pin in made.base.packages}
     system, framework = made.steps
     names = {pin.name for pin in system.os_packages}
-    assert {"python3", "python3-venv", "libpython3.11-stdlib"} <= names
+    assert {"python3", "python3-venv"} <= names
+    assert any(re.fullmatch(r"libpython3\.\d+-stdlib", name) for name in names)
     assert not names & {pin.name for pin in made.base.packages}
     wheel = wheels / "dlctiny-1.0-py3-none-any.whl"
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert framework.python_packages == (
         WheelPin(name="dlctiny", version="1.0", file=wheel.name, sha256=sha256),
     )
-    assert {release.suite for release in made.base.mirror} >= {"bookworm"}
+    assert {release.suite for release in made.base.mirror} >= {machine.read_host({}).release}
     assert all(release.date for release in made.base.mirror)
 
 

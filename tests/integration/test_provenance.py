@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -15,6 +16,9 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.image import sif
 from tests.integration.world import Built, World
 from tests.sifs import write_sif
+
+# The site `local` takes the distribution of its host for its bases.
+SYSTEM = platform.freedesktop_os_release()
 
 MOMENT = 1_700_000_000
 
@@ -46,8 +50,8 @@ def test_one_bill_in_three_places(tiny_image: Built, unsquashfs: str, world: Wor
     wheel = {one["name"]: one["sha256"] for one in tiny_image.recorded()["python_packages"]}
     (found,) = components["dlctiny"]["hashes"]
     assert found["content"] == wheel["dlctiny"]
-    assert components["libc6"]["purl"].startswith("pkg:deb/debian/libc6@2.36")
-    assert "distro=debian-12" in components["libc6"]["purl"]
+    assert components["libc6"]["purl"].startswith(f"pkg:deb/{SYSTEM['ID']}/libc6@2.")
+    assert f"distro={SYSTEM['ID']}-{SYSTEM['VERSION_ID']}" in components["libc6"]["purl"]
 
 
 def test_the_engine_finds_the_bill(tiny_image: Built, engine: Apptainer) -> None:
@@ -105,8 +109,8 @@ def test_inspect(tiny_image: Built, world: World) -> None:
     steps = ["system", "wheel", "pack", "image"]
     assert [step["name"] for step in body["record"]["work"]] == steps
     said = world.run("inspect", tiny_image.image).stdout
-    for line in ("plan       tiny 1.0 for local, sha256:", "base       debian 12, sha256:"):
-        assert line in said
+    assert "plan       tiny 1.0 for local, sha256:" in said
+    assert f"base       {SYSTEM['ID']} {SYSTEM['VERSION_ID']}, sha256:" in said
     assert "  PATH=/opt/tiny/bin:" in said
     assert "dlctiny" in world.run("inspect", tiny_image.image, "--packages").stdout
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dlcontainer.config.field_types import ARCHES, DEBIAN_ARCH
-from dlcontainer.system.machine import read_host
+from dlcontainer.system.machine import missing_packages, read_host
 from tests.skips import skip
 
 # Short steps without any package of the distribution's, for what is not about Python.
@@ -87,6 +87,13 @@ verify: {script: verify.py}
 def missing(what: str) -> NoReturn:
     """Say what a test lacks: on a laptop it is skipped, in CI it fails."""
     skip(f"no {what} here; type `make setup`")
+
+
+def require_twin() -> None:
+    """Need what a native twin of the tiny recipe is made with; as a user one can't install it."""
+    lacking = missing_packages(("python3", "python3-venv"), read_host(os.environ))
+    if lacking:
+        skip(f"no native twin: apt-get install {' '.join(lacking)}", elsewhere="a run as root")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

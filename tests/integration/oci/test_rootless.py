@@ -1,6 +1,7 @@
 """Docker and Podman of an ordinary user with subordinate ids; and what a user without is told."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 from dlcontainer.engines import oci_socket
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.oci import OCI_KINDS, OciKind
+from dlcontainer.system.machine import find_program
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY, Account
 from tests.integration.oci import daemons
-from tests.integration.world import World, write_tiny, write_wheel
+from tests.integration.world import World, missing, write_tiny, write_wheel
 
 NAME = "dlcontainer-test"
 # slirp4netns, rootless Docker's network, needs it; distributions let everybody write to it.
@@ -91,6 +93,8 @@ def test_who_has_no_subordinate_ids_is_told_what_to_type(engine: Apptainer) -> N
 
 
 def test_whose_podman_does_not_run_is_told_what_to_type(engine: Apptainer) -> None:
+    if find_program("podman", os.environ) is None:
+        missing("podman")
     with accounts.world_of(NOBODY, engine) as user:
         lines = doctor(user.having(XDG_RUNTIME_DIR=user.folder), "podman")
     assert "podman does not run here" in lines["podman"]

@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ LOADER = "print(type(__import__('sys').modules[{!r}].__spec__.loader).__name__)"
 TINY = f"import dlctiny; print(dlctiny.__version__); {LOADER.format('dlctiny')}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Inside:
     """Runs an image's Python, with its pack or without."""
 
@@ -28,17 +29,17 @@ class Inside:
     prefix: str
     nothing: Path
 
-    @property
+    @cached_property
     def packages(self) -> str:
-        """The folder that the pack lies in."""
-        return f"{self.prefix}/lib/python3.11/site-packages"
+        """The folder that the pack lies in: the base's Python is this host's release's."""
+        return self.out("import sysconfig; print(sysconfig.get_path('purelib'))").strip()
 
     def run(
         self, *words: str, pack: bool = True, options: tuple[str, ...] = ()
     ) -> "subprocess.CompletedProcess[str]":
         """Run Python; without the pack an empty file lies over the line that starts it."""
-        hidden = f"{self.nothing}:{self.packages}/_dlcontainer_pack.pth"
-        options += () if pack else ("--bind", hidden)
+        if not pack:
+            options += ("--bind", f"{self.nothing}:{self.packages}/_dlcontainer_pack.pth")
         python = (f"{self.prefix}/bin/python", *words)
         spec = RunSpec(image=self.image, argv=python, mode=self.mode, site_words=options)
         return subprocess.run(

@@ -190,7 +190,9 @@ def test_a_cache_that_cannot_be_written_costs_nothing_else(engine: Apptainer) ->
     assert found.build_mode == "plain"
 
 
-def test_no_mode_works(engine: Apptainer, cache: Path) -> None:
+def test_no_mode_works(engine: Apptainer, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nor is there a mksquashfs, by which running could be tried.
+    monkeypatch.setattr("sys.executable", "/no/such/python")
     no = failed("FATAL:   no\n")
     answers = [VERSION, HELP, failed(NO_CAPABILITY), no, no]
     with pytest.raises(EngineError) as caught:

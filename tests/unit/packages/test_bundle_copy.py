@@ -72,6 +72,7 @@ def test_another_users_file_in_a_folder_of_our_own_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "file").chmod(0o644)
     assert guarded_files.is_own(tmp_path / "file", closed=False)
     monkeypatch.setattr(guarded_files, "_trusted", lambda: (4242, 4243))
     assert not guarded_files.is_own(tmp_path / "file", closed=True)

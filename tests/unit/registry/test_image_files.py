@@ -122,7 +122,9 @@ def test_a_header_of_less_than_nothing(fake: FakeRegistry, tmp_path: Path) -> No
     body = bytearray(tar({"x" * 300: b""}))
     body[124:136] = (-1024).to_bytes(12, signed=True)
     body[148:156] = b"%06o\0 " % (sum(body[:148]) + 8 * ord(" ") + sum(body[156:512]))
-    assert "one of its headers has -1024 bytes" in str(refused(fake, tmp_path, bytes(body)).why)
+    why = str(refused(fake, tmp_path, bytes(body)).why)
+    # Python 3.13's own reader refuses it first.
+    assert "one of its headers has -1024 bytes" in why or "invalid offset" in why
 
 
 @pytest.mark.parametrize(

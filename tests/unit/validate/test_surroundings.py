@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.engines import emulation
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 from dlcontainer.validate import validate as validating
 from tests.fakes import RecordingRunner, completed
@@ -66,7 +67,10 @@ def test_words_that_the_engine_refuses_here_are_left_out(
     assert not any("--xyz" in argv for argv in runner.argvs[2:])
 
 
-def test_an_emulated_image_is_not_at_its_site(foreign: Path) -> None:
+def test_an_emulated_image_is_not_at_its_site(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulation, "obstacle", lambda arch: None)
     inside = said({**INSIDE, "machine": "ppc64le"})
     runner = RecordingRunner(answers(inside=inside))
     checks = check(foreign, runner, arch="ppc64le", jobs={"flags": ["--workdir", "/w"]})

@@ -27,6 +27,7 @@ from tests.trees import Clock, act, both, draft, hand, hidden, image_file, put, 
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "it's a; (root) é"
     root.mkdir()
+    root.chmod(0o755)  # under any umask: members of its group may not write
     return root
 
 
