@@ -21,9 +21,9 @@ from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import BuildSpec
 from dlcontainer.engines.capabilities import Trial
-from dlcontainer.system.machine import read_host
+from dlcontainer.system.machine import find_program, read_host
 from tests import foreign
-from tests.integration.world import World
+from tests.integration.world import World, missing
 
 ARCH: Arch = read_host({}).arch  # type: ignore[assignment]
 PYTHON = f"python{sysconfig.get_python_version()}"
@@ -210,6 +210,8 @@ def test_the_spy_sees_all_of_it_where_nothing_is_kept_apart(host: Host, tried: T
 
 
 def test_ranks_need_trust(host: Host, tmp_path: Path) -> None:
+    if find_program("mpirun", os.environ) is None:
+        missing("mpirun")
     ranks = ("--site", "local", "--module", "jax", "--arms", "unpacked,container", "--ranks", "2")
     done = host.world.run("bench", "import", "--image", host.image, *ranks, cwd=tmp_path, code=None)
     assert done.returncode not in (0, 70)
