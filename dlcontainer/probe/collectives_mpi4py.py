@@ -83,4 +83,5 @@ def _repeated(pattern, count):
 
 
 def _given(memory, count):
-    return [memory[:count], count, MPI.FLOAT]
+    # No count: of a buffer that is blocks mpi4py takes it for that of a block.
+    return [memory[:count], MPI.FLOAT]

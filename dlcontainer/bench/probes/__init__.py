@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.series import Series
 
 # The only list of probes: commands, options, sessions and reports come from it.
-PROBES: dict[str, Probe] = {
-    IMPORT.name: IMPORT,
-    TRAIN.name: TRAIN,
-    COLLECTIVES.name: COLLECTIVES,
-}
+PROBES: dict[str, Probe] = {one.name: one for one in (IMPORT, TRAIN, COLLECTIVES)}
 
 
 def traits(series: "Series") -> Traits:
