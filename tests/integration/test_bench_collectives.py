@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from dlcontainer.bench.probes.collectives import OPERATIONS
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement, joining
+from dlcontainer.config.resources import PROBE
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
@@ -20,6 +22,7 @@ from tests.integration.test_bench import environment_with, twin_packages
 from tests.integration.test_bench_ranks import phases, raw
 from tests.integration.world import Built, World
 from tests.judging import analyse
+from tests.skips import skip
 from tests.unit.probe.test_collectives import port
 
 pytestmark = pytest.mark.timeout(1800)
@@ -132,3 +135,67 @@ def test_a_rank_that_is_killed_between_operations_is_named(
     (first, *_) = reader.read(output).samples
     assert not first.ok
     assert first.rows == ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """Two ranks of the probe under a Python of the host, their results in a folder."""
+
+    python: Path
+    folder: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        common = {"DLC_RANKS": str(RANKS), "DLC_RANKS_RESULTS": str(self.folder)}
+        common |= {"DLC_RANKS_MEET": f"127.0.0.1:{port()}", "DLC_RANKS_PATIENCE": "120"}
+        return {**common, **more}
+
+    @property
+    def argv(self) -> list[str]:
+        words = ["--backend", "mpi4py", "--operations", ",".join(OPERATIONS)]
+        words += ["--sizes", "4,1048576", "--rounds", "2"]
+        return [str(self.python), "-S", str(PROBE), "collectives", *words]
+
+    def said(self) -> list[Any]:
+        names = [self.folder / f"rank-{rank:05d}.json" for rank in range(RANKS)]
+        return [json.loads(name.read_text()) for name in names]
+
+
+@pytest.fixture
+def with_mpi4py(user: World, tmp_path: Path) -> Path:
+    """Give a Python with mpi4py, whose MPI is this host's."""
+    folder = tmp_path / "environment"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", str(folder)], check=True)
+    pip = [str(folder / "bin/pip"), "--quiet", "install", "mpi4py"]
+    if subprocess.run(pip, env=dict(user.environ), check=False).returncode:
+        skip("no mpi4py from the index that pip is set to")
+    return folder / "bin/python"
+
+
+@pytest.mark.long
+def test_mpi4py_over_the_mpi_of_the_host(user: World, with_mpi4py: Path, tmp_path: Path) -> None:
+    ranks = Ranks(python=with_mpi4py, folder=tmp_path)
+    own = ranks.environment()
+    words = [word for name in own for word in ("-x", name)]
+    argv = ["mpirun", "-n", str(RANKS), *words, *ranks.argv]
+    subprocess.run(argv, env={**user.environ, **own}, check=True)
+    for rank, body in enumerate(ranks.said()):
+        assert body["seen"] == {"rank": rank, "size": RANKS}
+        assert body["transport"]["mpi"].startswith("Open MPI")
+        rows = joining.read(body["rows"])
+        assert {str(row.parameters["operation"]) for row in rows} == set(OPERATIONS)
+
+
+@pytest.mark.long
+def test_ranks_that_mpi_takes_for_one_each_are_refused(
+    user: World, with_mpi4py: Path, tmp_path: Path
+) -> None:
+    # Started by something that is not the MPI's launcher: without a word it is 1 of 1 on each.
+    ranks = Ranks(python=with_mpi4py, folder=tmp_path)
+    own = {**user.environ, **ranks.environment()}
+    started = [
+        subprocess.Popen(ranks.argv, env={**own, "DLC_RANK": str(rank), "DLC_LOCAL_RANK": "0"})
+        for rank in range(RANKS)
+    ]
+    assert all(one.wait() for one in started)
+    error = ranks.said()[1]["error"]
+    assert "mpi4py sees rank 0 of 1, and the launcher started rank 1 of 2" in error

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from dlcontainer.bench.probes.base import Cell, Contents, Setting
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.config.resources import PROBE
 from dlcontainer.errors import ChecksFailedError, UsageError
+from tests import rowseries
+from tests.rowseries import Plant
 from tests.unit.probe.test_probe import copied
 
 TORCH = Contents(image="x.sif", recipe="demo", modules=("torch", "numpy"))
@@ -356,6 +359,14 @@ def test_the_backend_is_that_of_the_image() -> None:
         backend(("tensorflow", "horovod"), backend="horovod")
     with pytest.raises(ChecksFailedError, match=r"--backend mpi4py: x\.sif does not verify"):
         backend(("torch",), backend="mpi4py")
+
+
+def test_a_session_goes_on_with_the_same_rows() -> None:
+    cell = settled(quick=True, largest="1K", operations="barrier,all_reduce")
+    probe = PROBES["collectives"]
+    begun = replace(rowseries.session(Plant()).declared, workload=dict(probe.declared(cell)))
+    again = probe.values({}, Setting(contents=TORCH, begun=begun, ranks=2))
+    assert again == cell.values
 
 
 def test_horovod_has_no_send() -> None:
