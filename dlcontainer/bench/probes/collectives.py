@@ -179,6 +179,16 @@ def _gate(bodies: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def _bytes(row: Mapping[str, str | int]) -> int:
+    """Give a row's size; 0 for one without: files come from anybody."""
+    size = row.get("bytes")
+    return size if isinstance(size, int) else 0
+
+
+def _operation(row: Mapping[str, str | int]) -> str:
+    return str(row.get("operation", ""))
+
+
 def _ranks(declared: "Declared") -> int:
     ranks = declared.workload.get("ranks")
     return ranks if isinstance(ranks, int) else 0
@@ -190,11 +200,12 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
     ranks = _ranks(declared)
 
     def algorithm(row: Mapping[str, str | int], seconds: float) -> float | None:
-        size = int(row["bytes"])
+        size = _bytes(row)
         return bandwidth.algorithm(size, seconds) if size else None
 
     def bus(row: Mapping[str, str | int], seconds: float) -> float | None:
-        return bandwidth.bus(str(row["operation"]), int(row["bytes"]), seconds, ranks)
+        size = _bytes(row)
+        return bandwidth.bus(_operation(row), size, seconds, ranks) if size else None
 
     return (
         Derived(name="algbw", unit="GB/s", better="more", of=algorithm),
@@ -249,9 +260,9 @@ def _points(series: "Series") -> "dict[str, dict[ArmName, list[Point]]]":
     found: dict[str, dict[ArmName, list[Point]]] = {}
     for arm in series.session.declared.arms:
         for mean in rows.means(series, arm):
-            size = int(mean.parameters["bytes"])
+            size = _bytes(mean.parameters)
             if size:
-                own = found.setdefault(str(mean.parameters["operation"]), {}).setdefault(arm, [])
+                own = found.setdefault(_operation(mean.parameters), {}).setdefault(arm, [])
                 own.append(Point(size=size, seconds=mean.seconds))
     return found
 

@@ -33,7 +33,7 @@ def algorithm(size: int, seconds: float) -> float:
 def bus(operation: str, size: int, seconds: float, ranks: int) -> float | None:
     """Give the bus bandwidth, GB/s: what each rank's link moves; None without a definition."""
     factor = _FACTORS.get(operation)
-    return None if factor is None else algorithm(size, seconds) * factor(ranks)
+    return None if factor is None or ranks < 1 else algorithm(size, seconds) * factor(ranks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,9 @@ _CLOSE = 1e-9
 def problem(plan: RowPlan, rows: Sequence[Row]) -> str:
     """Say which row is missing, there twice or not declared; empty where all are as declared."""
     wanted, given = list(map(_key, plan.rows)), [_key(row.parameters) for row in rows]
+    known = set(wanted)
     for row in rows:
-        if _key(row.parameters) not in wanted:
+        if _key(row.parameters) not in known:
             return f"a row that was not declared: {named(row.parameters)}"
     counts = Counter(given)
     for parameters in plan.rows:

@@ -16,8 +16,10 @@ PARTS = ("median", "best", "cpu_s", "steal_s")
 _STRICT = ConfigDict(strict=True, extra="forbid")
 Positive = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Time = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Parameters = Mapping[str, str | int]
+# No clock tells a picosecond, and no session lasts decades.
+Time = Annotated[float, Field(ge=1e-12, le=1e9)]
+Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
+Parameters = Mapping[str, str | Whole]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

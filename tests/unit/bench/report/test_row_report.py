@@ -3,22 +3,25 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.probes import traits
 from dlcontainer.bench.report import csv_report, html_report, json_report, markdown_report
 from dlcontainer.bench.report.figures import row_curves
 from dlcontainer.bench.report.tables import row_tables
-from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.stats import bandwidth
 from tests import rowseries
 from tests.judging import analyse
 from tests.rowseries import PLAN, SIZES, Plant, truth
 from tests.unit.bench.analysis.test_session_analysis import recorded
 from tests.unit.bench.report.test_html_report import TEMPLATES
+from tests.unit.bench.samples.test_reader import chained, fields
 
 
 def judged(folder: Path, **planted: Any) -> Analysis:
@@ -92,6 +95,15 @@ def test_the_line_of_each_operation_and_arm(tmp_path: Path) -> None:
         assert row[5] == "fitted"
 
 
+def test_more_ranks_than_cores_stand_in_the_report(tmp_path: Path) -> None:
+    series = reader.read(rowseries.write(tmp_path / "a.jsonl", Plant()))
+    for cores, says in ((2, False), (1, True)):
+        machine = {**series.session.machine, "cores": cores}
+        section = traits(replace(series, session=replace(series.session, machine=machine))).section
+        assert section is not None
+        assert ("2 ranks shared 1 core here" in section.note) == says
+
+
 def test_curves_have_a_point_for_each_size_and_arm(tmp_path: Path) -> None:
     analysis = judged(tmp_path)
     drawn = list(row_curves.of(analysis))
@@ -154,3 +166,32 @@ def test_csv_has_one_line_for_each_row_arm_and_launch(tmp_path: Path) -> None:
     assert {(one["line"], one["seal"], one["row.unit"]) for one in own} == {
         (str(sample.line), series.seal, "s")
     }
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"operation": 5, "bytes": 4},
+        {"operation": "all_reduce", "bytes": "four"},
+        {"operation": "all_reduce", "bytes": (1 << 63) - 1},
+        {"operation": "<script>", "bytes": 1},
+        {"bytes": 0},
+    ],
+)
+@pytest.mark.parametrize("ranks", [None, 0, "two"])
+def test_rows_of_anybody_s_file(
+    tmp_path: Path, parameters: dict[str, object], ranks: object
+) -> None:
+    records: list[Any] = fields(rowseries.write(tmp_path / "a.jsonl", Plant()))
+    declared = records[0]["declared"]
+    declared["rows"]["rows"][0] = parameters
+    declared["workload"]["ranks"] = ranks
+    records[0]["declared_sha256"] = hash_chain.digest(hash_chain.canonical(declared))
+    for record in records:
+        if record["kind"] == "sample":
+            record["rows"][0]["parameters"] = parameters
+    analysis = analyse(reader.read(chained(tmp_path / "a.jsonl", records)))
+    page = html_report.html([analysis], TEMPLATES)
+    assert "<script>" not in page
+    assert len(json_report.session(analysis)["rows"]) == len(PLAN.rows)  # type: ignore[arg-type]
