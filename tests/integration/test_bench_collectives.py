@@ -115,12 +115,14 @@ def test_a_rank_that_is_killed_between_operations_is_named(
     user: World, pytorch_image: Built, tmp_path: Path
 ) -> None:
     packages = twin_packages(user, pytorch_image, tmp_path)
-    # Among the operations: some seconds after the backend was loaded.
+    # Among the operations: half a second after the ranks have met.
     lines = (
         "import os, sys, threading, time",
         "def end():",
-        "    while 'collectives_torch' not in sys.modules: time.sleep(0.05)",
-        "    time.sleep(3)",
+        "    def met():",
+        "        return getattr(sys.modules.get('torch.distributed'), 'is_initialized', bool)()",
+        "    while not met(): time.sleep(0.05)",
+        "    time.sleep(0.5)",
         "    os.kill(os.getpid(), 9)",
         "if os.environ.get('OMPI_COMM_WORLD_RANK') == '1':",
         "    threading.Thread(target=end, daemon=True).start()",
@@ -128,7 +130,7 @@ def test_a_rank_that_is_killed_between_operations_is_named(
     (tmp_path / "ending.py").write_text("\n".join(lines) + "\n")
     side = environment_with(tmp_path / "side", packages, tmp_path, "import ending")
     begin, output = time.monotonic(), tmp_path / "x.jsonl"
-    more = ("--native", side, "--pairs", 1, "--controls", 0, "--timeout", 600)
+    more = ("--native", side, "--pairs", 1, "--controls", 0, "--largest", "4M", "--timeout", 600)
     done = session(user, pytorch_image, output, *more, code=7)
     assert "rank 1: exit code 137 (SIGKILL; out of memory?)" in done.stderr
     assert time.monotonic() - begin < 300
