@@ -57,12 +57,7 @@ class Meeting(object):
         if time.time() < self._next:
             return
         self._next = time.time() + _LOOK_S
-        try:
-            names = os.listdir(self._folder)
-        except OSError:
-            return
-        ended = [name[5:-5].lstrip("0") or "0" for name in sorted(names)
-                 if name.startswith("rank-") and name.endswith(".exit")]  # fmt: skip
+        ended = gone(self._folder)
         if ended:
             self.close()
             raise ranks.RanksError("waiting for rank {}: it has ended".format(ended[0]))
@@ -156,6 +151,16 @@ class Meeting(object):
         """End it."""
         for other in self.others.values():
             other.close()
+
+
+def gone(folder):
+    """Name the ranks of a launch that have ended without a result."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [name[5:-5].lstrip("0") or "0" for name in sorted(names)
+            if name.startswith("rank-") and name.endswith(".exit")]  # fmt: skip
 
 
 def _tell(one, text):

@@ -2,6 +2,8 @@
 
 A probe_NAME.py calls `report` last. `stamps` are those that `run` was given, with its own, in
 nanoseconds of CLOCK_REALTIME; `values` hold `wall_s`, unless the time ends at one of the stamps.
+`rows` are those of rows.py, `framework` is the module that was measured, `more` what else a probe's
+own gate or attestation takes.
 """
 
 import os
@@ -14,7 +16,9 @@ import ranks
 SCHEMA = "dlcontainer/probe/1"
 
 
-def report(name, stamps, values, workload, counts=None, steps_s=()):
+def report(
+    name, stamps, values, workload, counts=None, steps_s=(), rows=(), framework=None, more=None
+):
     """Hand over what was measured: printed by a single process, written to a file by a rank."""
     stamps = dict(stamps, **ranks.stamps(os.environ))
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -22,19 +26,28 @@ def report(name, stamps, values, workload, counts=None, steps_s=()):
     measured.update(counts or {})
     values = dict(values)
     calibrated = calibrate.alone(values)
-    ranks.say(
-        {
-            "schema": SCHEMA,
-            "probe": name,
-            "ok": True,
-            "error": None,
-            "workload": workload,
-            "stamps_ns": stamps,
-            "values": values,
-            "calibration": calibrated,
-            "counts": measured,
-            "steps_s": [round(step, 6) for step in steps_s],
-            "affinity": sorted(os.sched_getaffinity(0)),
-            "stack": attest.stack() if ranks.attests() else None,
-        }
-    )
+    body = {
+        "schema": SCHEMA,
+        "probe": name,
+        "ok": True,
+        "error": None,
+        "workload": workload,
+        "stamps_ns": stamps,
+        "values": values,
+        "calibration": calibrated,
+        "counts": measured,
+        "steps_s": [round(step, 6) for step in steps_s],
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "stack": attest.stack(framework) if ranks.attests() else None,
+    }
+    if rows:
+        body["rows"] = list(rows)
+    body.update(more or {})
+    ranks.say(body)
+
+
+def failed(name, problem):
+    """Say why there is no report: into a rank's file; a single process prints its traceback."""
+    if ranks.asked():
+        error = "{}: {}".format(type(problem).__name__, problem)
+        ranks.say({"schema": SCHEMA, "probe": name, "ok": False, "error": error})

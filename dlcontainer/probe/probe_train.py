@@ -33,10 +33,10 @@ import resource
 import time
 
 import calibrate
+import hand_over
 import ranks
 from barrier import Meeting
 
-SCHEMA = "dlcontainer/probe/1"
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 # framework -> ways to train on several ranks, the first is the usual one
 WAYS = {"torch": ("ddp", "horovod"), "tensorflow": ("tensorflow", "horovod")}
@@ -161,9 +161,7 @@ def run(arguments, stamps):
     try:
         body = _trained(options(arguments))
     except BaseException as problem:  # whatever it was, the rank's file says it
-        if ranks.asked():
-            error = "{}: {}".format(type(problem).__name__, problem)
-            ranks.say({"schema": SCHEMA, "probe": "train", "ok": False, "error": error})
+        hand_over.failed("train", problem)
         raise
     ranks.say(body)
 
@@ -270,7 +268,7 @@ def _report(trainer, wanted, values, steps):
     for name in ("framework", "place", "meeting", "baton", "process", "cpus"):
         del workload[name]
     return {
-        "schema": SCHEMA,
+        "schema": hand_over.SCHEMA,
         "probe": "train",
         "ok": True,
         "error": None,

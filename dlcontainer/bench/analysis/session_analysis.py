@@ -9,6 +9,7 @@ from dlcontainer.bench.analysis import (
     interim,
     metrics,
     pairing,
+    rows,
     seconds,
 )
 from dlcontainer.bench.analysis.calibration import PREFIX, Reading
@@ -17,11 +18,13 @@ from dlcontainer.bench.analysis.far_launches import FarLaunches
 from dlcontainer.bench.analysis.interim import ByRole
 from dlcontainer.bench.analysis.metrics import Family
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
+from dlcontainer.bench.analysis.rows import RowReading
 from dlcontainer.bench.analysis.seconds import Seconds
 from dlcontainer.bench.analysis.verdict import Verdict
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.launch_table import Selection
 from dlcontainer.bench.samples.records import Role
+from dlcontainer.bench.samples.rows.records import FIGURES
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError
@@ -51,6 +54,7 @@ class Analysis:
     seconds: Seconds | None = None
     joiner_seconds: Seconds | None = None
     calibration: tuple[Reading, ...] = ()
+    rows: tuple[RowReading, ...] = ()
 
 
 def analyse(series: Series, traits: Traits) -> Analysis:
@@ -100,6 +104,7 @@ def analyse(series: Series, traits: Traits) -> Analysis:
         ),
         seconds=_seconds(series, pairs, "pair", rules.alpha),
         joiner_seconds=_seconds(series, pairs, "joiner", rules.alpha),
+        rows=rows.of(series, pairs, rules.alpha),
     )
 
 
@@ -117,6 +122,6 @@ def _secondary(series: Series, by_role: ByRole, alpha: float) -> tuple[Figure, .
     names = dict.fromkeys(found if pairs else ())
     names.pop(declared.metric, None)
     # They have a table of their own.
-    own = [name for name in names if not name.startswith(PREFIX)]
+    own = [name for name in names if not name.startswith((PREFIX, f"{FIGURES}."))]
     figures = (pairing.figure(name, "pair", pairs, alpha, controls) for name in own)
     return tuple(figure for figure in figures if figure is not None)

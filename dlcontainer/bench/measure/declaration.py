@@ -79,7 +79,8 @@ class SessionSettings:
 
     def cell(self, steps: int) -> Cell:
         """Give what one launch of so many steps runs."""
-        return Cell(values=self.values, steps=steps, threads=self.threads)
+        ranks = self.rank_group.ranks if self.rank_group else 0
+        return Cell(values=self.values, steps=steps, threads=self.threads, ranks=ranks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -222,6 +223,7 @@ def declare(
         groups=settled.groups,
         lost_most=None if settled.groups else schedule.lost_most,
         loss_tolerance=probe.loss_tolerance,
+        rows=probe.rows(settings.cell(steps)),
         procedure=PROCEDURE,
         workload=work,
         site=settings.site,

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.resident.records import Resident
+from dlcontainer.bench.samples.rows import joining
+from dlcontainer.bench.samples.rows.records import Row
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -91,6 +93,7 @@ class Outcome:
     ranks: tuple[Mapping[str, Json], ...] = ()
     # Of a group's processes: every turn.
     residents: tuple[Resident, ...] = ()
+    rows: tuple[Row, ...] = ()
     reason: str = ""
     stderr: tuple[str, ...] = ()
 
@@ -220,6 +223,7 @@ def taken(probe: Probe, said: Mapping[str, Any], start: int | None, elapsed: flo
         steps_s=tuple(float(step) for step in said.get("steps_s", ())),
         workload=dict(said.get("workload", {"module": said.get("module")})),
         stack=dict(said["stack"] or {}),
+        rows=joining.read(said.get("rows", ())),
     )
 
 

@@ -48,6 +48,16 @@ def load(now: float, cores: int) -> str:
     )
 
 
+def crowd(per_node: int, cores: int) -> str:
+    """Warn where a node has more ranks than cores; empty where it has not."""
+    if per_node <= cores:
+        return ""
+    return (
+        f"warning: {counted(per_node, 'rank')} on {counted(cores, 'core')}: ranks wait for a core, "
+        "and what they wait for each other is the scheduler's time"
+    )
+
+
 def left(began: float, measured: int, remaining: int) -> str:
     """Say how long the rest takes, by what was measured since."""
     if not measured:

@@ -13,6 +13,7 @@ from dlcontainer.bench.measure.launch import SCHEMA, Launch, Outcome, Status
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
+from dlcontainer.bench.samples.rows import joining
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -188,6 +189,7 @@ def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) ->
         stack=next(iter(nodes.values())),
         nodes=nodes,
         ranks=tuple(ranks),
+        rows=joining.merged([one.rows for one in each]),
     )
 
 
@@ -235,4 +237,5 @@ def _raw(body: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Json]:
         "affinity": body.get("affinity"),
         "transport": body.get("transport"),
         "moved": body.get("moved"),
+        **({"row_medians_s": [row.median for row in outcome.rows]} if outcome.rows else {}),
     }

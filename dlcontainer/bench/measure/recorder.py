@@ -185,6 +185,7 @@ def _sample(index: int, launch: ArmLaunch, changed: str) -> Sample:
         mount=side.mount,
         ranks=outcome.ranks,
         residents=outcome.residents,
+        rows=outcome.rows,
         error=outcome.reason or changed or None,
     )
 

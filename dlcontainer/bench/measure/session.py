@@ -56,6 +56,9 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
     load = outlook.load(os.getloadavg()[0], context.execution.host.cores)
     context.execution.progress.note(load)
     if settings.rank_group:
+        crowd = outlook.crowd(settings.rank_group.per_node, context.execution.host.cores)
+        if crowd:
+            context.execution.progress.note(crowd)
         (context.work / RANKS).mkdir(mode=0o700)
     candidate = arms.container(context, subject, settings.probe)
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dlcontainer.bench.samples.traits import Metric, Section, Traits
+from dlcontainer.bench.samples.traits import Derived, Metric, Section, Traits
 from dlcontainer.bench.samples.vocabulary import NativeAs
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
 
 # The judged figure's margin; those of further figures are their own.
@@ -35,7 +36,7 @@ class Option:
 
     name: str
     help: str
-    kind: type[str] | type[int] | type[float] = str
+    kind: type[str] | type[int] | type[float] | type[bool] = str
     default: Value = None
     metavar: str | None = None
     choices: tuple[str, ...] = ()
@@ -71,6 +72,12 @@ GROUP = Option(
     least=2,
     help="Processes of each arm in a group, 2 to 4. Default: 2.",
 )
+# For probes with a smaller set of rows: with it a session is one look at 8 pairs, no controls.
+QUICK = Option(
+    name="quick",
+    kind=bool,
+    help="A small set in two minutes on two cores, beside making the native side.",
+)
 # For probes whose time is that of reading files.
 NATIVE_AS = Option(
     name="native_as",
@@ -96,16 +103,26 @@ class Setting:
 
     contents: Contents
     begun: "Declared | None" = None
-    is_ranked: bool = False
+    # 0: launches are single processes.
+    ranks: int = 0
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether a launch is several ranks."""
+        return self.ranks > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One cell to launch: the settled parameters, the steps (0 where there are none), threads."""
+    """One cell to launch: the settled parameters, the steps (0 where there are none), threads.
+
+    `ranks` is 0 where a launch is a single process.
+    """
 
     values: Values
     threads: int
     steps: int = 0
+    ranks: int = 0
 
 
 def given_or_default(
@@ -126,11 +143,13 @@ def given_or_default(
 
 
 def as_options(values: Values) -> tuple[str, ...]:
-    """Write values as options of the program inside the image; None is left out."""
-    pairs = ((name, value) for name, value in values.items() if value is not None)
-    return tuple(
-        word for name, value in pairs for word in (f"--{name.replace('_', '-')}", str(value))
-    )
+    """Write values as options of the program inside the image; None and False are left out."""
+    words: list[str] = []
+    for name, value in values.items():
+        if value is not None and value is not False:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return tuple(words)
 
 
 def _arguments(cell: Cell) -> tuple[str, ...]:
@@ -141,6 +160,10 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
 def _work(cell: Cell) -> "dict[str, Any]":
     session_wide = (STEPS.name, NATIVE_AS.name, UNIT.name, GROUP.name)
     return {name: value for name, value in cell.values.items() if name not in session_wide}
+
+
+def _no_rows(_cell: Cell) -> "RowPlan | None":
+    return None
 
 
 def _no_phases(_stamps: Mapping[str, Any]) -> tuple[str, ...]:
@@ -184,6 +207,10 @@ def _nothing(_declared: "Declared") -> str:
     return ""
 
 
+def _no_derived(_declared: "Declared") -> Sequence[Derived]:
+    return ()
+
+
 def _no_section(_series: "Series") -> Section | None:
     return None
 
@@ -220,6 +247,10 @@ class Probe:
     # Relative; None where nothing is trained and launches have no loss curves.
     loss_tolerance: float | None = None
     joins: bool = False
+    # What each launch measures row by row; the judged figure is then samples/rows' METRIC.
+    rows: "Callable[[Cell], RowPlan | None]" = _no_rows
+    # Further columns of the table of rows.
+    derived: "Callable[[Declared], Sequence[Derived]]" = _no_derived
     section: "Callable[[Series], Section | None]" = _no_section
     # The file's name in images that were built when it had another one.
     earlier_file: str | None = None
@@ -267,5 +298,6 @@ class Probe:
             task=self.task(declared),
             unsaid=self.unsaid + self.unsaid_of(declared),
             section=self.section(series),
+            derived=tuple(self.derived(declared)),
             ends_at=self.ends_at or "",
         )

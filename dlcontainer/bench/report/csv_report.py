@@ -1,5 +1,6 @@
 """All raw values as CSV (RFC 4180): one line a launch, with its file and line there.
 
+Of a launch with rows one line more for each row, with the launch's place and the row's values.
 Of a matrix (bench scale) and of jobs (bench job) one line for each rank of a launch, under columns
 of its own.
 
@@ -29,7 +30,10 @@ _FORMULA = re.compile("[\\s\x00-\x1f]*[=+\\-@＝＋－＠]")  # noqa: RUF001 - t
 # Neither text of RFC 4180 nor a line end.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
-_NAMES = tuple(part.name for part in fields(Sample) if part.name != "line")
+# Rows have lines of their own.
+_NAMES = tuple(part.name for part in fields(Sample) if part.name not in ("line", "rows"))
+# What tells a row's launch.
+_PLACE = ("index", "role", "arm", "pair", "position")
 _PLAIN = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 
 Cell = str | int | float
@@ -49,7 +53,10 @@ def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ())
         for sample in series.samples:
             values = dict(_values(sample))
             row = [_cell(values.get(name)) for name in columns]
-            out.writerow([_text(str(series.path)), sample.line, series.seal, *row])
+            begin = [_text(str(series.path)), sample.line, series.seal]
+            out.writerow([*begin, *row])
+            for values in _of_rows(sample):
+                out.writerow([*begin, *(_cell(values.get(name)) for name in columns)])
     for one, scale in matrices:
         for line, values in _rows(scale):
             row = [_cell(values.get(name)) for name in columns]
@@ -76,9 +83,23 @@ def _columns(sessions: Sequence[Series]) -> tuple[str, ...]:
     found = dict.fromkeys(
         name for series in sessions for sample in series.samples for name, _ in _values(sample)
     )
-    return tuple(
-        sorted(found, key=lambda name: ("." in name, _NAMES.index(name.partition(".")[0])))
+    own = sorted(found, key=lambda name: ("." in name, _NAMES.index(name.partition(".")[0])))
+    rows = (
+        name
+        for series in sessions
+        if series.session.declared.rows
+        for sample in series.samples
+        for values in _of_rows(sample)
+        for name in values
     )
+    return tuple(dict.fromkeys((*own, *rows)))
+
+
+def _of_rows(sample: Sample) -> Iterator[dict[str, object]]:
+    place: dict[str, object] = {name: getattr(sample, name) for name in _PLACE}
+    for row in sample.rows:
+        values = plain(row)
+        yield place | (dict(_flat("row", values)) if isinstance(values, dict) else {})
 
 
 def _values(sample: Sample) -> Iterator[tuple[str, object]]:

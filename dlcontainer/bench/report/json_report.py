@@ -18,8 +18,10 @@ from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.inputs import Found
 from dlcontainer.bench.report.sections import jobs
+from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.encoding import plain
+from dlcontainer.bench.samples.traits import Section
 from dlcontainer.bench.scale.records import Scale
 from dlcontainer.bench.stats.paired import Interval
 
@@ -94,12 +96,21 @@ def session(analysis: Analysis) -> dict[str, object]:
         "contrasts": [_contrast(item) for item in analysis.contrasts],
         "metrics": _family(analysis.family),
         "secondary": [_figure(figure) for figure in analysis.secondary],
+        "section": _section(analysis.traits.section),
+        **({"rows": rows} if (rows := row_tables.plain(analysis)) else {}),
         "phases_s": dict(session_plots.phase_means(analysis)),
         "differences": [asdict(item) for item in analysis.differences],
         "losses": asdict(analysis.losses) if analysis.losses else None,
         "resumed_lines": [resume.line for resume in series.resumes],
         "failed_lines": analysis.failed.lines(),
     }
+
+
+def _section(section: Section | None) -> dict[str, object] | None:
+    if section is None:
+        return None
+    rows = [dict(zip(section.head, row, strict=True)) for row in section.rows]
+    return {"title": section.title, "rows": rows, "note": section.note}
 
 
 def _contrast(item: Contrast) -> dict[str, object]:

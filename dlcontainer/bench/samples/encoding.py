@@ -9,6 +9,7 @@ from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.records import (
     GROUPS_VERSION,
+    ROWS_VERSION,
     VERSION,
     Declared,
     End,
@@ -22,7 +23,7 @@ from dlcontainer.bench.samples.resident.records import Lost
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"
-READABLE = (1, 2, VERSION, GROUPS_VERSION)
+READABLE = (1, 2, VERSION, GROUPS_VERSION, ROWS_VERSION)
 
 KINDS: dict[str, TypeAdapter[Record]] = {
     "session": TypeAdapter(Session),
@@ -41,8 +42,8 @@ _NAMES: dict[type, str] = {
     End: "end",
 }
 _read_sample = KINDS["sample"].validator.validate_json
-# Lines of sessions without ranks, and of sessions without groups, have no such keys.
-_MAY_LACK = ("launches", "node", "ranks", "residents")
+# Lines of sessions without ranks, without groups and without rows have no such keys.
+_MAY_LACK = ("launches", "node", "ranks", "residents", "rows")
 _SAMPLE = b'{"kind":"sample",'
 
 
@@ -56,7 +57,7 @@ def _declaration(declared: Declared) -> dict[str, object]:
     if not isinstance(body, dict):
         raise TypeError(type(declared).__name__)
     # An earlier program's declaration, and with it its hash, stays what it was.
-    for name in ("groups", "lost_most"):
+    for name in ("groups", "lost_most", "rows"):
         if body[name] is None:
             del body[name]
     return body
@@ -134,6 +135,6 @@ def _unfit(kind: str, error: ValidationError, where: str) -> BenchDataError:
     return BenchDataError(
         f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
         where=where,
-        why=f"it does not fit the format {FORMAT}{GROUPS_VERSION}",
+        why=f"it does not fit the format {FORMAT}{READABLE[-1]}",
         next_step="give files that `dlcontainer bench` has written",
     )

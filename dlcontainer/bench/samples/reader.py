@@ -14,6 +14,9 @@ from dlcontainer.bench.samples.hash_chain import Line
 from dlcontainer.bench.samples.launch_table import Launches
 from dlcontainer.bench.samples.records import (
     GROUPS_VERSION,
+    ROWS_VERSION,
+    VERSION,
+    Declared,
     End,
     Record,
     Resume,
@@ -23,6 +26,8 @@ from dlcontainer.bench.samples.records import (
 )
 from dlcontainer.bench.samples.resident.agreement import Agreement
 from dlcontainer.bench.samples.resident.records import Lost
+from dlcontainer.bench.samples.rows.agreement import RowAgreement
+from dlcontainer.bench.samples.rows.records import figures
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError
@@ -134,7 +139,7 @@ class _Found:
     stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
     resumes: list[Resume] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
-    agreement: Agreement | None = None
+    agreement: Agreement | RowAgreement | None = None
     end: End | None = None
     size: int = 0
     seal: str = ""
@@ -245,7 +250,7 @@ def _begin(path: Path, line: Line) -> _Found:
             f"a format this dlcontainer does not read: {schema}",
             where=where,
             why=f"written by dlcontainer {fields.get('dlcontainer')}; this one reads up to "
-            f"{FORMAT}{GROUPS_VERSION}",
+            f"{FORMAT}{READABLE[-1]}",
             next_step="use the dlcontainer that wrote it, or a newer one"
             if schema.startswith(FORMAT)
             else "give a file that `dlcontainer bench` has written",
@@ -262,9 +267,10 @@ def _begin(path: Path, line: Line) -> _Found:
             "the declaration is not the one that was hashed", where=where, next_step=_REMEASURE
         )
     declared = session.declared
-    if (int(version) >= GROUPS_VERSION) != (declared.groups is not None):
+    if max(int(version), VERSION) != declared.version:
         raise BenchDataError(
-            f"{schema} with{'out' if declared.groups is None else ''} a plan of groups",
+            f"{schema} with a declaration of {FORMAT}{declared.version}",
+            why=f"{GROUPS_VERSION} has a plan of groups, {ROWS_VERSION} one of rows",
             where=where,
             next_step=_REMEASURE,
         )
@@ -276,11 +282,17 @@ def _begin(path: Path, line: Line) -> _Found:
         session=session,
         stated=stated,
         version=int(version),
-        launches=Launches((declared.metric, *declared.secondary)),
+        launches=Launches((declared.metric, *declared.secondary, *figures(declared.rows))),
         losses={
             ArmPair(reference=one, candidate=other): LossCurves(tolerance or 0.0)
             for one, other in compared
         },
         name=str(path),
-        agreement=Agreement(declared, declared.groups) if declared.groups else None,
+        agreement=_agreement(declared),
     )
+
+
+def _agreement(declared: Declared) -> Agreement | RowAgreement | None:
+    if declared.rows:
+        return RowAgreement(declared.rows)
+    return Agreement(declared, declared.groups) if declared.groups else None

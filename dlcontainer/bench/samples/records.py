@@ -6,7 +6,8 @@ session goes on), `end`. A file without `end` is the start of a session that was
 `bench/1` had no `resume` and no secondary metrics, `bench/2` two arms only; both are read as well.
 A session of resident groups is `bench/4`: two `sample` lines a group, one an arm, with every turn
 of its processes in `residents`. A `lost` line stands for a group that was discarded, or for a pair
-or triple that lost a launch: both were measured again.
+or triple that lost a launch: both were measured again. A session of rows is `bench/5`: each launch
+has all rows that were declared, in `rows`.
 """
 
 import math
@@ -18,11 +19,14 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
 from dlcontainer.bench.samples.resident.records import GroupPlan, Lost, Resident
+from dlcontainer.bench.samples.rows.records import FIGURES, Row, RowPlan
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3
 # Of a session of resident groups; who reads launches alone can't read it.
 GROUPS_VERSION = 4
+# Of a session whose launches have rows: the same of it.
+ROWS_VERSION = 5
 # How a session is measured and judged; a declaration that does not say is of the first.
 PROCEDURE = 2
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
@@ -88,10 +92,13 @@ class Declared:
     image_sha256: str = ""
     groups: GroupPlan | None = None
     lost_most: Count | None = None
+    rows: RowPlan | None = None
 
     @property
     def version(self) -> int:
         """The version of the format that such a session is written in."""
+        if self.rows:
+            return ROWS_VERSION
         return GROUPS_VERSION if self.groups else VERSION
 
     @property
@@ -184,6 +191,7 @@ class Sample:
     mount: Mount = "none"
     ranks: tuple[Mapping[str, JsonValue], ...] = ()
     residents: tuple[Resident, ...] = ()
+    rows: tuple[Row, ...] = ()
     error: str | None = None
     line: int = 0
 
@@ -195,7 +203,8 @@ class Sample:
     def figure(self, metric: str) -> float | None:
         """Give one figure of this launch, None where it isn't there or is not positive.
 
-        A dot leads into nested values: `counts.max_rss_mb`.
+        A dot leads into nested values: `counts.max_rss_mb`, and `rows.3.median` to what the fourth
+        declared row has.
         """
         # Asked some ten times of each launch: what is usual comes first.
         if self.returncode != 0 or self.error is not None:
@@ -211,8 +220,15 @@ class Sample:
 
     def _inside(self, metric: str) -> JsonValue:
         name, _, inner = metric.partition(".")
+        if name == FIGURES:
+            return self._of_row(inner)
         value = self.values.get(name)
         return value.get(inner) if inner and isinstance(value, dict) else None
+
+    def _of_row(self, inner: str) -> float | None:
+        number, _, part = inner.partition(".")
+        value = getattr(self.rows[int(number)], part) if int(number) < len(self.rows) else None
+        return value if isinstance(value, float) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,12 +1,15 @@
 """What a probe tells the analysis and the report about a session: plain values."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Better = Literal["less", "more"]
+# The figure that is judged where launches have rows: the geometric mean of their medians.
+ROWS_METRIC = "rows_s"
 # How the raw values of a launch become its figure; of several ranks the largest one counts, but for
 # a rate, which is all ranks' work over the time of the slowest.
-Statistic = Literal["total", "mean", "median", "p95", "largest", "rate"]
+Statistic = Literal["total", "mean", "median", "p95", "largest", "rate", "geometric mean"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +30,19 @@ class Metric:
     equivalence: bool = True
     endpoint: str = ""
     blind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Derived:
+    """A figure that follows from a row's parameters and its seconds, with unit and direction.
+
+    `of` gives None where it has no meaning for a row.
+    """
+
+    name: str
+    unit: str
+    better: Better
+    of: Callable[[Mapping[str, str | int], float], float | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +68,7 @@ class Traits:
     task: str
     unsaid: str = ""
     section: Section | None = None
+    derived: tuple[Derived, ...] = ()
     # The phase with which the wall time of a launch ends; empty where the probe times itself.
     ends_at: str = ""
 

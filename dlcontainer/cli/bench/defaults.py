@@ -24,12 +24,22 @@ def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool
 
     `joins`: an image's mount may be shared, and is measured so too.
     """
-    from dlcontainer.bench.samples.schedule import DEFAULT_LOOKS, DEFAULT_TRIPLES, Schedule
+    from dlcontainer.bench.probes.base import QUICK
+    from dlcontainer.bench.samples.schedule import (
+        DEFAULT_LOOKS,
+        DEFAULT_TRIPLES,
+        FEWEST,
+        FEWEST_TRIPLES,
+        Schedule,
+    )
 
     arms = session_options.arms(options.arms) or (begun.arms if begun else ())
     controls, candidate_controls = session_options.controls(options.controls)
     is_triple = len(arms) == 3
-    usual = DEFAULT_TRIPLES if is_triple else DEFAULT_LOOKS
+    usual: tuple[int, ...] = DEFAULT_TRIPLES if is_triple else DEFAULT_LOOKS
+    if options.values.get(QUICK.name):
+        usual = (FEWEST_TRIPLES if is_triple else FEWEST,)
+        controls = controls or 0
     chosen = looks(options.pairs, options.looks, triples=is_triple)
     chosen = chosen or (begun.looks if begun else None) or usual
     if controls is None:

@@ -80,7 +80,8 @@ Margin = Annotated[
         "--margin",
         metavar="M",
         help="The largest difference that does not matter, declared before: 2% or 0.02. "
-        "Default: the probe's, 2%. A report says the smallest that this machine supports.",
+        "Default: the probe's own, mostly 2%. A report says the smallest that this machine "
+        "supports.",
         rich_help_panel=SESSION,
     ),
 ]

@@ -78,7 +78,7 @@ def _settled(
     schedule = defaults.schedule(options, before, joins=probe.joins)
     image = bench_image.read(common.image_file(options.image), world.host.arch)
     ranks = defaults.ranks_of(options, before)
-    setting = Setting(contents=image.contents, begun=before, is_ranked=ranks is not None)
+    setting = Setting(contents=image.contents, begun=before, ranks=ranks.ranks if ranks else 0)
     # Before a twin is made for nothing: what the image can't be measured with is refused here.
     values = probe.values(options.values, setting)
     if schedule.longest < schedule.fewest:

@@ -11,6 +11,9 @@ from dlcontainer.bench.measure.launch import Outcome, perform
 from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
 from dlcontainer.bench.measure.units.unit import Task
 from dlcontainer.bench.samples.launch_order import Group
+from dlcontainer.bench.samples.rows import agreement
+from dlcontainer.bench.samples.rows.records import RowPlan
+from dlcontainer.bench.samples.traits import ROWS_METRIC
 
 # In the session's own folder: what the ranks of a launch write.
 RANKS = "ranks"
@@ -63,7 +66,8 @@ class Launches:
 
     def _timed(self, side: Arm, work: Workload) -> ArmLaunch:
         started = declaration.now()
-        return ArmLaunch(arm=side, started=started, outcome=self._outcome(side, work))
+        outcome = held(self._outcome(side, work), work.probe.rows(work.cell))
+        return ArmLaunch(arm=side, started=started, outcome=outcome)
 
     def _outcome(self, side: Arm, work: Workload) -> Outcome:
         settings, context = self.task.settings, self.task.context
@@ -73,3 +77,16 @@ class Launches:
         gathering = ranks.gather(settings.rank_group, context.work / RANKS, timeout)
         launched = side.launch(replace(work, gathering=gathering))
         return ranked_launch.perform(launched, gathering, runner, timeout)
+
+
+def held(outcome: Outcome, plan: RowPlan | None) -> Outcome:
+    """Give the judged figure to a launch that has all rows of its plan; else it counts as lost."""
+    if outcome.status != "ok" or (plan is None and not outcome.rows):
+        return outcome
+    found = "the probe reports rows, and none are declared"
+    if plan is not None:
+        found = agreement.problem(plan, outcome.rows)
+    if plan is None or found:
+        return replace(outcome, status="failed", reason=found, rows=())
+    values = {**outcome.values, ROWS_METRIC: agreement.mean(outcome.rows)}
+    return replace(outcome, values=values)

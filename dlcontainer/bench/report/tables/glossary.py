@@ -29,6 +29,7 @@ _WORDS = (
     ("A/A, B/B", "A side measured against itself: what this machine makes of no difference."),
     ("running second", "By how much the later launch of a pair is slower, whichever side it is."),
     ("carry-over", "What a launch of one side changes in the launch that follows it."),
+    ("row", "One setting of a probe that measures many; it is shown, and not judged."),
     ("look", "A number of pairs, declared beforehand, at which a verdict may be read."),
     ("tail", "A few launches far from the others that decide the mean."),
     ("warm, cold", "Whether the files were in this node's memory before the launch."),

@@ -6,7 +6,7 @@ from dlcontainer.bench.analysis.metrics import Family, Reading
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.table import Table, ranges
-from dlcontainer.bench.report.tables import calibration_table, site_tables
+from dlcontainer.bench.report.tables import calibration_table, row_tables, site_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import comparable, owners
 from dlcontainer.bench.samples.comparable import FactDifference
@@ -50,6 +50,8 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _differences(analysis),
         calibration_table.of(analysis),
         _secondary(analysis),
+        row_tables.times(analysis),
+        row_tables.beside(analysis),
         _of_probe(analysis.traits.section),
         site_tables.surroundings(analysis),
         _facts(analysis),

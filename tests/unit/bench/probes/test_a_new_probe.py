@@ -25,7 +25,7 @@ from tests.values import HOST, ROOT, TRIAL, folder_of, plan_of
 DOC = ROOT / "docs/add-a-probe.md"
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
 ENTRY = re.compile(r"^PROBES: .*\n", re.MULTILINE)
-IMPORTED = re.compile(r"^from dlcontainer\.bench\.probes\.hash_ import .*\n", re.MULTILINE)
+IMPORTED = re.compile(r"^from dlcontainer\.bench\.probes\.(?:copy|hash)_ import .*\n", re.MULTILINE)
 ROW = re.compile(r"<tr.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<t[dh].*?</t[dh]>", re.DOTALL)
 TAG = re.compile(r"<[^>]*>")
@@ -66,8 +66,8 @@ def checkout(tmp_path: Path) -> Path:
         assert not (copy / name).exists()
         (copy / name).write_text(text)
     registry = copy / "dlcontainer/bench/probes/__init__.py"
-    (entry,), (imported,) = ENTRY.findall(page), IMPORTED.findall(page)
-    registry.write_text(imported + ENTRY.sub(lambda _: entry, registry.read_text()))
+    (entry,), imported = ENTRY.findall(page), IMPORTED.findall(page)
+    registry.write_text("".join(imported) + ENTRY.sub(lambda _: entry, registry.read_text()))
     return copy
 
 
@@ -157,6 +157,26 @@ def test_a_probe_is_two_files_and_one_entry(checkout: Path, image: Path, tmp_pat
     # Options of one probe are no other's.
     refused = run(checkout, probe, "bench", "import", *session(image, "--size", 1), code=2)
     assert "--size applies to 'bench hash' only" in refused.stderr
+
+
+@pytest.mark.usefixtures("real_processes", "on_x86_64")
+def test_a_probe_with_rows(checkout: Path, image: Path, tmp_path: Path) -> None:
+    probe, samples = checkout / "dlcontainer/probe", tmp_path / "x.jsonl"
+    words = ("--site", "local", "--image", image, "--recipe", image.parent / "it's a recipe")
+    more = ("--native", sys.prefix, "--pairs", 1, "--threads", 1, "--quick", "-o", samples)
+    run(checkout, probe, "bench", "copy", *words, *more)
+    done = run(checkout, probe, "report", samples, "--json", "-o", tmp_path / "x.html")
+    (judged,) = json.loads(done.stdout)["sessions"]
+    declared = judged["declared"]
+    assert (declared["metric"], declared["control_pairs"]) == ("rows_s", 0)
+    assert declared["rows"]["rows"] == [{"kib": 1}, {"kib": 16}]
+    assert [row["parameters"] for row in judged["rows"]] == [{"kib": 1}, {"kib": 16}]
+    for row in judged["rows"]:
+        native = row["arms"]["native"]
+        assert 0 < native["best_s"] <= native["median_s"]
+        wanted = row["parameters"]["kib"] / native["median_s"] / 2**20
+        assert native["rate_GiB/s"] == pytest.approx(wanted)
+    assert "Time over kib" in (tmp_path / "x.html").read_text()
 
 
 @pytest.mark.usefixtures("real_processes", "on_x86_64")

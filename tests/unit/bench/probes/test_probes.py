@@ -83,7 +83,7 @@ def test_what_images_from_before_are_called_with(name: str) -> None:
 
 def test_what_only_newer_images_know_is_said_last() -> None:
     contents = Contents(image="x.sif", recipe="demo", modules=("tensorflow", "horovod"))
-    values = PROBES["train"].values({}, Setting(contents=contents, is_ranked=True))
+    values = PROBES["train"].values({}, Setting(contents=contents, ranks=2))
     words = PROBES["train"].words(Cell(values=values, threads=8, steps=3))
     assert words[-4:] == ("--framework", "tensorflow", "--distributed", "horovod")
 

@@ -6,7 +6,11 @@ import pytest
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.report import inputs, scorecard
 from dlcontainer.bench.report.scorecard import ByRatio, ByVerdict, Score
+from dlcontainer.bench.samples import reader
 from tests import findings as made
+from tests import rowseries
+from tests.judging import analyse
+from tests.rowseries import Plant
 from tests.unit.bench.analysis.test_session_analysis import recorded
 
 
@@ -37,6 +41,17 @@ def test_nothing_given_supports_nothing() -> None:
 )
 def test_by_sessions(names: tuple[str, ...], claim: str, standing: str) -> None:
     assert scores(*names)[claim].standing == standing
+
+
+@pytest.mark.parametrize(("ratio", "standing"), [(1.0, "supported"), (1.5, "not supported")])
+def test_by_a_session_of_rows(ratio: float, standing: str, tmp_path: Path) -> None:
+    planted = Plant(ratios=dict.fromkeys(("all_reduce", "send_recv", "barrier"), ratio))
+    session = analyse(reader.read(rowseries.write(tmp_path / "a.jsonl", planted)))
+    found = {s.claim.id: s for s in scorecard.scores([session], [])}
+    assert found["summit-no-impact-collectives"].standing == standing
+    # It says nothing of training.
+    assert found["summit-no-impact"].standing == "not testable here"
+    assert found["knl-pure-mpi"].why == "needs 768 nodes with Xeon Phi"
 
 
 def test_a_ratio_needs_the_architecture_and_the_whole_interval() -> None:

@@ -79,11 +79,11 @@ def test_an_edited_declaration_of_the_first_version(tmp_path: Path) -> None:
 
 def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:
     records = fields(written)
-    records[0] |= {"schema": "dlcontainer/bench/5", "dlcontainer": "9.1.0", "novelty": True}
+    records[0] |= {"schema": "dlcontainer/bench/6", "dlcontainer": "9.1.0", "novelty": True}
     with pytest.raises(BenchDataError, match="does not read") as caught:
         reader.read(chained(written, records))
     assert "9.1.0" in str(caught.value)
-    assert "dlcontainer/bench/4" in str(caught.value)
+    assert "dlcontainer/bench/5" in str(caught.value)
 
 
 @pytest.mark.parametrize("index", [3, 5, 900])

@@ -75,6 +75,16 @@ def test_a_session_goes_on_as_it_was_declared() -> None:
     assert (again.looks, again.seed, again.controls) == ((8,), 0, 2)
 
 
+def test_a_quick_session_is_one_look_without_controls() -> None:
+    schedule = defaults.schedule(typed(values={"quick": True}), None, joins=False)
+    assert (schedule.looks, schedule.controls) == ((8,), 0)
+    more = typed(values={"quick": True}, pairs=16, controls="4")
+    schedule = defaults.schedule(more, None, joins=False)
+    assert (schedule.looks, schedule.controls) == ((16,), 4)
+    three = typed(values={"quick": True}, arms="native,unpacked,container")
+    assert defaults.schedule(three, None, joins=False).looks == (12,)
+
+
 def test_a_new_seed_is_drawn_where_none_is_given() -> None:
     assert defaults.seed(typed(), None) != defaults.seed(typed(), None)
     assert defaults.seed(typed(), 4) == 4

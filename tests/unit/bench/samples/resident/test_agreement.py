@@ -148,5 +148,5 @@ def test_the_first_lines_form(measured: list[Record]) -> None:
 def test_a_form_that_is_not_the_declarations(measured: list[Record], tmp_path: Path) -> None:
     records = copy.deepcopy(measured)
     records[0]["schema"] = "dlcontainer/bench/3"
-    with pytest.raises(BenchDataError, match="bench/3 with a plan of groups"):
+    with pytest.raises(BenchDataError, match="bench/3 with a declaration of dlcontainer/bench/4"):
         reader.read(chained(tmp_path / "a.jsonl", records))

@@ -1,0 +1,299 @@
+"""`bench collectives`: the times of operations of all ranks together, by message size."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dlcontainer.bench.probes.base import (
+    MEMORY,
+    QUICK,
+    Cell,
+    Option,
+    Probe,
+    Setting,
+    Values,
+    as_options,
+    given_or_default,
+)
+from dlcontainer.bench.samples.traits import ROWS_METRIC, Derived, Metric, Section
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.errors import ChecksFailedError, UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.series import Series
+    from dlcontainer.bench.samples.vocabulary import ArmName
+    from dlcontainer.bench.stats.bandwidth import Point
+
+# The probe's own lists, which a test holds against these.
+OPERATIONS = (
+    "broadcast", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send_recv", "barrier"
+)  # fmt: skip
+SPLIT = ("reduce_scatter", "all_gather", "all_to_all")
+WIDTH = 4
+# backend -> the modules of the recipe that it takes
+BACKENDS: "Mapping[str, tuple[str, ...]]" = {
+    "gloo": ("torch",),
+    "nccl": ("torch",),
+    "mpi": ("torch",),
+    "mpi4py": ("mpi4py",),
+    "horovod": ("horovod", "torch"),
+}
+# Taken where none was asked for; nccl takes GPUs, mpi a PyTorch built for it.
+_USUAL = ("gloo", "mpi4py")
+ABSENT = {"horovod": ("send_recv",)}
+
+_LARGEST, _QUICK_LARGEST = 64 << 20, 4 << 20
+# From one size to the next.
+_FACTOR, _QUICK_FACTOR = 4, 16
+_ROUNDS, _QUICK_ROUNDS = 5, 3
+_MARGIN = 0.05
+_SEED = 20261123
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+_BACKEND = Option(
+    name="backend",
+    choices=tuple(BACKENDS),
+    help="gloo, nccl, mpi (torch.distributed), mpi4py, horovod. Default: gloo where the recipe "
+    "has PyTorch, else mpi4py.",
+)
+_OPERATIONS = Option(
+    name="operations",
+    metavar="NAME,...",
+    help=f"Of {', '.join(OPERATIONS)}. Default: all.",
+)
+_LARGEST_SIZE = Option(
+    name="largest",
+    metavar="BYTES",
+    help="The largest message, e.g. 1M; the smallest is 4 bytes. Default: 64M, quick 4M.",
+)
+
+
+def _settled(typed: Values, setting: Setting) -> Values:
+    if setting.ranks < 2:
+        raise UsageError(
+            "bench collectives: operations take two ranks or more",
+            next_step="say how many: --ranks 2",
+        )
+    values = given_or_default(COLLECTIVES.options, typed, setting)
+    quick = bool(values[QUICK.name])
+    usual = _QUICK_LARGEST if quick else _LARGEST
+    largest, backend = values[_LARGEST_SIZE.name], _backend(values[_BACKEND.name], setting)
+    return {
+        _BACKEND.name: backend,
+        _OPERATIONS.name: ",".join(_operations(values[_OPERATIONS.name], backend)),
+        _LARGEST_SIZE.name: usual if largest is None else _size(str(largest)),
+        QUICK.name: quick,
+    }
+
+
+def _backend(asked: object, setting: Setting) -> str:
+    contents = setting.contents
+    known = [name for name, needs in BACKENDS.items() if set(needs) <= set(contents.modules)]
+    wanted = asked or next((name for name in _USUAL if name in known), None)
+    if wanted in known:
+        return str(wanted)
+    needs = BACKENDS.get(str(asked), ())
+    raise ChecksFailedError(
+        f"--backend {asked}: {contents.image} does not verify {' and '.join(needs)}"
+        if asked
+        else f"no module of {contents.image} has collective operations",
+        why="backends come with torch, mpi4py, or horovod and torch; the recipe "
+        f"{contents.recipe} verifies {', '.join(contents.modules) or 'no module'}",
+        next_step="name the module in the recipe's verify.imports and build again",
+    )
+
+
+def _operations(asked: object, backend: str) -> tuple[str, ...]:
+    known = tuple(name for name in OPERATIONS if name not in ABSENT.get(backend, ()))
+    if asked is None:
+        return known
+    words = [word.strip() for word in str(asked).split(",")]
+    for word in words:
+        if word not in known:
+            raise UsageError(
+                f"--operations {asked}: {backend} has no operation '{word}'",
+                next_step=f"of {', '.join(known)}",
+            )
+    return tuple(name for name in known if name in words)
+
+
+def _size(text: str) -> int:
+    unit = _UNITS.get(text[-1:].upper(), 1)
+    number = text if unit == 1 else text[:-1]
+    size = int(number) * unit if number.isdecimal() and len(number) < 12 else 0
+    if not WIDTH <= size <= 1 << 30:
+        raise UsageError(f"--largest {text}: 4 bytes to 1G", next_step="e.g. --largest 1M")
+    return size
+
+
+def sizes(values: Values) -> tuple[int, ...]:
+    """List the sizes of messages, bytes: from 4 up to the largest, by a constant factor."""
+    largest, factor = values[_LARGEST_SIZE.name], _QUICK_FACTOR if values[QUICK.name] else _FACTOR
+    found, size = [], WIDTH
+    while isinstance(largest, int) and size <= largest:
+        found.append(size)
+        size *= factor
+    return tuple(found)
+
+
+def _rounds(values: Values) -> int:
+    return _QUICK_ROUNDS if values[QUICK.name] else _ROUNDS
+
+
+def _arguments(cell: Cell) -> tuple[str, ...]:
+    listed = ",".join(map(str, sizes(cell.values)))
+    own = {name: cell.values[name] for name in (_BACKEND.name, _OPERATIONS.name)}
+    return as_options({**own, "sizes": listed, "rounds": _rounds(cell.values), "seed": _SEED})
+
+
+def _declared(cell: Cell) -> "Mapping[str, Json]":
+    return {**cell.values, "seed": _SEED}
+
+
+def _rows(cell: Cell) -> "RowPlan":
+    from dlcontainer.bench.samples.rows.records import RowPlan
+
+    found: list[dict[str, str | int]] = []
+    for operation in str(cell.values[_OPERATIONS.name]).split(","):
+        least = WIDTH * cell.ranks if operation in SPLIT else WIDTH
+        for size in sizes(cell.values) if operation != "barrier" else (0,):
+            row: dict[str, str | int] = {
+                "operation": operation,
+                "bytes": -(-size // least) * least,
+            }
+            if row not in found:
+                found.append(row)
+    return RowPlan(rows=tuple(found), rounds=_rounds(cell.values), curve="bytes")
+
+
+def _gate(bodies: Sequence[Mapping[str, Any]]) -> str:
+    """Say where a library sees other ranks than were asked for: size asked is size seen."""
+    seen = [body.get("seen") for body in bodies]
+    if not all(isinstance(one, dict) for one in seen):
+        return "the ranks don't say which ranks their library sees"
+    known = [(one["rank"], one["size"]) for one in seen if one]
+    if known != [(rank, len(bodies)) for rank in range(len(bodies))]:
+        texts = ", ".join(f"{rank} of {size}" for rank, size in known)
+        return f"{len(bodies)} ranks were asked for, and their library sees ranks {texts}"
+    return ""
+
+
+def _bytes(row: Mapping[str, str | int]) -> int:
+    """Give a row's size; 0 for one without: files come from anybody."""
+    size = row.get("bytes")
+    return size if isinstance(size, int) else 0
+
+
+def _operation(row: Mapping[str, str | int]) -> str:
+    return str(row.get("operation", ""))
+
+
+def _ranks(declared: "Declared") -> int:
+    ranks = declared.workload.get("ranks")
+    return ranks if isinstance(ranks, int) else 0
+
+
+def _derived(declared: "Declared") -> tuple[Derived, ...]:
+    from dlcontainer.bench.stats import bandwidth
+
+    ranks = _ranks(declared)
+
+    def algorithm(row: Mapping[str, str | int], seconds: float) -> float | None:
+        size = _bytes(row)
+        return bandwidth.algorithm(size, seconds) if size else None
+
+    def bus(row: Mapping[str, str | int], seconds: float) -> float | None:
+        size = _bytes(row)
+        return bandwidth.bus(_operation(row), size, seconds, ranks) if size else None
+
+    return (
+        Derived(name="algbw", unit="GB/s", better="more", of=algorithm),
+        Derived(name="busbw", unit="GB/s", better="more", of=bus),
+    )
+
+
+def _section(series: "Series") -> Section | None:
+    from dlcontainer.bench.stats.bandwidth import MOST_RESIDUAL
+
+    declared, cores = series.session.declared, series.session.machine.get("cores")
+    if declared.rows is None:
+        return None
+    per_node = declared.workload.get("ranks_per_node")
+    crowd = ""
+    if isinstance(per_node, int) and isinstance(cores, int) and per_node > cores:
+        crowd = (
+            f" {counted(per_node, 'rank')} shared {counted(cores, 'core')} here: what they waited "
+            "for each other is the scheduler's time."
+        )
+    return Section(
+        title="Latency and bandwidth",
+        head=("operation", "arm", "alpha, us", "1/beta, GB/s", "largest residual, %", "fit"),
+        rows=tuple(_lines(series)),
+        note="T(S) = alpha + beta S through the means of the launches' medians, by least squares "
+        f"of relative residuals. Where it misses a size by more than {100 * MOST_RESIDUAL:.0f} % "
+        "it is not fitted: the operation changes its way with the size. alpha: less is better; "
+        f"1/beta, of the algorithm bandwidth: more is better.{crowd}",
+    )
+
+
+def _lines(series: "Series") -> Iterator[tuple[str, ...]]:
+    from dlcontainer.bench.stats import bandwidth
+
+    for operation, points in _points(series).items():
+        for arm, own in points.items():
+            fitted = bandwidth.line(own)
+            if fitted.problem:
+                yield operation, arm, "-", "-", "-", f"not fitted: {fitted.problem}"
+            else:
+                yield (
+                    operation, arm, f"{1e6 * fitted.alpha:.4g}", f"{fitted.gigabytes_per_s:.3g}",
+                    f"{100 * fitted.residual:.0f}", "fitted",
+                )  # fmt: skip
+
+
+def _points(series: "Series") -> "dict[str, dict[ArmName, list[Point]]]":
+    """Give each operation's times over bytes in each arm."""
+    from dlcontainer.bench.analysis import rows
+    from dlcontainer.bench.stats.bandwidth import Point
+
+    found: dict[str, dict[ArmName, list[Point]]] = {}
+    for arm in series.session.declared.arms:
+        for mean in rows.means(series, arm):
+            size = _bytes(mean.parameters)
+            if size:
+                own = found.setdefault(_operation(mean.parameters), {}).setdefault(arm, [])
+                own.append(Point(size=size, seconds=mean.seconds))
+    return found
+
+
+def _subject(declared: "Declared") -> str:
+    backend = declared.workload.get(_BACKEND.name)
+    return f"A collective operation of {counted(_ranks(declared), 'rank')} by {backend}"
+
+
+def _task(declared: "Declared") -> str:
+    return f"collective operations by {declared.workload.get(_BACKEND.name)}"
+
+
+COLLECTIVES = Probe(
+    name="collectives",
+    summary="Times of collective operations by size: native against container.",
+    metrics=(
+        Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=_MARGIN),
+        Metric(name="wall_s", unit="s"),
+        MEMORY,
+    ),
+    options=(_BACKEND, _OPERATIONS, _LARGEST_SIZE, QUICK),
+    settle=_settled,
+    arguments=_arguments,
+    declared=_declared,
+    rows=_rows,
+    derived=_derived,
+    phases=lambda _stamps: ("import", "process_group", "checked", "rows"),
+    gate=_gate,
+    subject=_subject,
+    task=_task,
+    unsaid=", other networks, more ranks or operations beside computation",
+    section=_section,
+)

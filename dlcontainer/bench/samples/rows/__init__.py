@@ -1,0 +1,1 @@
+"""Rows: one thing that a launch measures at several settings; declared, kept and verified."""

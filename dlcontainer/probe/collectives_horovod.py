@@ -1,0 +1,80 @@
+"""Collectives by Horovod on PyTorch's tensors; ranks find each other by MPI. Python >= 3.6."""
+
+import horovod
+import horovod.torch as hvd
+import torch
+
+from probe_collectives import IN_PLACE, PERIOD
+
+
+class Group(object):
+    """All ranks as Horovod counts them; see probe_collectives.py."""
+
+    framework = torch
+
+    def __init__(self, place, _backend, _patience):
+        hvd.init()
+        self.rank, self.size = hvd.rank(), hvd.size()
+        self._device = "cpu"
+        if torch.cuda.is_available() and hvd.nccl_built():
+            self._device = "cuda:{}".format(place.local_rank % torch.cuda.device_count())
+            torch.cuda.set_device(self._device)
+        # What an operation gives is a tensor of its own, but for those that work in place.
+        self._first = self._result = None
+
+    def prepare(self, elements):
+        """Make the buffer."""
+        self._first = torch.zeros(max(elements, PERIOD), device=self._device)
+
+    def fill(self, pattern):
+        """Fill it; there is no result until an operation has run."""
+        self._result = None
+        count = len(self._first)
+        self._first.copy_(self._repeated(pattern or [0.0], count))
+
+    def _repeated(self, pattern, count):
+        one = torch.tensor(pattern, dtype=torch.float32, device=self._device)
+        return one.repeat(-(-count // len(pattern)))[:count]
+
+    def act(self, operation, elements):
+        """Run one; see probe_collectives.py."""
+        getattr(self, "_" + operation)(elements)
+        if self._device != "cpu":
+            torch.cuda.synchronize()
+
+    def _broadcast(self, elements):
+        self._result = hvd.broadcast_(self._first[:elements], 0, name="broadcast")
+
+    def _all_reduce(self, elements):
+        self._result = hvd.allreduce_(self._first[:elements], op=hvd.Sum, name="all_reduce")
+
+    def _reduce_scatter(self, elements):
+        self._result = hvd.reducescatter(
+            self._first[:elements], op=hvd.Sum, name="reduce_scatter"
+        )
+
+    def _all_gather(self, elements):
+        part = self._first[: elements // self.size]
+        self._result = hvd.allgather(part, name="all_gather")
+
+    def _all_to_all(self, elements):
+        self._result = hvd.alltoall(self._first[:elements], name="all_to_all")
+
+    def _barrier(self, _elements):
+        hvd.barrier()
+
+    def wrong(self, operation, part):
+        """Count the values of a stretch that are not the known ones."""
+        result = self._first if operation in IN_PLACE else self._result
+        known = self._repeated(part.pattern(), part.count)
+        own = result[part.at : part.at + part.count]
+        return part.count if len(own) != part.count else int((own != known).sum().item())
+
+    def transport(self):
+        """Give what is known of the way between ranks."""
+        way = "nccl" if self._device != "cpu" else "mpi" if hvd.mpi_enabled() else "gloo"
+        return {"backend": "horovod", "horovod": horovod.__version__, "way": way}
+
+    def close(self):
+        """Leave the group."""
+        hvd.shutdown()
