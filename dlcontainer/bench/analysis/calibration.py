@@ -15,7 +15,7 @@ from dlcontainer.bench.samples import owners
 from dlcontainer.bench.samples.comparable import FactDifference
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmPair
+from dlcontainer.bench.samples.vocabulary import IMAGE_MOUNT, MEANINGS, ArmPair
 from dlcontainer.bench.stats import paired
 from dlcontainer.bench.stats.paired import Interval
 
@@ -83,6 +83,9 @@ def read(
         if figures is not None:
             reading = compare(kernel, *figures, settled=settled, looks=len(series.looks))
             names = () if reading.is_gate else _explanations(kernel, differences)
+            # From inside both may be an engine's overlay, whose layers no process there can see.
+            if kernel == "open" and not names and MEANINGS.get(sides) == IMAGE_MOUNT:
+                names = (IMAGE_MOUNT,)
             found.append(replace(reading, explained_by=names))
     return tuple(found)
 

@@ -15,14 +15,8 @@ from dlcontainer.bench.analysis.interim import ByRole
 from dlcontainer.bench.analysis.pairing import Figure, Pairs
 from dlcontainer.bench.analysis.verdict import Rules, Verdict
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.samples.vocabulary import ArmPair
+from dlcontainer.bench.samples.vocabulary import MEANINGS, ArmPair
 from dlcontainer.bench.stats import paired
-
-MEANINGS: dict[ArmPair, str] = {
-    ArmPair(reference="native", candidate="container"): "the whole",
-    ArmPair(reference="native", candidate="unpacked"): "build and namespaces",
-    ArmPair(reference="unpacked", candidate="container"): "image mount",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,5 +1,6 @@
 """The closed sets of a benchmark's command line, and numbers of things; cheap to import."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,15 @@ class ArmPair:
     def names(self) -> tuple[ArmName, ArmName]:
         """Both, the reference first."""
         return self.reference, self.candidate
+
+
+IMAGE_MOUNT = "image mount"
+# What two arms of one session differ in.
+MEANINGS: Mapping[ArmPair, str] = {
+    ArmPair(reference="native", candidate="container"): "the whole",
+    ArmPair(reference="native", candidate="unpacked"): "build and namespaces",
+    ArmPair(reference="unpacked", candidate="container"): IMAGE_MOUNT,
+}
 
 
 def counted(count: int, one: str, more: str = "") -> str:

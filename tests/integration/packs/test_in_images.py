@@ -104,6 +104,8 @@ def test_a_module_updated_on_top_wins(tiny_inside: Inside, tmp_path: Path) -> No
     done = tiny_inside.run("-c", program, options=("--bind", f"{mine}:/mine", "--writable-tmpfs"))
     if "Read-only file system" in done.stderr:
         skip(f"no writable overlay: {done.stderr[-200:]}", elsewhere="another kernel")
+    if "Value too large for defined data type" in done.stderr:  # root's files, whose id nobody maps
+        skip(f"no overlay without subordinate ids: {done.stderr[-200:]}", elsewhere="a run as root")
     assert done.stdout == wins, done.stderr
 
 

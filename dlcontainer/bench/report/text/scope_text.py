@@ -1,9 +1,8 @@
 """For what a verdict holds, and what it is that differed."""
 
-from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import comparable
-from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.samples.vocabulary import MEANINGS, counted
 
 
 def scope(analysis: Analysis) -> str:
@@ -50,7 +49,7 @@ def _differs(analysis: Analysis) -> str:
             "The native side was given with --native and need not have the same bits: what "
             f"differs is the container{beside or ', and anything that no fact below shows'}."
         )
-    whole = contrasts.MEANINGS.get(declared.sides) == "the whole"
+    whole = MEANINGS.get(declared.sides) == "the whole"
     bits = "the same versions and wheels" if others else "the same bits"
     what = "the container" if whole else "the image"
     return f"Both sides ran {bits}, so what differs is {what}{beside}."
