@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from dlcontainer import config
+from dlcontainer.build import step_errors
 from dlcontainer.build.build_steps import work
 from dlcontainer.config.resources import probe_files
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import pack_commands, step_commands, texts
 from dlcontainer.image import layout, sbom
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system.progress import Steps
+from tests.fakes import Quiet
 from tests.unit.image.test_sbom import CONTENTS, SUBJECT
 from tests.unit.recipes.test_recipe import recipe_of
 from tests.values import TEMPLATES, folder_of, plan_of
@@ -38,6 +41,17 @@ def test_a_recipe_that_promises_imports_has_one(tmp_path: Path) -> None:
     assert "pack" not in steps(planned(tmp_path / "off", OFF))
     assert "pack" not in steps(planned(tmp_path / "none", verify={"script": "verify.py"}))
     assert "pack" not in [one.name for one in step_commands.native_blocks(planned(tmp_path / "n"))]
+
+
+def test_its_time_and_that_of_the_image_have_two_names(tmp_path: Path) -> None:
+    plan, times = planned(tmp_path), Steps(Quiet())
+    for number, name in enumerate(steps(plan), start=1):
+        times.line(f"==> step {number}/9 {name}")
+    with step_errors.packing(step_errors.Failure(plan=plan, output=tmp_path), times):
+        pass
+    times.end()
+    names = [name for name, _ in times.times]
+    assert names == ["system", "pack", "clean", "pack-image"]
 
 
 def test_it_is_part_of_the_plan(tmp_path: Path) -> None:
