@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.packs import environments
-from tests.integration.packs.environments import WRITER, Environment
+from tests.integration.packs.environments import VERSION, WRITER, Environment
 from tests.skips import skip
 
 ONE = "import alpha.one; print(alpha.one.Thing.value)"
@@ -68,17 +68,50 @@ def test_a_folder_that_is_gone(world: Environment) -> None:
     assert done.stderr.endswith("ModuleNotFoundError: No module named 'alpha'\n")
 
 
+@pytest.mark.parametrize("how", ["moved", "copied", "linked"])
+def test_an_environment_at_another_path_has_its_pack(tmp_path: Path, how: str) -> None:
+    first, place = environments.make(tmp_path / "first"), tmp_path / "other" / "place"
+    (first.prefix / "lib64").symlink_to("lib")
+    (first.packages / "both.pth").write_text(f"../../../lib64/{VERSION}/site-packages\n")
+    first.pack()
+    place.parent.mkdir()
+    if how == "moved":
+        first.prefix.rename(place)
+    elif how == "copied":
+        subprocess.run(["cp", "-a", first.prefix, place], check=True)
+    else:
+        place.symlink_to(first.prefix)
+    world = Environment(prefix=place)
+    second = place / "lib64" / VERSION / "site-packages"
+    for packages in (world.packages, second):
+        program = (
+            f"import sys; sys.path.insert(0, {str(packages)!r}); import alpha.sub.two as two\n"
+        )
+        program += "print(type(two.__loader__).__name__, two.__file__, two.double.__code__)"
+        told = world.run("-c", program).stdout
+        assert told.startswith(f"PackLoader {packages}/alpha/sub/two.py <code object double")
+        assert f'file "{packages}/alpha/sub/two.py", line 4>' in told
+    # of the standard library, which stays where it is
+    assert world.loader("json.decoder") == "PackLoader"
+
+
+@pytest.mark.parametrize("how", ["at its path", "by a link"])
 @pytest.mark.parametrize("target", ["alpha/one.py", "alpha"])
-def test_what_is_bound_below(world: Environment, tmp_path: Path, target: str) -> None:
+def test_what_is_bound_below(world: Environment, tmp_path: Path, target: str, how: str) -> None:
     # A bound file leaves the time of its folder as it was. Byte code that is checked against its
     # source: a usual import sees the bound file.
     source = changed(world, tmp_path) / target
     py_compile.compile(str(world.packages / "alpha" / "one.py"))
     world.pack()
     assert world.loader("alpha.one") == "PackLoader"
+    shown = world
+    if how == "by a link":  # the kernel names mounts by their real paths
+        shown = Environment(prefix=tmp_path / "link")
+        shown.prefix.symlink_to(world.prefix)
+        assert shown.loader("alpha.one") == "PackLoader"
     script = 'mount --bind "$1" "$2" && exec "$3" -B -c "$4"'
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
-    words += [str(source), str(world.packages / target), str(world.python), ONE]
+    words += [str(source), str(world.packages / target), str(shown.python), ONE]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.stderr.startswith(("unshare:", "mount:")):
         skip(f"no user namespace: {done.stderr.strip()}", elsewhere="another kernel")
