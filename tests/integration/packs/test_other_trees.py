@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.packs import environments
-from tests.integration.packs.environments import VERSION, WRITER, Environment
+from tests.integration.packs.environments import FILES, VERSION, WRITER, Environment
 from tests.skips import skip
 
 ONE = "import alpha.one; print(alpha.one.Thing.value)"
@@ -152,6 +152,54 @@ def test_an_editable_install_wins_as_before(world: Environment, tmp_path: Path) 
     (world.packages / "_editable.py").write_text(finder)
     (world.packages / "zz.pth").write_text("import _editable\n")
     assert world.run("-c", ONE).stdout == "mine\n"
+
+
+PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "alpha"
+version = "2.0"
+[tool.hatch.build]
+dev-mode-dirs = ["."]
+packages = ["alpha"]
+"""
+
+
+def test_pip_s_editable_install_of_a_packed_package_wins(tmp_path: Path) -> None:
+    every = dict(FILES) | {"alpha-1.5.dist-info/INSTALLER": "pip\n"}
+    every["alpha-1.5.dist-info/RECORD"] = "".join(f"{name},,\n" for name in every)
+    world = environments.make(tmp_path / "environment", every)
+    world.pack()
+    assert world.run("-c", ONE).stdout == "1\n"
+    mine = changed(world, tmp_path)
+    (mine / "pyproject.toml").write_text(PROJECT)
+    # pip and hatchling from beside the environment: it has none.
+    tools = str(Path(pytest.__file__).parent.parent)
+    install = ("install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "-e", mine)
+    done = world.run("-m", "pip", *install, path=tools, check=False)
+    if "No module named" in done.stderr:
+        skip(f"pip install -e: {done.stderr.splitlines()[-1]}: install pip and hatchling")
+    assert done.returncode == 0, done.stderr
+    assert world.run("-c", ONE).stdout == "mine\n"
+    assert world.same(f"{ONE}; print(alpha.one.__file__, alpha.__path__)").startswith("mine\n")
+    assert world.loader("json.decoder") == "PackLoader"
+
+
+def test_a_module_that_puts_another_in_its_place_is_packed(tmp_path: Path) -> None:
+    own = "class Own(types.ModuleType):\n    value = 3\n"
+    swapped = f"import sys, types\n{own}sys.modules[__name__] = Own(__name__)\n"
+    files = {"alpha/__init__.py": "import alpha.swapped\n", "alpha/swapped.py": swapped}
+    world = environments.make(tmp_path / "environment", files)
+    assert world.pack()["failed"] == {}
+    program = (
+        "import sys, alpha, importlib.machinery as machinery\n"
+        "print(sys.modules['alpha.swapped'].value)\n"
+        "spec = machinery.PathFinder.find_spec('alpha.swapped', alpha.__path__)\n"
+        "print(type(spec.loader).__name__)\n"
+    )
+    assert world.run("-c", program).stdout == "3\nPackLoader\n"
 
 
 def test_namespace_packages_and_zip_files(tmp_path: Path) -> None:
