@@ -18,7 +18,7 @@ from dlcontainer.system.progress import Steps
 from tests.fakes import Quiet
 from tests.unit.image.test_sbom import CONTENTS, SUBJECT
 from tests.unit.recipes.test_recipe import recipe_of
-from tests.values import TEMPLATES, folder_of, plan_of
+from tests.values import ROOT, TEMPLATES, folder_of, plan_of
 
 OFF = "image.pack=false"
 TRAINING = "image.pack=training"
@@ -100,6 +100,28 @@ def test_texts_pack_by_the_same_line(tmp_path: Path, form: texts.Format) -> None
     assert {"pack_modules.py", "pack_imports.py", "module_pack.py"} <= {
         path.name for path in probe_files()
     }
+
+
+@pytest.mark.parametrize(
+    ("recipe", "modules"),
+    [
+        ("pytorch", {"torch"}),
+        ("tensorflow", {"tensorflow"}),
+        ("mxnet", {"mxnet", "numpy"}),
+        ("horovod", {"horovod", "torch"}),
+        ("caffe", None),  # it promises no import
+    ],
+)
+def test_what_the_shipped_recipes_pack(recipe: str, modules: set[str] | None) -> None:
+    made = sorted((ROOT / "tests" / "golden").glob(f"{recipe}-*/apptainer.def"))
+    assert made
+    for text in map(Path.read_text, made):
+        lines = [line for line in text.splitlines() if pack_commands.WRITER in line]
+        if modules is None:
+            assert lines == []
+        else:
+            [line] = lines
+            assert modules <= set(line.split())
 
 
 def test_a_report_is_read() -> None:
