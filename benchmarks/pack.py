@@ -105,7 +105,8 @@ def mounted(image: Path, point: Path, *, log: Path | None = None) -> Iterator[in
     """
     point.mkdir()
     argv = ["squashfuse_ll", "-f", *(["-d"] if log else [])]
-    argv += ["-o", f"offset={sif.tree(image).offset}", str(image), str(point)]
+    # Read-only, as wrappers and the engine mount: else the kernel asks for times after reads.
+    argv += ["-o", f"ro,offset={sif.tree(image).offset}", str(image), str(point)]
     with (log or Path(os.devnull)).open("wb") as out:
         server = subprocess.Popen(argv, stdout=out, stderr=out)
     try:

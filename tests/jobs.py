@@ -44,8 +44,11 @@ else:
 """
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-# /bin/sh -c SCRIPT dlc-rank, and seven words of the job.
+# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount.
 RANK_SHELL, RANK_WORDS = "/bin/sh", 11
+MOUNT_WORDS, TAKES_THEM = 3, "dlc_image=$1 dlc_offset=$2 dlc_key=$3"
+# What a job script asks the engine about the image before it starts any rank.
+QUESTIONS = (["sif", "list"], ["buildcfg", "LIBEXECDIR"])
 # The folder of a job's proof is named for the job, or for the script's own process.
 PROOF_FOLDER = "proof-JOB"
 PROOF = ("/opt/demo/bin/python", "/opt/dlcontainer/probe", "prove", "--out", PROOF_FOLDER)
@@ -130,17 +133,31 @@ class Ran:
         if RANK_SHELL not in argv:
             return argv
         shell = argv.index(RANK_SHELL)
-        return argv[:shell] + argv[shell + RANK_WORDS :]
+        return argv[:shell] + argv[shell + _words(argv[shell:]) :]
 
     @property
     def rank(self) -> list[str]:
         """Give that shell with its words, for any command."""
         shell = self.started.index(RANK_SHELL)
-        return self.started[shell : shell + RANK_WORDS]
+        return self.started[shell : shell + _words(self.started[shell:])]
+
+    @property
+    def gpus(self) -> str:
+        """Give the last of the words that each rank's shell has: the GPUs that it shall see."""
+        return self.rank[RANK_WORDS - 1]
+
+    def as_rank(self, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+        """Run a rank's shell as its launcher would, for another command."""
+        argv = [*self.rank, *words]
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
 
     @property
     def modules(self) -> list[str]:
         return [" ".join(call[1:]) for call in self.calls if call[0] == "module"]
+
+
+def _words(rank: list[str]) -> int:
+    return RANK_WORDS + (MOUNT_WORDS if TAKES_THEM in rank[2] else 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,11 +212,12 @@ class Machine:
             timeout=60,
             check=False,
         )
+        noted = [call.split("\0") for call in calls.read_text().split("\0END-OF-CALL\0") if call]
         return Ran(
             code=done.returncode,
             out=done.stdout,
             err=done.stderr,
-            calls=[call.split("\0") for call in calls.read_text().split("\0END-OF-CALL\0") if call],
+            calls=[call for call in noted if call[1:3] not in QUESTIONS],
             environment=dict(
                 entry.split("=", 1) for entry in seen.read_text().split("\0") if "=" in entry
             ),

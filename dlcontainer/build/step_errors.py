@@ -13,7 +13,7 @@ from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
 from dlcontainer.system.process import CommandFailedError
-from dlcontainer.system.progress import Steps
+from dlcontainer.system.progress import IMAGE_STEP, IMAGE_TITLE, Steps
 
 _LAST_LINES = 12
 _LINE_WIDTH = 200
@@ -78,8 +78,8 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
 @contextmanager
 def packing(failure: Failure, progress: Steps) -> Iterator[None]:
     """Name the last phase, and what fails in it."""
-    progress.begin("pack", "pack the image")
+    progress.begin(IMAGE_STEP, IMAGE_TITLE)
     try:
         yield
     except CommandFailedError as error:
-        raise failure("pack", error) from None
+        raise failure(IMAGE_STEP, error) from None

@@ -12,7 +12,14 @@ from dlcontainer import config
 from dlcontainer.config.field_types import Vendor
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import host_variables, job_head, job_ranks, job_staging, runtimes
+from dlcontainer.formats import (
+    host_variables,
+    job_head,
+    job_mount,
+    job_ranks,
+    job_staging,
+    runtimes,
+)
 from dlcontainer.formats.runtimes import Start
 from dlcontainer.image import layout
 from dlcontainer.planning.launch import surroundings
@@ -20,7 +27,6 @@ from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
-from dlcontainer.sites.site import Site
 
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
@@ -67,15 +73,18 @@ def values(
     environment = _environment(around)
     inside = _inside(around, start)
     staging = job_staging.stage(plan)
-    kept = _kept(plan.site)
+    kept, shared = job_mount.kept(plan.site), job_mount.shared(plan.site, start, around)
     start_needs = _need([*around.flags, *around.binds], around.environment)
     if staging is not None:
         start_needs += _need([staging.to], around.environment)
     start_needs += start.before
+    comments = job_head.comments(
+        plan, start, chosen, list(_shown(plan)), shares=bool(kept or shared)
+    )
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
         "directives": [Text(line) for line in job_head.lines(plan.site, chosen)],
-        "head": [Text(line) for line in job_head.comments(plan, start, chosen, list(_shown(plan)))],
+        "head": [Text(line) for line in comments],
         "needs": any(line.startswith(NEED) for line in lines),
         "go": Text(batch.enter_folder),
         "start": start,
@@ -94,6 +103,8 @@ def values(
         "meeting": job_ranks.meeting(plan),
         "staging": staging,
         "kept": kept,
+        "shared": shared,
+        "mounting": Text(plan.site.engine.runtime),
         # Of templates/module/keep.sh.j2: in a job they are known as late as this.
         "keep": kept["seconds"] if kept else "",
         "key": Text('"$dlc_key"'),
@@ -129,14 +140,6 @@ def _rank(plan: Plan) -> Mapping[str, object]:
         "vendor": gpu.vendor if gpu else "",
         "hiding": Text(_HIDING[gpu.vendor]) if gpu else "",
     }
-
-
-def _kept(site: Site) -> Mapping[str, object] | None:
-    """Tell how a node's ranks share one mount; None where the site does not say so."""
-    seconds, program = site.modules.keep_mounted, site.engine.runtime
-    if seconds is None or program not in ("apptainer", "singularity"):
-        return None
-    return {"program": Text(program), "seconds": seconds}
 
 
 def _shown(plan: Plan) -> Mapping[str, LaunchForm]:

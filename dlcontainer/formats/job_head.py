@@ -34,7 +34,7 @@ def submitted(site: Site) -> str:
     return " ".join(SCHEDULERS[site.scheduler.kind].submit_argv(_SCRIPT, words=_WORDS))
 
 
-def comments(plan: Plan, start: Start, usual: str, forms: list[str]) -> list[str]:
+def comments(plan: Plan, start: Start, usual: str, forms: list[str], *, shares: bool) -> list[str]:
     """Say where the script comes from, and what can be chosen when it is submitted."""
     site = plan.site
     said = [
@@ -47,7 +47,7 @@ def comments(plan: Plan, start: Start, usual: str, forms: list[str]) -> list[str
         said.append("is rendered: --account, --partition, --time, --nodes.")
     if site.status == "decommissioned":
         said.append("The machine is decommissioned: rendered for the record.")
-    said += _choices(site, usual, forms)
+    said += _choices(site, usual, forms, shares=shares)
     if start.prefix is None and start.image:
         said.append(start.hint)
     used = [site.scheduler, *site.scheduler.forms.values(), site.jobs, site.engine]
@@ -58,7 +58,7 @@ def comments(plan: Plan, start: Start, usual: str, forms: list[str]) -> list[str
     return said + _not_promised(site)
 
 
-def _choices(site: Site, usual: str, forms: list[str]) -> list[str]:
+def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[str]:
     """Name what a variable chooses when the script is submitted."""
     batch, staging = SCHEDULERS[site.scheduler.kind], site.jobs.staging
 
@@ -71,7 +71,7 @@ def _choices(site: Site, usual: str, forms: list[str]) -> list[str]:
         said.append(f"Ways to place ranks: {', '.join(forms)}. Another than {usual}: {other}")
     if staging.to:
         said.append(f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}")
-    if site.modules.keep_mounted:
+    if shares:
         said.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return said
 

@@ -15,8 +15,9 @@ import sys
 
 import _frozen_importlib_external as external
 
-PACK = os.path.join(os.path.dirname(__file__), "_dlcontainer_pack.bin")
-DATA, INDEX, CHANGED = memoryview(b""), {}, set()
+HERE = os.path.dirname(__file__)
+PACK = os.path.join(HERE, "_dlcontainer_pack.bin")
+DATA, INDEX = memoryview(b""), {}
 finder_of = external.PathFinder._path_importer_cache
 
 
@@ -57,7 +58,7 @@ def hook(folder):
         raise ImportError(folder) from None
     # Where one can write, the time of change is that of the writing: it is no stamp of ours.
     times = (seen.st_mtime, seen.st_mtime if DATA[12] else seen.st_ctime)
-    if times != (stamp, stamp) or folder in CHANGED:
+    if times != (stamp, stamp):
         raise ImportError(folder)
     finder = PackFinder(folder, *external._get_supported_file_loaders())
     finder.names = names
@@ -66,16 +67,20 @@ def hook(folder):
 
 def install():
     """Put the hook in; give the reason where there is none."""
-    global DATA, INDEX
+    global DATA
     with open(PACK, "rb") as file:
         DATA = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     size, index = (int.from_bytes(DATA[at : at + 8], "little") for at in (16, 24))
     if sys.flags.optimize or DATA[:12] != b"DLCPACK1" + external.MAGIC_NUMBER or size != len(DATA):
         return "it is for another Python or without -O, or has a wrong size"
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
-        points = [line.split()[4] for line in lines]
-    CHANGED.update(points, map(os.path.dirname, points))
-    INDEX = marshal.loads(DATA[64 : 64 + index])
+        points = {line.split()[4] for line in lines}
+    points.update(list(map(os.path.dirname, points)))
+    real, join, plain = os.path.realpath(HERE), os.path.join, os.path.normpath
+    # From here, so that an environment that was moved has its pack; mounts have real paths.
+    for folder, (stamp, place, names) in marshal.loads(DATA[64 : 64 + index]).items():
+        if plain(join(real, place)) not in points:
+            INDEX[plain(join(HERE, folder))] = stamp, names
     sys.path_importer_cache.clear()
     sys.path_hooks.insert(0, hook)
 

@@ -6,6 +6,7 @@ others are packed. No import reaches a network: the same tree gives the same mod
 
 import errno
 import importlib
+import importlib.machinery
 import json
 import os
 import signal
@@ -95,12 +96,19 @@ def _files():
     files = {}
     for name, module in sorted(sys.modules.items()):
         try:
-            spec = module.__spec__
+            spec = module.__spec__ or _found(name)
             if spec.has_location and spec.name == name and spec.origin:
                 files[name] = (spec.origin, spec.cached)
         except Exception:  # a module that makes its attributes itself
             continue
     return files
+
+
+def _found(name):
+    # It has put something else in its place (torch.backends): as the next import finds it.
+    parent = sys.modules[name.rpartition(".")[0]] if "." in name else None
+    path = parent.__path__ if parent else None
+    return None if name == "__main__" else importlib.machinery.PathFinder.find_spec(name, path)
 
 
 def train(framework):

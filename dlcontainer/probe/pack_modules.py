@@ -137,8 +137,17 @@ def stamped(folders, root):
     return stamps
 
 
-def render(folders, stamps, everywhere):
-    """Give the pack's bytes; `everywhere`: it is right where the file system is writable too."""
+def seen_from(target, folder, prefix):
+    """Give a folder's path from the pack's, below the prefix: an environment may be moved."""
+    is_below = all((path + "/").startswith(prefix.rstrip("/") + "/") for path in (target, folder))
+    return os.path.relpath(folder, target) if is_below else folder
+
+
+def render(folders, stamps, everywhere, target):
+    """Give the bytes of a pack in the folder `target`.
+
+    `everywhere`: it is right where the file system is writable too.
+    """
     # An import reads the front of the file alone, whatever a training step adds.
     every = [
         (one.when, folder, tail, one.code)
@@ -153,7 +162,7 @@ def render(folders, stamps, everywhere):
             at += len(code)
     size = 0
     while True:  # spans are from the file's start, so they depend on the size of the index
-        index = marshal.dumps(_index(folders, stamps, spans, HEAD + size), 2)
+        index = marshal.dumps(_index(folders, stamps, spans, HEAD + size, target), 2)
         if len(index) == size:
             break
         size = len(index)
@@ -163,17 +172,18 @@ def render(folders, stamps, everywhere):
     return head + hashlib.sha256(head + body).digest() + body
 
 
-def _index(folders, stamps, spans, begin):
+def _index(folders, stamps, spans, begin, target):
     # Version 2 of marshal writes no references, which depend on the process that writes.
-    index = {}
-    for folder in sorted(stamps):
+    index, real, prefix = {}, os.path.realpath(target), os.path.realpath(sys.prefix)
+    for folder in stamps:
         names = {tail: ("listed", "", 0, 0) for tail in sorted(listing(folder))}
         for tail, one in sorted(folders[folder].items()):
             start, stop = spans[one.code]
             move = begin if one.code else 0
             names[tail] = (one.kind, one.file, start + move, stop + move)
-        index[folder] = (stamps[folder], names)
-    return index
+        place = seen_from(real, os.path.realpath(folder), prefix)
+        index[seen_from(target, folder, sys.prefix)] = (stamps[folder], place, names)
+    return {folder: index[folder] for folder in sorted(index)}
 
 
 def check(pack):
@@ -243,7 +253,8 @@ def main(arguments):
     folders = with_aliases(folders, [entry for entry in sys.path if os.path.isdir(entry)])
     install(target, b"")  # the folder's listing has the loader's name, whatever the pack holds
     stamps = stamped(folders, wanted.stamp)
-    pack = render({folder: folders[folder] for folder in stamps}, stamps, wanted.everywhere)
+    packed = {folder: folders[folder] for folder in stamps}
+    pack = render(packed, stamps, wanted.everywhere, target)
     install(target, pack)
     stamped(folders, wanted.stamp)  # its own folder has changed
     path = os.path.join(target, NAME + ".bin")

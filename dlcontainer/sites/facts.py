@@ -257,10 +257,12 @@ class Modules(Facts):
     bind_home: bool = Field(default=True, description="wrappers show the user's home")
     keep_mounted: int | None = Field(
         default=None,
-        ge=10,
+        ge=0,
         le=86_400,
-        description="seconds that wrappers keep an image mounted for a node's ranks and launches",
+        description="seconds that wrappers and jobs keep an image mounted for a node's ranks and "
+        "launches; 0: each rank mounts it; without it a job's ranks share a mount of their own",
     )
+
     pass_environment: tuple[EnvPattern, ...] = Field(
         default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
     )
@@ -293,6 +295,13 @@ class Modules(Facts):
         description="argv that sets the layout of new files in a folder, which is added: "
         "lfs setstripe -c 8; for an image's folder, before the copy",
     )
+
+    @field_validator("keep_mounted")
+    @classmethod
+    def _long_enough(cls, seconds: int | None) -> int | None:
+        if seconds is not None and 0 < seconds < 10:
+            raise ValueError("give at least 10 seconds, or 0: no mount is kept")
+        return seconds
 
 
 class FileSystemSpeed(Strict):

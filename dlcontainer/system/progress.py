@@ -12,6 +12,9 @@ from typing import Protocol
 _MARKER = re.compile(r"==> step (\d+)/(\d+) (\S+)")
 _TELL_EACH_S = 0.5
 
+# The last phase of a build: not `pack`, which is the step that packs modules.
+IMAGE_STEP, IMAGE_TITLE = "pack-image", "pack the image"
+
 
 class Progress(Protocol):
     """Whoever shows how far a build is."""
@@ -109,5 +112,5 @@ class Steps:
         if marker and marker[3] != self.current:
             self.begin(marker[3], f"step {marker[1]}/{marker[2]}: {marker[3]}")
         elif text.startswith("INFO:") and "Creating SIF" in text:
-            self.begin("pack", "pack the image")
+            self.begin(IMAGE_STEP, IMAGE_TITLE)
         self.progress.line(text)

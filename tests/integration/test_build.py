@@ -40,7 +40,7 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
         "framework",
         "pack",
         "image",
-        "pack",
+        "pack-image",
     ]
     versions = {wheel["name"]: wheel["version"] for wheel in recorded["python_packages"]}
     assert versions["torch"].startswith("2.13.0")

@@ -78,7 +78,7 @@ def test_the_tree_s_disk_is_full(
 def test_the_image_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_path: Path) -> None:
     recipe = write(stepped, STEPPED)
     said = alone.run(*argv(recipe, small / "out"), code=5).stderr
-    assert "failed in step 'pack'" in said
+    assert "failed in step 'pack-image'" in said
     assert "the disk is full" in said
     assert list((small / "out").glob("*.sif")) == []
     built = alone.build(recipe, tmp_path / "out")

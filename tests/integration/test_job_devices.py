@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs import LSF, Machine, plan_at
+from tests.jobs import LSF, RANK_WORDS, Machine, plan_at
 
 NVIDIA = {"vendor": "nvidia", "model": "A100", "per_node": 4}
 AMD = {"vendor": "amd", "model": "MI250X", "per_node": 8}
@@ -141,7 +141,7 @@ def test_exclusive_gpus_take_one_rank_each(tmp_path: Path) -> None:
 )
 def test_a_rank_with_a_gpu_of_its_own(tmp_path: Path, launcher: list[str]) -> None:
     own = node(tmp_path, NVIDIA, launcher, 4)
-    assert own.words[-1] == "1:1"
+    assert own.words[RANK_WORDS - 1] == "1:1"
     assert own.says("nvidia-smi", EXCLUSIVE, CUDA_VISIBLE_DEVICES="0") == ""
     assert "can use 0 GPUs of the 1" in own.says("nvidia-smi", "", 6)
 
@@ -164,7 +164,7 @@ def test_what_jsrun_gives_a_rank(tmp_path: Path, words: list[str], gives: str) -
     machine.image(plan)
     hosts = tmp_path / "hosts"
     hosts.write_text("batch1\na1\n")
-    assert machine.job(plan, "mine", LSB_DJOB_HOSTFILE=str(hosts), LSB_JOBID="7").rank[-1] == gives
+    assert machine.job(plan, "mine", LSB_DJOB_HOSTFILE=str(hosts), LSB_JOBID="7").gpus == gives
 
 
 def test_amds_devices(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_proof_and_who_asks_not_to_look(tmp_path: Path) -> None:
     machine = Machine.made(tmp_path / "m")
     machine.image(plan)
     proof = machine.job(plan, SLURM_NNODES="1")
-    assert proof.rank[-1] == "4:4:note"
+    assert proof.gpus == "4:4:note"
     words = [word.replace("/dev/nvidiactl", "/dev/no-x") for word in proof.rank]
     done = subprocess.run(
         [*words, "/bin/true"],
@@ -192,8 +192,8 @@ def test_a_proof_and_who_asks_not_to_look(tmp_path: Path) -> None:
     assert b"can use 0 GPUs of the 4" in done.stderr
     assert "SLURM_KILL_BAD_EXIT" not in proof.environment
     mine = machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_GPUS="0")
-    assert (mine.rank[-1], mine.environment["SLURM_KILL_BAD_EXIT"]) == ("", "1")
+    assert (mine.gpus, mine.environment["SLURM_KILL_BAD_EXIT"]) == ("", "1")
     assert machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_GPUS="x").code == 3
     without = plan_at(tmp_path / "s", scheduler=scheduler)
     machine.image(without)
-    assert machine.job(without, "mine", SLURM_NNODES="1").rank[-1] == ""
+    assert machine.job(without, "mine", SLURM_NNODES="1").gpus == ""

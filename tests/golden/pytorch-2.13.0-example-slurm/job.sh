@@ -6,6 +6,7 @@
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
+# Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 # source: an example; every fact here is invented
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
@@ -57,6 +58,20 @@ if [ -z "$MASTER_ADDR" ]; then
 fi
 export MASTER_ADDR MASTER_PORT
 
+# Where the file system begins in the image, for the one mount that a node's ranks share.
+# DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
+dlc_offset=$(apptainer sif list "$dlc_image" |
+    awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+dlc_key=$(stat -c %i-%s-%Y "$dlc_image")
+# Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+case ${APPTAINER_USERNS-} in
+    1 | [tT]*) ;;
+    *)
+        dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
+        if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
+        ;;
+esac
+
 # What starts the ranks.
 dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
     dlc_gpus=''
@@ -71,6 +86,8 @@ read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 shift 7
+dlc_image=$1 dlc_offset=$2 dlc_key=$3
+shift 3
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -109,9 +126,140 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
+# One mount for the ranks of a node, in a namespace of its own that they enter: it ends with their
+# processes, however these end, and this node's list of mounts never has it. Where something is
+# missing for it, each rank mounts the image itself; who set DLCONTAINER_KEEP is told why.
+dlc_say() { printf 'job: %s\n' "$1" >&2; shift; [ $# -eq 0 ] || printf '  %s\n' "$@" >&2; }
+dlc_die() { dlc_code=$1; shift; dlc_say "$@"; exit "$dlc_code"; }
+dlc_keep=${DLCONTAINER_KEEP:-60}
+case $dlc_keep in
+    0) dlc_offset= ;;
+    *[!0-9]* | [0-9] | 0*) dlc_die 2 "DLCONTAINER_KEEP is '$dlc_keep'" \
+        "next: give seconds, at least 10; 0: each rank mounts the image itself" ;;
+esac
+case $dlc_starter-${LOCAL_WORLD_SIZE:-${dlc_per_node:-1}} in
+    torchrun-* | *-1) dlc_offset= ;;
+esac
+dlc_engine=$(command -v apptainer) dlc_pid='' dlc_given=$dlc_image
+dlc_no() {
+    [ -z "${DLCONTAINER_KEEP-}" ] || dlc_say "the image's mount can't be shared: $1"
+    return 1
+}
+dlc_find_user() {
+    while IFS='	 ' read -r dlc_name dlc_uid dlc_line; do
+        [ "$dlc_name" != Uid: ] || break
+    done < /proc/self/status
+}
+# shellcheck disable=SC3067
+dlc_own_folder() {  # another user may have been first with the name, or have put a link there
+    [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
+}
+# Whose mount it is: a scheduler ends a job's processes with the job, and Slurm and jsrun a step's
+# with the step. So no step hangs on a process of another.
+dlc_find_point() {
+    dlc_find_user
+    dlc_base=/tmp/dlcontainer-$dlc_uid
+    dlc_job="$dlc_key"
+    for dlc_line in "${SLURM_JOB_ID-}" "${SLURM_JOB_ID:+${SLURM_STEP_ID-}}" "${PBS_JOBID-}" \
+        "${LSB_JOBID-}" "${LSB_JOBID:+${LSB_JOBINDEX-}}" "${LSB_JOBID:+${PMIX_NAMESPACE-}}" \
+        "${FLUX_JOB_ID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}" "${SGE_TASK_ID-}"; do
+        case $dlc_line in
+            '') ;;
+            *[!][A-Za-z0-9._@-]*) dlc_no "the job's id has characters of its own" || return 1 ;;
+            *) dlc_job=$dlc_job-$dlc_line ;;
+        esac
+    done
+    dlc_point=$dlc_base/$dlc_job
+    [ -d "$dlc_base" ] || mkdir -m 700 -- "$dlc_base" 2>/dev/null || :
+    # Another user's folder of this name would show another user's image.
+    dlc_own_folder "$dlc_base" ||
+        dlc_no "$dlc_base is not your own folder"
+}
+# Seen in a process's own namespace, so the number of a process that ended is told apart.
+dlc_shown() {
+    read -r dlc_line < "/proc/$1/root$2/.singularity.d/actions/exec"
+} 2>/dev/null
+# shellcheck disable=SC2016
+dlc_there='cd -- "$1" && shift && exec "$@"'
+dlc_enter() {
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
+}
+dlc_share() (  # ranks come at once: one mounts, the others wait
+    for dlc_line in bash flock unshare nsenter; do
+        command -v "$dlc_line" >/dev/null || dlc_no "no $dlc_line on PATH" || exit 1
+    done
+    for dlc_server in "$(command -v squashfuse_ll)" "${dlc_engine%/*}/../libexec/apptainer/bin/squashfuse_ll" \
+        /usr/libexec/apptainer/bin/squashfuse_ll ; do
+        [ ! -x "$dlc_server" ] || break
+    done
+    [ -x "$dlc_server" ] || dlc_no "no squashfuse_ll on PATH, nor beside the engine" || exit 1
+    exec 8> "$dlc_point.lock" && flock -w 120 8 || dlc_no "$dlc_point.lock is held" || exit 1
+    if read -r dlc_pid < "$dlc_point.pid"; then
+        [ "$dlc_pid" != - ] || exit 1
+        ! dlc_shown "$dlc_pid" "$dlc_point" || exit 0
+    fi 2>/dev/null
+    # What jobs before this one left: a folder and two small files each.
+    set +f
+    for dlc_old in "$dlc_base"/*.pid; do
+        dlc_old=${dlc_old%.pid} dlc_pid=
+        if [ "$dlc_old" != "$dlc_point" ] && read -r dlc_pid < "$dlc_old.pid"; then
+            dlc_shown "$dlc_pid" "$dlc_old" || rm -f -- "$dlc_old.pid" "$dlc_old.lock"
+            rmdir -- "$dlc_old"
+        fi
+    done 2>/dev/null
+    set -f
+    mkdir -p -- "$dlc_point" || exit 1
+    set -- "$dlc_server" -f -o "ro,nosuid,nodev,offset=$dlc_offset,timeout=$dlc_keep" \
+        "$dlc_image" "$dlc_point"
+    # It ends itself by this signal, which a launcher in the background has its ranks ignore.
+    ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
+    # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
+    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    dlc_pid=$(bash -c 'set -m
+        for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
+        unshare --user --map-current-user --keep-caps --mount --propagation slave \
+            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+        echo "$!"' bash "$@")
+    dlc_left=200
+    until dlc_shown "$dlc_pid" "$dlc_point"; do
+        dlc_left=$((dlc_left - 1))
+        [ -e "/proc/$dlc_pid" ] && [ "$dlc_left" -gt 0 ] || break
+        sleep 0.1
+    done
+    dlc_said=$(dlc_enter "$dlc_engine" --nocolor exec --userns --cleanenv "$dlc_point" /bin/sh -c : \
+        2>&1 </dev/null 8>&-) || {
+        kill -9 "$dlc_pid" 2>/dev/null
+        dlc_no "${dlc_said##*
+}" || :
+        dlc_pid=-  # not tried again by the others
+    }
+    printf '%s\n' "$dlc_pid" > "$dlc_point.pid"
+)
+if [ -n "$dlc_offset" ] && dlc_find_point && dlc_share && read -r dlc_pid < "$dlc_point.pid" &&
+    dlc_shown "$dlc_pid" "$dlc_point"; then
+    dlc_image=$dlc_point dlc_flags=--userns
+fi
+# The mount takes the image's place among the words.
+if [ "$dlc_image" != "$dlc_given" ]; then
+    dlc_left=$#
+    while [ "$dlc_left" -gt 0 ]; do
+        dlc_word=$1
+        shift
+        dlc_left=$((dlc_left - 1))
+        if [ "$dlc_word" = "$dlc_given" ]; then
+            set -- "$@" "$dlc_flags" "$dlc_image"
+            dlc_given=
+        else
+            set -- "$@" "$dlc_word"
+        fi
+    done
+fi
+[ -n "$dlc_given" ] || set -- \
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
 exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
     "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+    "$dlc_image" "$dlc_offset" "$dlc_key" \
     "$@"
 "$@"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.packs import environments
-from tests.integration.packs.environments import WRITER, Environment
+from tests.integration.packs.environments import FILES, VERSION, WRITER, Environment
 from tests.skips import skip
 
 ONE = "import alpha.one; print(alpha.one.Thing.value)"
@@ -68,17 +68,50 @@ def test_a_folder_that_is_gone(world: Environment) -> None:
     assert done.stderr.endswith("ModuleNotFoundError: No module named 'alpha'\n")
 
 
+@pytest.mark.parametrize("how", ["moved", "copied", "linked"])
+def test_an_environment_at_another_path_has_its_pack(tmp_path: Path, how: str) -> None:
+    first, place = environments.make(tmp_path / "first"), tmp_path / "other" / "place"
+    (first.prefix / "lib64").symlink_to("lib")
+    (first.packages / "both.pth").write_text(f"../../../lib64/{VERSION}/site-packages\n")
+    first.pack()
+    place.parent.mkdir()
+    if how == "moved":
+        first.prefix.rename(place)
+    elif how == "copied":
+        subprocess.run(["cp", "-a", first.prefix, place], check=True)
+    else:
+        place.symlink_to(first.prefix)
+    world = Environment(prefix=place)
+    second = place / "lib64" / VERSION / "site-packages"
+    for packages in (world.packages, second):
+        program = (
+            f"import sys; sys.path.insert(0, {str(packages)!r}); import alpha.sub.two as two\n"
+        )
+        program += "print(type(two.__loader__).__name__, two.__file__, two.double.__code__)"
+        told = world.run("-c", program).stdout
+        assert told.startswith(f"PackLoader {packages}/alpha/sub/two.py <code object double")
+        assert f'file "{packages}/alpha/sub/two.py", line 4>' in told
+    # of the standard library, which stays where it is
+    assert world.loader("json.decoder") == "PackLoader"
+
+
+@pytest.mark.parametrize("how", ["at its path", "by a link"])
 @pytest.mark.parametrize("target", ["alpha/one.py", "alpha"])
-def test_what_is_bound_below(world: Environment, tmp_path: Path, target: str) -> None:
+def test_what_is_bound_below(world: Environment, tmp_path: Path, target: str, how: str) -> None:
     # A bound file leaves the time of its folder as it was. Byte code that is checked against its
     # source: a usual import sees the bound file.
     source = changed(world, tmp_path) / target
     py_compile.compile(str(world.packages / "alpha" / "one.py"))
     world.pack()
     assert world.loader("alpha.one") == "PackLoader"
+    shown = world
+    if how == "by a link":  # the kernel names mounts by their real paths
+        shown = Environment(prefix=tmp_path / "link")
+        shown.prefix.symlink_to(world.prefix)
+        assert shown.loader("alpha.one") == "PackLoader"
     script = 'mount --bind "$1" "$2" && exec "$3" -B -c "$4"'
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
-    words += [str(source), str(world.packages / target), str(world.python), ONE]
+    words += [str(source), str(world.packages / target), str(shown.python), ONE]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.stderr.startswith(("unshare:", "mount:")):
         skip(f"no user namespace: {done.stderr.strip()}", elsewhere="another kernel")
@@ -119,6 +152,54 @@ def test_an_editable_install_wins_as_before(world: Environment, tmp_path: Path) 
     (world.packages / "_editable.py").write_text(finder)
     (world.packages / "zz.pth").write_text("import _editable\n")
     assert world.run("-c", ONE).stdout == "mine\n"
+
+
+PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "alpha"
+version = "2.0"
+[tool.hatch.build]
+dev-mode-dirs = ["."]
+packages = ["alpha"]
+"""
+
+
+def test_pip_s_editable_install_of_a_packed_package_wins(tmp_path: Path) -> None:
+    every = dict(FILES) | {"alpha-1.5.dist-info/INSTALLER": "pip\n"}
+    every["alpha-1.5.dist-info/RECORD"] = "".join(f"{name},,\n" for name in every)
+    world = environments.make(tmp_path / "environment", every)
+    world.pack()
+    assert world.run("-c", ONE).stdout == "1\n"
+    mine = changed(world, tmp_path)
+    (mine / "pyproject.toml").write_text(PROJECT)
+    # pip and hatchling from beside the environment: it has none.
+    tools = str(Path(pytest.__file__).parent.parent)
+    install = ("install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "-e", mine)
+    done = world.run("-m", "pip", *install, path=tools, check=False)
+    if "No module named" in done.stderr:
+        skip(f"pip install -e: {done.stderr.splitlines()[-1]}: install pip and hatchling")
+    assert done.returncode == 0, done.stderr
+    assert world.run("-c", ONE).stdout == "mine\n"
+    assert world.same(f"{ONE}; print(alpha.one.__file__, alpha.__path__)").startswith("mine\n")
+    assert world.loader("json.decoder") == "PackLoader"
+
+
+def test_a_module_that_puts_another_in_its_place_is_packed(tmp_path: Path) -> None:
+    own = "class Own(types.ModuleType):\n    value = 3\n"
+    swapped = f"import sys, types\n{own}sys.modules[__name__] = Own(__name__)\n"
+    files = {"alpha/__init__.py": "import alpha.swapped\n", "alpha/swapped.py": swapped}
+    world = environments.make(tmp_path / "environment", files)
+    assert world.pack()["failed"] == {}
+    program = (
+        "import sys, alpha, importlib.machinery as machinery\n"
+        "print(sys.modules['alpha.swapped'].value)\n"
+        "spec = machinery.PathFinder.find_spec('alpha.swapped', alpha.__path__)\n"
+        "print(type(spec.loader).__name__)\n"
+    )
+    assert world.run("-c", program).stdout == "3\nPackLoader\n"
 
 
 def test_namespace_packages_and_zip_files(tmp_path: Path) -> None:

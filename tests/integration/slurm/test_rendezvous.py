@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.integration.slurm.cluster import Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.world import Built, World
 from tests.jobs import MEET
+from tests.processes import poll
 
 FORMS = """\
 scheduler:
@@ -47,6 +49,8 @@ def start(local):
 running = [start(local) for local in range(each)]
 sys.exit(max([started.wait() for started in running]))
 """
+# It serves the engine's own mounts, and not ours.
+REAL = "case $* in *timeout=*) exit 1 ;; esac; exec /usr/bin/squashfuse_ll"
 WANTED = [
     {"rank": rank, "local": rank % 2, "there": 2, "node": f"n{1 + rank // 2}", "leaks": []}
     for rank in range(4)
@@ -149,19 +153,98 @@ def test_a_staged_image_runs_from_its_copies_and_they_go(
     assert f"ran {submit.environ['DLCONTAINER_IMAGE']}" in output.read_text()
 
 
+SHOW = "import os; print('ran', os.environ['APPTAINER_CONTAINER'], flush=True)"
+
+
+def ran(folder: Path) -> list[str]:
+    """Name the place of the image as each rank saw it."""
+    lines = [line for path in folder.glob("job.o*") for line in path.read_text().splitlines()]
+    return [line.removeprefix("ran ") for line in lines if line.startswith("ran ")]
+
+
+def is_mounted(point: str) -> bool:
+    """Tell whether this host has a mount there, a dead one too."""
+    return f" {point} " in Path("/proc/self/mounts").read_text()
+
+
+def is_served(point: str) -> bool:
+    """Tell whether a process serves a mount there, in whichever namespace."""
+    servers = Path("/proc").glob("[0-9]*/cmdline")
+    return any(f"\0{point}\0" in text(path) for path in servers)
+
+
+def text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(("site", "is_seen"), [("", False), ("modules: {keep_mounted: 10}", True)])
 def test_a_nodes_ranks_share_one_mount(
+    user: World, submit: World, tiny: Path, tmp_path: Path, site: str, is_seen: bool
+) -> None:
+    job = script(user, tiny, tmp_path, f"{site}\n")
+    # Slurm's four nodes are one host here: all ranks of the step share the mount.
+    program = ("/opt/tiny/bin/python", "-c", f"{SHOW}; import time; time.sleep(1)")
+    shared = submit.having(DLCONTAINER_KEEP="10")
+    shared.run(job, *program)
+    [output] = tmp_path.glob("job.o*")
+    assert len(ran(tmp_path)) == 4, output.read_text()
+    [point] = set(ran(tmp_path))
+    assert point.startswith("/tmp/dlcontainer-")
+    assert is_mounted(point) is is_seen
+    output.unlink()
+    submit.having(DLCONTAINER_KEEP="0").run(job, *program)
+    assert ran(tmp_path) == [submit.environ["DLCONTAINER_IMAGE"]] * 4
+    # What this Slurm (proctrack/pgid) does not end with the step goes when it was idle.
+    assert poll(lambda: not is_served(point) and not is_mounted(point), 60)
+
+
+def test_each_rank_mounts_the_image_itself_where_the_site_says_so(
     user: World, submit: World, tiny: Path, tmp_path: Path
 ) -> None:
-    job = script(user, tiny, tmp_path, "modules: {keep_mounted: 10}\n")
-    show = "import os; print('ran', os.environ['APPTAINER_CONTAINER'])"
-    # Slurm's four nodes are one host here: all ranks of the step share the mount.
-    submit.run(job, "/opt/tiny/bin/python", "-c", show)
+    job = script(user, tiny, tmp_path, "modules: {keep_mounted: 0}\n")
+    submit.run(job, "/opt/tiny/bin/python", "-c", SHOW)
+    assert ran(tmp_path) == [submit.environ["DLCONTAINER_IMAGE"]] * 4
+
+
+@pytest.mark.parametrize("how", ["a rank fails", pytest.param("killed", marks=pytest.mark.long)])
+def test_no_end_leaves_a_mount(
+    user: World, submit: World, cluster: Cluster, tiny: Path, tmp_path: Path, how: str
+) -> None:
+    job = script(user, tiny, tmp_path)
+    fails = "os.environ['RANK'] == '3' and time.sleep(1) is None and sys.exit(5)"
+    line = f"import os, sys, time; {SHOW}; {fails if how != 'killed' else ''}; time.sleep(600)"
+    line = line.replace("; ;", ";")
+    queue = replace(submit.having(DLCONTAINER_KEEP="10"), program=("sbatch", "--parsable"))
+    number = queue.run(job, "/opt/tiny/bin/python", "-c", line).stdout.strip()
+    assert poll(lambda: len(ran(tmp_path)) == 4 or number not in cluster.jobs(), 120)
+    [point] = set(ran(tmp_path))
+    assert "/dlcontainer-" in point
+    if how == "killed":
+        assert is_served(point)
+        cluster.run("scancel", "--signal=KILL", "--full", number)
+    assert poll(lambda: number not in cluster.jobs(), 120)
+    # At no time had this host's list of mounts the image's.
+    assert not is_mounted(point)
+    assert poll(lambda: not is_served(point), 60)
+
+
+def test_a_mount_that_fails_is_told_where_it_was_asked_for(
+    user: World, submit: World, tiny: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "programs"
+    broken.mkdir()
+    (broken / "squashfuse_ll").write_text(f'#!/bin/sh\n{REAL} "$@"\n')
+    (broken / "squashfuse_ll").chmod(0o755)
+    job = script(user, tiny, tmp_path)
+    own = submit.having(PATH=f"{broken}:{submit.environ['PATH']}")
+    own.having(DLCONTAINER_KEEP="10").run(job, "/opt/tiny/bin/python", "-c", SHOW)
     [output] = tmp_path.glob("job.o*")
-    ran = [line for line in output.read_text().splitlines() if line.startswith("ran ")]
-    assert len(ran) == 4, output.read_text()
-    [mount] = set(ran)
-    assert "/dlcontainer-" in mount
+    assert ran(tmp_path) == [submit.environ["DLCONTAINER_IMAGE"]] * 4
+    assert output.read_text().count("job: the image's mount can't be shared: ") == 1
     output.unlink()
-    submit.having(DLCONTAINER_KEEP="0").run(job, "/opt/tiny/bin/python", "-c", show)
+    own.run(job, "/opt/tiny/bin/python", "-c", SHOW)
     [output] = tmp_path.glob("job.o*")
-    assert output.read_text().count(f"ran {submit.environ['DLCONTAINER_IMAGE']}") == 4
+    assert (len(ran(tmp_path)), output.read_text().count("can't be shared")) == (4, 0)

@@ -239,3 +239,9 @@ def test_images_of_oci_engines_have_names_that_those_take(tmp_path: Path) -> Non
     recipe = {"version": "2.13.0+cpu"}
     text = job(plan_at(tmp_path, recipe=recipe, engine={"runtime": "podman-hpc"}))
     assert "dlc_image=${DLCONTAINER_IMAGE:-demo:2.13.0-cpu-demo}\n" in text
+
+
+def test_a_mount_is_kept_for_a_while_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="at least 10 seconds, or 0"):
+        plan_at(tmp_path / "short", modules={"keep_mounted": 5})
+    assert "DLCONTAINER_KEEP" not in job(plan_at(tmp_path / "none", modules={"keep_mounted": 0}))

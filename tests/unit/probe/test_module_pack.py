@@ -49,13 +49,27 @@ def test_an_import_reads_the_front_of_a_pack_whatever_a_training_step_adds(tmp_p
         for tail, (code, when) in names.items()
     }
     folder = str(tmp_path)
-    pack = writer.render({folder: packed}, {folder: 1.0}, False)
+    pack = writer.render({folder: packed}, {folder: 1.0}, False, folder)
     size = int.from_bytes(pack[24:32], "little")
-    stamp, index = marshal.loads(pack[64 : 64 + size])[folder]
+    stamp, _, index = marshal.loads(pack[64 : 64 + size])[folder]
     assert (stamp, writer.check(pack)) == (1.0, "")
     assert pack[64 + size :] == b"firstlater"
     code = {tail: pack[start:stop] for tail, (_, _, start, stop) in index.items()}
     assert code == {"a": b"later", "b": b"first", "c": b"later", "d": b""}
+
+
+def test_folders_of_an_environment_are_named_from_the_pack() -> None:
+    seen_from = loaded("pack_modules").seen_from
+    target = "/env/lib/python3/site-packages"
+    assert seen_from(target, f"{target}/alpha/sub", "/env") == "alpha/sub"
+    assert seen_from(target, target, "/env/") == "."
+    assert seen_from(target, "/env/lib64/python3/site-packages/a", "/env") == (
+        "../../../lib64/python3/site-packages/a"
+    )
+    # Of another tree, which stays where it is.
+    assert seen_from(target, "/usr/lib/python3", "/env") == "/usr/lib/python3"
+    assert seen_from(target, "/environment/lib", "/env") == "/environment/lib"
+    assert seen_from("/elsewhere", "/env/lib", "/env") == "/env/lib"
 
 
 def loaded(name: str) -> Any:

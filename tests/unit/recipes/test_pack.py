@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from dlcontainer import config
+from dlcontainer.build import step_errors
 from dlcontainer.build.build_steps import work
 from dlcontainer.config.resources import probe_files
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import pack_commands, step_commands, texts
 from dlcontainer.image import layout, sbom
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system.progress import Steps
+from tests.fakes import Quiet
 from tests.unit.image.test_sbom import CONTENTS, SUBJECT
 from tests.unit.recipes.test_recipe import recipe_of
-from tests.values import TEMPLATES, folder_of, plan_of
+from tests.values import ROOT, TEMPLATES, folder_of, plan_of
 
 OFF = "image.pack=false"
 TRAINING = "image.pack=training"
@@ -38,6 +41,17 @@ def test_a_recipe_that_promises_imports_has_one(tmp_path: Path) -> None:
     assert "pack" not in steps(planned(tmp_path / "off", OFF))
     assert "pack" not in steps(planned(tmp_path / "none", verify={"script": "verify.py"}))
     assert "pack" not in [one.name for one in step_commands.native_blocks(planned(tmp_path / "n"))]
+
+
+def test_its_time_and_that_of_the_image_have_two_names(tmp_path: Path) -> None:
+    plan, times = planned(tmp_path), Steps(Quiet())
+    for number, name in enumerate(steps(plan), start=1):
+        times.line(f"==> step {number}/9 {name}")
+    with step_errors.packing(step_errors.Failure(plan=plan, output=tmp_path), times):
+        pass
+    times.end()
+    names = [name for name, _ in times.times]
+    assert names == ["system", "pack", "clean", "pack-image"]
 
 
 def test_it_is_part_of_the_plan(tmp_path: Path) -> None:
@@ -86,6 +100,28 @@ def test_texts_pack_by_the_same_line(tmp_path: Path, form: texts.Format) -> None
     assert {"pack_modules.py", "pack_imports.py", "module_pack.py"} <= {
         path.name for path in probe_files()
     }
+
+
+@pytest.mark.parametrize(
+    ("recipe", "modules"),
+    [
+        ("pytorch", {"torch"}),
+        ("tensorflow", {"tensorflow"}),
+        ("mxnet", {"mxnet", "numpy"}),
+        ("horovod", {"horovod", "torch"}),
+        ("caffe", None),  # it promises no import
+    ],
+)
+def test_what_the_shipped_recipes_pack(recipe: str, modules: set[str] | None) -> None:
+    made = sorted((ROOT / "tests" / "golden").glob(f"{recipe}-*/apptainer.def"))
+    assert made
+    for text in map(Path.read_text, made):
+        lines = [line for line in text.splitlines() if pack_commands.WRITER in line]
+        if modules is None:
+            assert lines == []
+        else:
+            [line] = lines
+            assert modules <= set(line.split())
 
 
 def test_a_report_is_read() -> None:
