@@ -254,7 +254,7 @@ class _Lot:
             Resident(
                 name=name,
                 started_s=group.starts[name],
-                ready_s=3.0,
+                ready_s=0.005,
                 turns=tuple(group.turns[name]),
             )
             for name in names

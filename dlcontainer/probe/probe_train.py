@@ -254,7 +254,7 @@ def _resident(wanted):
 
 
 def _rehearsed(module, wanted):
-    """Train one small step: what a framework loads late (PyTorch: a third of its import) is loaded."""
+    """Train one small step: what a framework loads with its first optimizer is there then."""
     small = argparse.Namespace(**dict(vars(wanted), batch=2, size=8, width=8))
     module.Trainer(small).step(0)
 

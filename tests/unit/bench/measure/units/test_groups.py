@@ -3,15 +3,19 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Unpack
 
 import pytest
 
+from dlcontainer.bench.measure.units import availability
 from dlcontainer.bench.report import html_report
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.resident import agreement, order
 from dlcontainer.bench.samples.series import Series
+from dlcontainer.config.resources import probe_files
 from dlcontainer.errors import BenchDataError, UsageError
+from dlcontainer.system import digests
 from dlcontainer.system.process import Completed, Runner, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
 from tests.judging import analyse
@@ -254,3 +258,19 @@ def test_launches_where_groups_cannot_run(
 def test_groups_are_the_default_where_they_can_run(bench: Bench) -> None:
     bench.unit = None
     assert run(bench, ResidentRunner(), looks=(1,)).session.declared.unit == "groups"
+
+
+def test_an_image_with_another_probe_would_not_understand_the_orders() -> None:
+    own = probe_files()
+    carried = {path.name: digests.of_file(path) for path in own}
+    settings: Any = SimpleNamespace(probe_files=own)
+
+    def is_other(files: dict[str, str]) -> bool:
+        sides: Any = SimpleNamespace(candidate=SimpleNamespace(probe_files=files))
+        return availability._is_other_probe(settings, sides)
+
+    assert not is_other(carried)
+    assert not is_other({})  # an image that can't tell
+    assert is_other({**carried, "baton.py": "0" * 64})
+    del carried["baton.py"]
+    assert is_other(carried)
