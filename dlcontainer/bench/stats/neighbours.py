@@ -8,8 +8,9 @@ each settled by simulation of whole sessions (docs/measurements-verdict.md):
   estimated with 1/n to spare, which about undoes a bias that is itself seen too small, and the
   degrees of freedom shrink with it;
 - of groups both sides share the machine's noise turn by turn, with new processes in each, so that
-  only a slow change of one side is left: a correlation of `FLOOR` is allowed for whatever is seen,
+  only a slow change of one side is left: a correlation of `floor` is allowed for whatever is seen,
   and more where more is seen (r + 1/n: unbiased for independent groups; Huitema and McKean, 1991).
+  Up to 12 groups it is 0.3; of more, it falls as 1/n, since they show it themselves.
 """
 
 import math
@@ -19,8 +20,9 @@ from typing import Literal
 
 Rule = Literal["launches", "groups"]
 
-FLOOR = 0.3
 FEWEST = 4
+_FLOOR = 0.3
+_FLOOR_UNTIL = 12
 _MOST = 0.9
 _FEWEST_DF = 2.0
 
@@ -36,10 +38,15 @@ def correlation(raw: float, n: int, rule: Rule) -> float:
     if n < FEWEST:
         return 0.0
     if rule == "groups":
-        return min(_MOST, max(FLOOR, raw + 1 / n))
+        return min(_MOST, max(floor(n), raw + 1 / n))
     if raw + 1 / n <= 0:
         return 0.0
     return min(_MOST, raw + (1 + 3 * max(raw, 0.0)) / n + 1 / n)
+
+
+def floor(n: int) -> float:
+    """Give the correlation that is allowed for between n groups, whatever is seen."""
+    return _FLOOR * min(1.0, _FLOOR_UNTIL / n)
 
 
 def inflation(lag: float) -> float:

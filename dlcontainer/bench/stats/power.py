@@ -94,7 +94,7 @@ def lag_cost(n: int, rule: Rule = "launches") -> float:
     pairs, whose power it gives within 0.06. Of groups it is the floor's (of 4,000, within 0.07).
     """
     if rule == "groups":
-        return neighbours.widening(neighbours.FLOOR)
+        return neighbours.widening(neighbours.floor(n))
     return 1 + 4 / n
 
 

@@ -23,9 +23,7 @@ _OF_GROUPS = (
     "table below. "
 )
 _BALANCED = (
-    "Turns are in an order in which what one leaves to the next two cancels between the sides. "
-    f"Neighbouring groups are taken to resemble each other by {neighbours.FLOOR} at least, which "
-    f"makes the interval {neighbours.widening(neighbours.FLOOR):.2f} times as wide."
+    "Turns are in an order in which what one leaves to the next two cancels between the sides."
 )
 _BY_LOT = "What a turn leaves to the next one for longer than a step is not corrected for."
 
@@ -42,6 +40,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         found.append(f"The reference is the unpacked image: {why}.")
     if declared.groups:
         found.append(_OF_GROUPS + (_BALANCED if declared.is_balanced else _BY_LOT))
+        found += _alike(analysis)
     else:
         found += _controls(analysis)
     found += [*_lost(analysis), *_ready(analysis)]
@@ -65,6 +64,16 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     if declared.groups is None:
         found.append(_standing(standing))
     return (*found, *_course(analysis))
+
+
+def _alike(analysis: Analysis) -> Iterator[str]:
+    """Say how far the interval of groups is widened for their neighbours."""
+    fitted = analysis.main.fitted if analysis.main else None
+    if fitted is not None and fitted.df > 0 and fitted.rule == "groups":
+        yield (
+            f"Neighbouring groups are taken to resemble each other (correlation {fitted.lag:.2f}): "
+            f"the interval is {neighbours.widening(fitted.lag):.2f} times as wide for it."
+        )
 
 
 def _controls(analysis: Analysis) -> Iterator[str]:

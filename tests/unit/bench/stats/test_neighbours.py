@@ -39,6 +39,7 @@ def test_the_bias_is_marriott_and_pope_s(rho: float, n: int) -> None:
         (0.0, 8, 0.25, 0.3),
         (0.3, 8, 0.6625, 0.425),
         (0.3, 32, 0.390625, 0.33125),
+        (-1.0, 32, 0.0, 0.1125),
         (0.95, 16, 0.9, 0.9),
         (0.5, 3, 0.0, 0.0),
     ],
@@ -55,7 +56,7 @@ def test_groups_keep_their_degrees_of_freedom() -> None:
         for i, value in enumerate(values)
     ]
     fitted = regression.fit(pairs, rule="groups")
-    assert fitted.lag == neighbours.FLOOR
+    assert fitted.lag == neighbours.floor(8) == 0.3
     assert fitted.df == pytest.approx(6)
     assert fitted.se == pytest.approx(fitted.sd / math.sqrt(8) * neighbours.widening(0.3))
     assert neighbours.freedom(6.0, 0.5, "launches") == 2
