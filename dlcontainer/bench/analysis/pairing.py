@@ -47,10 +47,10 @@ class Pairs(Sequence[Pair]):
         numbers: "array[int]",
         reference: "array[int]",
         candidate: "array[int]",
-        rule: Rule = "launches",
     ) -> None:
         self.launches, self.arms, self.numbers = launches, tuple(arms), numbers
-        self.reference, self.candidate, self.rule = reference, candidate, rule
+        self.reference, self.candidate = reference, candidate
+        self.rule: Rule = "launches"
         self._fits: dict[tuple[str | int, ...], Fit | None] = {}
 
     def __len__(self) -> int:
@@ -63,12 +63,17 @@ class Pairs(Sequence[Pair]):
     def __getitem__(self, index: int | slice) -> "Pair | Pairs":
         if isinstance(index, slice):
             parts = (self.numbers[index], self.reference[index], self.candidate[index])
-            return Pairs(self.launches, self.arms, *parts, self.rule)
+            return Pairs(self.launches, self.arms, *parts).judged_by(self.rule)
         return Pair(
             number=self.numbers[index],
             reference=Launch(self.launches, self.reference[index]),
             candidate=Launch(self.launches, self.candidate[index]),
         )
+
+    def judged_by(self, rule: Rule) -> "Pairs":
+        """Settle how neighbours are taken to resemble each other; give the same pairs."""
+        self.rule = rule
+        return self
 
     def until(self, number: int) -> "Pairs":
         """Give the pairs up to this number."""
@@ -193,8 +198,8 @@ def _pairs(series: Series, role: Role) -> Pairs:
     declared = series.session.declared
     # Processes that are alive at once leave nothing to one another: no arm carries over.
     arms = declared.arms if declared.groups is None else declared.arms[:1]
-    rule: Rule = "groups" if declared.is_balanced else "launches"
-    found = Pairs(launches, arms, array(INDEX), array(INDEX), array(INDEX), rule)
+    found = Pairs(launches, arms, array(INDEX), array(INDEX), array(INDEX))
+    found.judged_by("groups" if declared.is_balanced else "launches")
     for number, group in _groups(series, role):
         if len(group) < 2 or isnan(sum(map(time, group))):
             continue

@@ -196,9 +196,8 @@ def _more(rules: Rules, fitted: Fit) -> int | None:
         return max(rules.fewest - fitted.n, rules.block)
     # The correction is in the standard error already, planned with again below.
     spread = max(fitted.sd, fitted.unit_sd / power.lag_cost(fitted.n, fitted.rule))
-    needed = power.pairs_needed(
-        spread, rules.margin, rules.alpha, equivalence=rules.equivalence, rule=fitted.rule
-    )
+    scatter = power.Scatter(sd=spread, rule=fitted.rule)
+    needed = power.pairs_needed(scatter, rules.margin, rules.alpha, equivalence=rules.equivalence)
     # Pairs come in blocks of four, triples of six; a session that had enough on paper and still
     # didn't decide lies at the margin's edge.
     return (

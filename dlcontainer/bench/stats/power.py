@@ -1,6 +1,7 @@
 """How likely n pairs decide, and how many are needed. Pure; exact for normal d."""
 
 import math
+from dataclasses import dataclass
 
 from dlcontainer.bench.stats import margins, neighbours, student_t
 from dlcontainer.bench.stats.neighbours import Rule
@@ -12,6 +13,18 @@ POWER = 0.9
 _MARGIN_STEP = 1e-4
 _NODES = 400  # even: Simpson's rule
 _WIDTH = 9.0  # in standard deviations of the sample's sd
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scatter:
+    """The sd of a unit, and how its neighbours are taken to resemble each other."""
+
+    sd: float
+    rule: Rule = "launches"
+
+    def of(self, n: int) -> float:
+        """Give the sd that n units are planned with."""
+        return self.sd * lag_cost(n, self.rule)
 
 
 def equivalent(n: int, sd: float, margin: float, alpha: float, truth: float) -> float:
@@ -37,13 +50,12 @@ def different(n: int, sd: float, alpha: float, truth: float) -> float:
 
 
 def pairs_needed(
-    sd: float,
+    scatter: float | Scatter,
     margin: float,
     alpha: float,
     *,
     equivalence: bool,
     truth: float | None = None,
-    rule: Rule = "launches",
 ) -> int | None:
     """Give the pairs for a power of 0.9, never fewer than 8; None above 10,000.
 
@@ -51,12 +63,13 @@ def pairs_needed(
     difference of one margin. `truth` is another log-ratio for equivalence: 0 for a side against
     itself.
     """
-    if not sd > 0:
+    spread_of = scatter if isinstance(scatter, Scatter) else Scatter(sd=scatter)
+    if not spread_of.sd > 0:
         return FEWEST
     apart = _small(margin) if truth is None else truth
 
     def enough(n: int) -> bool:
-        spread = sd * lag_cost(n, rule)
+        spread = spread_of.of(n)
         if equivalence:
             return equivalent(n, spread, margin, alpha, apart) >= POWER
         return different(n, spread, alpha, margins.band(margin).half_width) >= POWER
