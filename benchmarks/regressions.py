@@ -7,8 +7,9 @@ import numpy
 from numpy.typing import NDArray
 
 from dlcontainer.bench.samples.launch_order import Group, Triple
-from dlcontainer.bench.stats import regression
+from dlcontainer.bench.stats import neighbours, regression
 from dlcontainer.bench.stats.differences import Ran
+from dlcontainer.bench.stats.neighbours import Rule
 
 Floats = NDArray[numpy.float64]
 _ROUNDS = 12
@@ -46,7 +47,7 @@ def ran(group: Group, before: str, sides: tuple[str, str], arms: str) -> Ran:
     return Ran(places, carry)
 
 
-def fit(series: Sequence[tuple[Floats, Sequence[Ran]]]) -> Fits:
+def fit(series: Sequence[tuple[Floats, Sequence[Ran]]], rule: Rule = "launches") -> Fits:
     """Fit sessions: the differences of the pairs, then those of each control that there is."""
     series = [one for one in series if one[1]]
     kept = regression.columns_of([set(one) for _, one in series], len(series[0][1]))
@@ -60,16 +61,23 @@ def fit(series: Sequence[tuple[Floats, Sequence[Ran]]]) -> Fits:
     inverse = numpy.linalg.inv(columns.T @ columns)
     effects = d @ columns @ inverse
     left = d - effects @ columns.T
-    lag = correlation(left[:, belongs == 0])
-    se, df = _spread(left, columns, inverse, belongs, lag)
+    lag = correlation(left[:, belongs == 0], rule)
+    se, df = _spread(left, columns, _Model(inverse, belongs, rule), lag)
     robust = _huber(d, columns, effects)
     own = columns[belongs == 0]
     return Fits(effects[:, 0], se, df, d[:, belongs == 0] - robust[:, 1:] @ own[:, 1:].T, lag)
 
 
-def _spread(
-    left: Floats, columns: Floats, inverse: Floats, belongs: NDArray[numpy.int64], lag: Floats
-) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class _Model:
+    inverse: Floats
+    # The series of each row.
+    belongs: NDArray[numpy.int64]
+    rule: Rule
+
+
+def _spread(left: Floats, columns: Floats, model: _Model, lag: Floats) -> tuple[Floats, Floats]:
+    inverse, belongs = model.inverse, model.belongs
     hat = numpy.einsum("ij,jk,ik->i", columns, inverse, columns)
     weights = (inverse[0] @ columns.T) ** 2
     count = int(belongs.max()) + 1
@@ -81,25 +89,32 @@ def _spread(
         shared = list(range(count))
     joint = sum(freedoms[i] for i in shared)
     variance = sum(squares[i] for i in shared) / joint
-    inflated = (1 + lag) / (1 - lag)
+    inflated = inflation(lag)
     whole, degrees = numpy.zeros(len(left)), numpy.zeros(len(left))
     for i in range(count):
         own = variance if i in shared else squares[i] / freedoms[i]
         df = numpy.full(len(left), joint if i in shared else freedoms[i])
         part = own * weights[belongs == i].sum()
         if not i:
-            part, df = part * inflated, numpy.where(lag > 0, numpy.maximum(2, df / inflated), df)
+            part, df = part * inflated, _freedom(df, lag, model.rule)
         whole += part
         degrees += part**2 / df
     return numpy.sqrt(whole), whole**2 / degrees
 
 
-def correlation(left: Floats) -> Floats:
-    """Give each row's correlation of neighbours, as the real code corrects it."""
-    n = left.shape[1]
+def correlation(left: Floats, rule: Rule) -> Floats:
+    """Give each row's correlation of neighbours, corrected by the real code."""
     raw = (left[:, 1:] * left[:, :-1]).sum(axis=1) / (left**2).sum(axis=1)
-    corrected = numpy.minimum(0.9, raw + (1 + 3 * numpy.maximum(raw, 0)) / n + 1 / n)
-    return numpy.where((raw + 1 / n > 0) & (n >= 4), corrected, 0.0)
+    return numpy.array([neighbours.correlation(one, left.shape[1], rule) for one in raw])
+
+
+def inflation(lag: Floats) -> Floats:
+    """Give the factor of each row's variance, by the real code."""
+    return numpy.array([neighbours.inflation(one) for one in lag])
+
+
+def _freedom(df: Floats, lag: Floats, rule: Rule) -> Floats:
+    return numpy.array([neighbours.freedom(*each, rule) for each in zip(df, lag, strict=True)])
 
 
 def _huber(d: Floats, columns: Floats, start: Floats) -> Floats:

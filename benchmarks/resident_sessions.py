@@ -34,7 +34,7 @@ from dlcontainer.bench.samples.resident.records import GroupPlan
 
 PER_ARM = 2
 _PLAN = GroupPlan(
-    per_arm=PER_ARM, rounds=8, turn_steps=8, renew_rounds=2, gap_s=0.01, cpus=(0,), lost_most=4
+    per_arm=PER_ARM, rounds=4, turn_steps=8, renew_rounds=1, gap_s=0.01, cpus=(0,), lost_most=4
 )
 
 
@@ -67,11 +67,14 @@ def draw(
 
 
 def _carried(seed: int, group: Pair) -> float:
-    """Give the share of the container's turns that follow a container, less the reference's."""
-    turns = [name for each in order.drawn(seed, group, _PLAN).rounds for name in each]
+    """Give the share of the container's turns that follow a container, less the reference's.
+
+    Before the first turn of a round a trainer is made, which leaves as much.
+    """
     follows = dict.fromkeys((order.REFERENCE, order.CANDIDATE), 0)
-    for before, name in pairwise(turns):
-        follows[name[0]] += before[0] == order.CANDIDATE
+    for each in order.drawn(seed, group, _PLAN, is_balanced=True).rounds:
+        for before, name in pairwise((each.makes[-1], *each.turns)):
+            follows[name[0]] += before[0] == order.CANDIDATE
     return (follows[order.CANDIDATE] - follows[order.REFERENCE]) / (PER_ARM * _PLAN.rounds)
 
 

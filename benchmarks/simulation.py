@@ -20,6 +20,7 @@ from dlcontainer.bench.analysis.verdict import CONTROL_LEVEL, Evidence, Rules, j
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.stats import hodges_lehmann, margins, paired, regression
 from dlcontainer.bench.stats.differences import Difference, Ran
+from dlcontainer.bench.stats.neighbours import Rule
 
 Bools = NDArray[numpy.bool_]
 
@@ -37,6 +38,7 @@ class Design:
     margin: float = 0.02
     alpha: float = 0.05
     equivalence: bool = True
+    rule: Rule = "launches"
 
     @property
     def rules(self) -> Rules:
@@ -157,7 +159,7 @@ def run(drawn: Drawn, design: Design) -> Ended:
 def at_look(drawn: Drawn, design: Design) -> tuple[NDArray[numpy.int64], Bools, Floats]:
     """Give each session's word as `verdict.judge` does, whether a tail held it, and its mean."""
     controls = (drawn.controls, drawn.controls_ran)
-    fits = regressions.fit([(drawn.pairs, drawn.pairs_ran), controls])
+    fits = regressions.fit([(drawn.pairs, drawn.pairs_ran), controls], design.rule)
     word, tail = worded(design.rules, fits)
     turned = refused(*controls) | _differ(drawn.kernels, len(design.looks))
     word[turned] = WORDS.index("NOT COMPARABLE")
@@ -169,7 +171,7 @@ def _differ(kernels: Floats, looks: int) -> Bools:
     n, tests = kernels.shape[1], len(calibration.GATING) * looks
     half = scipy.stats.t.isf(_settled("alpha") / tests / 2, n - 1) * kernels.std(axis=1, ddof=1)
     apart = numpy.abs(kernels.mean(axis=1))
-    beyond = apart > math.log1p(_settled("threshold"))
+    beyond = apart > margins.band(_settled("threshold")).half_width
     return numpy.asarray((beyond & (apart > half / math.sqrt(n))).any(axis=1))
 
 
@@ -185,7 +187,7 @@ def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
     word = word_of(rules, *bounds)
     i, j = numpy.triu_indices(n)
     walsh = numpy.sort((fits.adjusted[:, i] + fits.adjusted[:, j]) / 2, axis=1)
-    middle, wider = numpy.median(walsh, axis=1), numpy.sqrt((1 + fits.lag) / (1 - fits.lag))
+    middle, wider = numpy.median(walsh, axis=1), numpy.sqrt(regressions.inflation(fits.lag))
     ranks = []
     for level in (1 - rules.alpha, 1 - 2 * rules.alpha):
         below, _ = hodges_lehmann.cut(n, (1 - level) / 2)
@@ -240,7 +242,7 @@ def _judged(drawn: Drawn, row: int, design: Design) -> tuple[str, int]:
         pairs = differences(drawn.pairs[row, :look], drawn.pairs_ran)
         control = differences(drawn.controls[row, :controls], drawn.controls_ran)
         evidence = Evidence(
-            pairs=regression.fit(pairs, control),
+            pairs=regression.fit(pairs, control, rule=design.rule),
             control=regression.fit(control) if control else None,
             refusals=_refusals(drawn, row, look, design),
         )

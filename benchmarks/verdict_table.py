@@ -28,7 +28,7 @@ from dlcontainer.system import atomic_files
 BEGIN, END = "<!-- table: verdict -->", "<!-- end of table -->"
 LIMIT = 0.05
 DIFFERENT = ("SLOWER", "FASTER")
-PAIRS, GROUPS = Design(), Design(controls=0)
+PAIRS, GROUPS = Design(), Design(controls=0, rule="groups")
 TRIPLES = Design(looks=(12, 18, 36), controls=36)
 MARGIN = PAIRS.margin
 _QUIET = World(drift=0.0, ar=0.0, outliers=0.0, second=0.0)

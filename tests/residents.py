@@ -14,7 +14,7 @@ import pytest
 
 from dlcontainer.bench.measure.units import groups
 from dlcontainer.bench.samples.records import (
-    PROCEDURE,
+    GROUPS_PROCEDURE,
     Declared,
     Order,
     Sample,
@@ -36,9 +36,8 @@ Odd = Callable[[str, int, str], str | None]
 
 
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make groups short: turns of 2 ms, two rounds, hardly a wait."""
+    """Make groups short: turns of 2 ms, hardly a wait."""
     monkeypatch.setattr(groups, "TURN_S", 0.002)
-    monkeypatch.setattr(groups, "ROUNDS", 3)
     monkeypatch.setattr(groups, "_LEAST_GAP_S", 0.0005)
     monkeypatch.setattr(groups, "_LONGEST_SPIN_S", 0.01)
 
@@ -181,7 +180,7 @@ def _session(truth: Truth) -> Session:
         per_arm=truth.per_arm,
         rounds=truth.rounds,
         turn_steps=truth.turn_steps,
-        renew_rounds=2,
+        renew_rounds=1,
         gap_s=0.01,
         cpus=(1,),
         lost_most=2,
@@ -193,7 +192,7 @@ def _session(truth: Truth) -> Session:
         groups=plan,
         steps=plan.steps,
         seed=truth.seed,
-        procedure=PROCEDURE,
+        procedure=GROUPS_PROCEDURE,
         secondary={"cpu_s_per_step": session.declared.margin},
     )
     return replace(session, declared=declared)
@@ -212,14 +211,17 @@ class _Lot:
         assert plan is not None
         pair = agreement.schedule(self.declared)[0]
         drawn = order.drawn(
-            self.declared.seed, next(one for one in pair if one.number == number), plan
+            self.declared.seed,
+            next(one for one in pair if one.number == number),
+            plan,
+            is_balanced=True,
         )
         began = self.now
         starts = {name: self._later(1.0) for name in drawn.start}
         steps = {name: self._step(name) for name in drawn.start}
         turns: dict[str, list[Turn]] = {name: [] for name in drawn.start}
         for place, names in enumerate(drawn.rounds):
-            for at, name in enumerate(names):
+            for at, name in enumerate(names.turns):
                 turns[name].append(self._turn(place, at, steps[name]))
         group = _Group(drawn, starts, turns, began, self.now - began)
         return [self._sample(number, first, letter, group) for letter in first]
@@ -241,7 +243,7 @@ class _Lot:
         seen = step + wall + 0.001
         self._later(seen)
         return Turn(
-            round=number, place=place, trainer=1 + number // 2, start_s=start, first_s=step,
+            round=number, place=place, trainer=1 + number, start_s=start, first_s=step,
             wall_s=wall, cpu_s=0.98 * wall, steps_s=tuple(steps), voluntary=0, involuntary=1,
             faults=0, idle_cpu_s=0.0, seen_s=seen,
         )  # fmt: skip
@@ -252,7 +254,7 @@ class _Lot:
             Resident(
                 name=name,
                 started_s=group.starts[name],
-                ready_s=3.0,
+                ready_s=0.005,
                 turns=tuple(group.turns[name]),
             )
             for name in names

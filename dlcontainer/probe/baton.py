@@ -5,6 +5,7 @@ an order, one line, into the named pipe NAME.to; the answer is one line of JSON 
 
     make       a new trainer with new buffers, and its warm-up steps
     turn K     a step that is dropped, then K steps that are timed
+    stop       what is measured once, after the last turn
     end        no answer: the report follows as that of any probe
 
 Between two orders a process waits in a blocking read, which takes no processor time of its own;
@@ -57,11 +58,13 @@ def pin(cpus):
 class Resident(object):
     """Answers orders; `make` gives a new trainer, `warmup` is the number of its first steps.
 
-    `begin` is called once, when this process is bound and has the processors for itself.
+    `begin` is called once, when this process is bound and has the processors for itself; `stop`
+    once more so, after its last turn.
     """
 
-    def __init__(self, make, warmup, cpus, begin):
-        self._make, self._warmup, self._cpus, self._begin = make, warmup, cpus, begin
+    def __init__(self, make, warmup, cpus, begin, stop):
+        self._make, self._warmup, self._cpus = make, warmup, cpus
+        self._begin, self._stop = begin, stop
         self.trainer, self._number, self._cpu = None, 0, 0.0
         self.losses, self.steps, self.idle = [], [], 0.0
         self.wall = self.cpu = 0.0
@@ -78,13 +81,21 @@ class Resident(object):
             # The first making follows the start, which is no wait between two turns.
             waited = idle if self.trainer is not None else 0.0
             self.idle = max(self.idle, waited)
-            body = self._turn(int(words[1])) if words[0] == "turn" else self._made()
+            body = self._answer(words)
             body["idle_cpu_s"] = round(waited, _DIGITS)
             self._cpu = time.process_time()
             baton.answer(body)
         if self.steps and not self.losses:
             self.losses = self.trainer.losses()
         return bool(self.steps)
+
+    def _answer(self, words):
+        if words[0] == "turn":
+            return self._turn(int(words[1]))
+        if words[0] == "stop":
+            self._stop()
+            return {}
+        return self._made()
 
     def _made(self):
         begin = time.time()

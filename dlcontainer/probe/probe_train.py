@@ -210,10 +210,12 @@ def _resident(wanted):
     calibrated = {}
     pipes = baton.Baton(wanted.baton, wanted.process)
     pipes.answer({"here": os.getpid()})
+    everywhere = os.sched_getaffinity(0)
     # Before the session's first order: processes import beside each other.
     importlib.import_module(wanted.framework)
     stamp("import")
     first = dict(STAMPS)
+    _rehearsed(module, wanted)
 
     def make():
         trainer = module.Trainer(wanted)
@@ -223,9 +225,15 @@ def _resident(wanted):
         return trainer
 
     cpus = [int(cpu) for cpu in wanted.cpus.split(",")]
-    resident = baton.Resident(make, wanted.warmup, cpus, lambda: calibrated.update(_calibrated()))
-    if not resident.serve(pipes):
-        raise SystemExit("the session ended before this process had a turn")
+
+    def stop():
+        calibrated["after"] = calibrate.measure()
+
+    resident = baton.Resident(
+        make, wanted.warmup, cpus, lambda: calibrated.update(_calibrated()), stop
+    )
+    if not resident.serve(pipes) or "after" not in calibrated:
+        raise SystemExit("the session ended before this process had all of its turns")
     wanted.steps = max(1, len(resident.steps))
     values = {
         "wall_s": resident.wall,
@@ -233,14 +241,20 @@ def _resident(wanted):
         "idle_cpu_s": resident.idle,
     }
     body = _report(resident.trainer, wanted, values, resident.steps)
-    # The session ends one process after the other: nobody else has the processors meanwhile.
-    calibrated["after"] = calibrate.measure()
     body["calibration"] = calibrated
     values.update(calibrate.joined(calibrated["before"], calibrated["after"]))
     body["losses"] = resident.losses
     del body["workload"]["steps"]  # how often it had its turn, not what it did
     pipes.close()
+    # All has been measured: processes end beside each other.
+    os.sched_setaffinity(0, everywhere)
     return body
+
+
+def _rehearsed(module, wanted):
+    """Train one small step: what a framework loads with its first optimizer is there then."""
+    small = argparse.Namespace(**dict(vars(wanted), batch=2, size=8, width=8))
+    module.Trainer(small).step(0)
 
 
 def _calibrated():

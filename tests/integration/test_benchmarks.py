@@ -58,7 +58,7 @@ LONG = {
     *("storm", "storm_sshfs"),
 }
 # These have a test of their own.
-APART = {*LONG, "import_figures", "startup", "verdict_table"}
+APART = {*LONG, "group_rules", "import_figures", "startup", "verdict_table"}
 
 
 def require(*programs: str) -> None:
@@ -132,6 +132,11 @@ def test_verdict_table() -> None:
     words = ("-n", "4", "--untouched", "4", "--only", "groups, nothing")
     text = run("verdict_table", *words)
     assert len([line for line in text.splitlines() if "nothing" in line]) == 1
+
+
+def test_group_rules() -> None:
+    text = run("group_rules", "-n", "2")
+    assert len([line for line in text.splitlines() if "arms' own AR(1)" in line]) == 12
 
 
 def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dlcontainer.bench.samples.comparable import FactDifference
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import IMAGE_MOUNT, MEANINGS, ArmPair
-from dlcontainer.bench.stats import paired
+from dlcontainer.bench.stats import margins, paired
 from dlcontainer.bench.stats.paired import Interval
 
 PREFIX = "calibration_"
@@ -60,7 +60,8 @@ class Reading:
     @property
     def differs(self) -> bool:
         """Whether the sides differ: surely (the interval excludes 1), and beyond the threshold."""
-        far = abs(log(self.interval.ratio)) > log(1 + self.threshold)
+        ratio = self.interval.ratio
+        far = not margins.band(self.threshold).holds(ratio, ratio)
         return far and self.interval.excludes_one()
 
     @property

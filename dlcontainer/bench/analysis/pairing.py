@@ -15,6 +15,7 @@ from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired, regression
 from dlcontainer.bench.stats.differences import Differences, Ran
+from dlcontainer.bench.stats.neighbours import Rule
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.stats.regression import Fit
 from dlcontainer.errors import BenchDataError
@@ -35,7 +36,8 @@ class Pair:
 class Pairs(Sequence[Pair]):
     """Pairs in the order of their numbers, as the indices of their launches.
 
-    `arms` are the reference and all that may leave something to the launch after them.
+    `arms` are the reference and all that may leave something to the launch after them, `rule` how
+    neighbours are taken to resemble each other.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Pairs(Sequence[Pair]):
     ) -> None:
         self.launches, self.arms, self.numbers = launches, tuple(arms), numbers
         self.reference, self.candidate = reference, candidate
+        self.rule: Rule = "launches"
         self._fits: dict[tuple[str | int, ...], Fit | None] = {}
 
     def __len__(self) -> int:
@@ -60,12 +63,17 @@ class Pairs(Sequence[Pair]):
     def __getitem__(self, index: int | slice) -> "Pair | Pairs":
         if isinstance(index, slice):
             parts = (self.numbers[index], self.reference[index], self.candidate[index])
-            return Pairs(self.launches, self.arms, *parts)
+            return Pairs(self.launches, self.arms, *parts).judged_by(self.rule)
         return Pair(
             number=self.numbers[index],
             reference=Launch(self.launches, self.reference[index]),
             candidate=Launch(self.launches, self.candidate[index]),
         )
+
+    def judged_by(self, rule: Rule) -> "Pairs":
+        """Settle how neighbours are taken to resemble each other; give the same pairs."""
+        self.rule = rule
+        return self
 
     def until(self, number: int) -> "Pairs":
         """Give the pairs up to this number."""
@@ -89,7 +97,7 @@ class Pairs(Sequence[Pair]):
         if key not in self._fits:
             known = differences(metric, self)
             beside = (differences(metric, one) for one in controls)
-            self._fits[key] = regression.fit(known, *beside) if known else None
+            self._fits[key] = regression.fit(known, *beside, rule=self.rule) if known else None
         return self._fits[key]
 
     def lines(self) -> Iterator[int]:
@@ -191,6 +199,7 @@ def _pairs(series: Series, role: Role) -> Pairs:
     # Processes that are alive at once leave nothing to one another: no arm carries over.
     arms = declared.arms if declared.groups is None else declared.arms[:1]
     found = Pairs(launches, arms, array(INDEX), array(INDEX), array(INDEX))
+    found.judged_by("groups" if declared.is_balanced else "launches")
     for number, group in _groups(series, role):
         if len(group) < 2 or isnan(sum(map(time, group))):
             continue

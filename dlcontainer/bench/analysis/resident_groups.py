@@ -8,7 +8,7 @@ differences (A/A, B/B) are no gate but the size of what a process is by chance.
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.records import Sample
@@ -64,10 +64,31 @@ class LengthRatio:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Spent:
+    """The seconds of a group by the session's own stamps.
+
+    `start_s` is until all have imported, `first_s` then until the first turn, `turns_s` that of all
+    turns, `between_s` between them (new trainers, gaps), `end_s` from the last turn on.
+    """
+
+    start_s: float
+    first_s: float
+    turns_s: float
+    between_s: float
+    end_s: float
+
+    @property
+    def whole_s(self) -> float:
+        """The seconds of the whole group."""
+        return self.start_s + self.first_s + self.turns_s + self.between_s + self.end_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ResidentGroups:
-    """All groups of a session, in the order of their numbers."""
+    """All groups of a session, in the order of their numbers; `spent` is a group's mean."""
 
     groups: tuple[GroupFigure, ...]
+    spent: Spent
     reference: Component
     candidate: Component
     lengths: tuple[LengthRatio, ...]
@@ -101,6 +122,7 @@ def of(series: Series) -> ResidentGroups | None:
         groups=tuple(
             _figure(number, parts[reference], parts[candidate]) for number, parts in both.items()
         ),
+        spent=_mean([_spent(parts.values()) for parts in both.values()]),
         reference=_component(series, reference, both),
         candidate=_component(series, candidate, both),
         lengths=tuple(
@@ -124,6 +146,32 @@ def _figure(number: int, reference: Sample, candidate: Sample) -> GroupFigure:
         reference=tuple(map(_log_step, reference.residents)),
         candidate=tuple(map(_log_step, candidate.residents)),
     )
+
+
+def _spent(parts: Iterable[Sample]) -> Spent:
+    samples = list(parts)
+    residents = [one for sample in samples for one in sample.residents]
+    turns = [turn for sample in samples for turn in _turns(sample)]
+    begun = min(one.started_s for one in residents)
+    ready = max(one.started_s + one.ready_s for one in residents)
+    first = min(turn.start_s for turn in turns)
+    over = max(turn.start_s + turn.first_s + turn.wall_s for turn in turns)
+    at_work = sum(turn.first_s + turn.wall_s for turn in turns)
+    return Spent(
+        start_s=ready - begun,
+        first_s=first - ready,
+        turns_s=at_work,
+        between_s=over - first - at_work,
+        end_s=(samples[0].figure("elapsed_s") or 0.0) - (over - begun),
+    )
+
+
+def _mean(found: Sequence[Spent]) -> Spent:
+    means = {
+        part.name: statistics.fmean(getattr(one, part.name) for one in found)
+        for part in fields(Spent)
+    }
+    return Spent(**means)
 
 
 def _turns(sample: Sample) -> list[Turn]:

@@ -1,11 +1,10 @@
 """The five verdicts, in their order of precedence; no other word is ever said."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.stats import hodges_lehmann, paired, power
+from dlcontainer.bench.stats import hodges_lehmann, neighbours, paired, power
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.stats.regression import Fit
 
@@ -171,7 +170,7 @@ class _Ranks:
 
     def __init__(self, fitted: Fit, rules: Rules) -> None:
         averages = hodges_lehmann.walsh(fitted.adjusted)
-        wider = math.sqrt((1 + fitted.lag) / (1 - fitted.lag))
+        wider = neighbours.widening(fitted.lag)
         self._rules = rules
         self.difference, self.equivalence = (
             interval.widened(wider) if interval else None
@@ -196,8 +195,9 @@ def _more(rules: Rules, fitted: Fit) -> int | None:
     if fitted.df < 1:
         return max(rules.fewest - fitted.n, rules.block)
     # The correction is in the standard error already, planned with again below.
-    spread = max(fitted.sd, fitted.unit_sd / power.lag_cost(fitted.n))
-    needed = power.pairs_needed(spread, rules.margin, rules.alpha, equivalence=rules.equivalence)
+    spread = max(fitted.sd, fitted.unit_sd / power.lag_cost(fitted.n, fitted.rule))
+    scatter = power.Scatter(sd=spread, rule=fitted.rule)
+    needed = power.pairs_needed(scatter, rules.margin, rules.alpha, equivalence=rules.equivalence)
     # Pairs come in blocks of four, triples of six; a session that had enough on paper and still
     # didn't decide lies at the margin's edge.
     return (

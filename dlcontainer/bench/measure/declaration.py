@@ -19,6 +19,7 @@ from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
+    GROUPS_PROCEDURE,
     PROCEDURE,
     SURROUNDINGS,
     ArmDescription,
@@ -224,7 +225,7 @@ def declare(
         lost_most=None if settled.groups else schedule.lost_most,
         loss_tolerance=probe.loss_tolerance,
         rows=probe.rows(settings.cell(steps)),
-        procedure=PROCEDURE,
+        procedure=GROUPS_PROCEDURE if settled.groups else PROCEDURE,
         workload=work,
         site=settings.site,
         recipe=subject.recipe,

@@ -25,6 +25,7 @@ from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
+    from dlcontainer.bench.analysis.resident_groups import Spent
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.series import Series
 
@@ -183,8 +184,16 @@ def _section(series: "Series") -> Section | None:
         f"took turns of {counted(plan.turn_steps, 'step')} in {counted(plan.rounds, 'round')}, on "
         f"processor {', '.join(map(str, plan.cpus))}. The ratio without the most extreme rounds is "
         f"{found.trimmed:.4f}, that of processor time {found.cpu:.4f}; by the first steps of each "
-        f"turn alone: {lengths}.",
+        f"turn alone: {lengths}. {_seconds(found.spent)}",
     )  # fmt: skip
+
+
+def _seconds(spent: "Spent") -> str:
+    return (
+        f"A group took {spent.whole_s:.1f} s: {spent.start_s:.1f} until all processes had "
+        f"imported, {spent.first_s:.1f} until the first turn, {spent.turns_s:.1f} of turns, "
+        f"{spent.between_s:.1f} between them, {spent.end_s:.1f} to end."
+    )
 
 
 def _task(_declared: "Declared") -> str:

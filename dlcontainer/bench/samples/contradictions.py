@@ -3,7 +3,7 @@
 A hash chain shows that a file is as it was written, not that it was measured. What no session can
 be is refused here: an order that the declared seed does not draw, a time that its own phases or the
 supervisor's clock deny, launches that began before those before them had ended, two pairs that are
-the same to the last digit. Only sessions under the present procedure are held to it: earlier
+the same to the last digit. Only sessions from the second procedure on are held to it: earlier
 programs wrote other files. The processes of a resident group are alive at once; the reader holds
 their turns against each other (resident/agreement.py), here groups are held against groups.
 """
@@ -13,7 +13,7 @@ from datetime import datetime
 
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.launch_order import Counts, plan_stages
-from dlcontainer.bench.samples.records import PROCEDURE, Sample
+from dlcontainer.bench.samples.records import Declared, Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
@@ -23,6 +23,8 @@ _CLOSE_S = 1e-6
 _BETWEEN_CLOCKS_S = 0.05
 # `started` is in whole seconds.
 _STAMP_S = 1.0
+# The first procedure whose files are held to these rules.
+_HELD_FROM = 2
 
 
 def refuse(series: Series, ends_at: str) -> None:
@@ -31,7 +33,7 @@ def refuse(series: Series, ends_at: str) -> None:
     `ends_at` names the phase with which the wall time of a launch ends, empty where the probe
     times itself.
     """
-    if series.session.declared.procedure < PROCEDURE:
+    if not is_held(series.session.declared):
         return
     _refuse_order(series)
     before: Sample | None = None
@@ -52,6 +54,11 @@ def refuse(series: Series, ends_at: str) -> None:
                 next_step="give the file as it was measured, or measure again",
             )
         before = sample
+
+
+def is_held(declared: Declared) -> bool:
+    """Tell whether a session's file is held to these rules."""
+    return declared.procedure >= _HELD_FROM
 
 
 def _refuse_order(series: Series) -> None:

@@ -29,6 +29,9 @@ GROUPS_VERSION = 4
 ROWS_VERSION = 5
 # How a session is measured and judged; a declaration that does not say is of the first.
 PROCEDURE = 2
+# Of a session of resident groups, since their turns are balanced and their neighbours' correlation
+# has a floor.
+GROUPS_PROCEDURE = 3
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
 SURROUNDINGS = "surroundings"
 
@@ -62,7 +65,8 @@ class Declared:
     With `groups` processes of both arms are alive at once: `pairs` then counts groups, and `steps`
     those of an arm in a group. Without, a pair or triple that loses a launch is measured again, at
     most `lost_most` times in the session; None: never.
-    `procedure` is that of the program that measured: from 2 on, files are held to their own rules.
+    `procedure` is that of the program that measured: from 2 on, files are held to their own rules;
+    from 3 on, the turns of groups are balanced, and groups are taken to resemble their neighbours.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -83,7 +87,7 @@ class Declared:
     looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
     secondary: Mapping[str, Share] = field(default_factory=dict)
     loss_tolerance: Share | None = None
-    procedure: Annotated[int, Field(ge=1, le=PROCEDURE)] = 1
+    procedure: Annotated[int, Field(ge=1, le=GROUPS_PROCEDURE)] = 1
     workload: Mapping[str, JsonValue] = field(default_factory=dict)
     site: str = ""
     recipe: str = ""
@@ -100,6 +104,11 @@ class Declared:
         if self.rows:
             return ROWS_VERSION
         return GROUPS_VERSION if self.groups else VERSION
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether its groups are of the present procedure."""
+        return self.groups is not None and self.procedure >= GROUPS_PROCEDURE
 
     @property
     def unit(self) -> str:

@@ -21,6 +21,10 @@ class Band:
         """Half of the band in logs, which is also what a narrow interval may be wide."""
         return math.log(self.high)
 
+    def holds(self, low: float, high: float) -> bool:
+        """Whether all ratios from one to another lie in the band, its ends included."""
+        return self.low <= low and high <= self.high
+
 
 def band(margin: float) -> Band:
     """Give the band of a margin."""

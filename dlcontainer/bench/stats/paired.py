@@ -33,8 +33,7 @@ class Interval:
 
     def within(self, margin: float) -> bool:
         """Whether the whole interval lies in the margin's band."""
-        band = margins.band(margin)
-        return band.low <= self.low and self.high <= band.high
+        return margins.band(margin).holds(self.low, self.high)
 
     def beyond(self, margin: float) -> bool:
         """Whether the whole interval lies outside of the margin's band."""

@@ -11,11 +11,11 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from dlcontainer.bench.stats import linear
+from dlcontainer.bench.stats import linear, neighbours
 from dlcontainer.bench.stats.differences import Difference, Differences, Ran
 from dlcontainer.bench.stats.linear import Solved
+from dlcontainer.bench.stats.neighbours import Rule
 
 # Carry-over takes as many pairs as a verdict; of fewer it has no interval worth the degree.
 FEWEST_CARRY = 8
@@ -23,9 +23,6 @@ FEWEST_CARRY = 8
 _FEWEST_OWN = 4
 # Above, no rank interval is drawn (hodges_lehmann.MOST): the plain effects are taken out.
 _MOST_ROBUST = 2000
-_FEWEST_LAG = 4
-_MOST_LAG = 0.9
-_FEWEST_DF = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +43,7 @@ class Fit:
     its kind. Where the model cannot be fitted (fewer than 3 pairs, or one order only) `df` is 0 and
     `se` infinite. `place` is the effect of running second, `third` that of running third (triples);
     `carry` that of each further arm on the launch after it, None where it cannot be told apart.
-    `lag` is the correlation of neighbouring pairs that `se` and `df` are corrected for.
+    `lag` is the correlation of neighbouring pairs that `se` and `df` are corrected for, by `rule`.
     """
 
     numbers: Sequence[int]
@@ -59,6 +56,7 @@ class Fit:
     third: float | None = None
     carry: tuple[Effect | None, ...] = ()
     lag: float = 0.0
+    rule: Rule = "launches"
 
     @property
     def n(self) -> int:
@@ -76,10 +74,13 @@ class Fit:
         return self.se * math.sqrt(self.n)
 
 
-def fit(pairs: Sequence[Difference], *controls: Sequence[Difference]) -> Fit:
+def fit(
+    pairs: Sequence[Difference], *controls: Sequence[Difference], rule: Rule = "launches"
+) -> Fit:
     """Fit the model; each control is a series with a variance of its own.
 
-    Raises ValueError without any pair.
+    `rule` is how neighbouring pairs are taken to resemble each other. Raises ValueError without
+    any pair.
     """
     if not pairs:
         raise ValueError("no pairs")
@@ -87,8 +88,8 @@ def fit(pairs: Sequence[Difference], *controls: Sequence[Difference]) -> Fit:
     kept = columns_of([set(one.ran) for one in series], len(pairs))
     # Arm and place at least, and something left to tell the scatter by.
     if kept[:2] != (0, 1) or len(pairs) < 3 or sum(map(len, series)) <= len(kept):
-        return _unfitted(series[0])
-    return _fitted(series, kept)
+        return _unfitted(series[0], rule)
+    return _fitted(series, kept, rule)
 
 
 def columns_of(seen: Sequence[set[Ran]], pairs: int) -> tuple[int, ...]:
@@ -106,11 +107,17 @@ def row(ran: Ran, *, of_pair: bool) -> tuple[float, ...]:
     return (float(of_pair), second, third, *map(float, ran.carry))
 
 
-def _unfitted(pairs: Differences) -> Fit:
+def _unfitted(pairs: Differences, rule: Rule) -> Fit:
     mean = math.fsum(pairs.d) / len(pairs)
     return Fit(
-        numbers=pairs.numbers, adjusted=pairs.d, mean=mean, sd=math.nan, se=math.inf, df=0
-    )  # fmt: skip
+        numbers=pairs.numbers,
+        adjusted=pairs.d,
+        mean=mean,
+        sd=math.nan,
+        se=math.inf,
+        df=0,
+        rule=rule,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +144,14 @@ def _columns(ran: Ran, kept: tuple[int, ...], series: int) -> tuple[float, ...]:
     return tuple(every[i] if i < len(every) else 0.0 for i in kept)
 
 
-def _fitted(series: Sequence[Differences], kept: tuple[int, ...]) -> Fit:
+def _fitted(series: Sequence[Differences], kept: tuple[int, ...], rule: Rule) -> Fit:
     cells = list(_cells(series, kept))
     rows, counts = [cell.columns for cell in cells], [cell.count for cell in cells]
     solved = linear.solve(rows, counts, [cell.total for cell in cells])
     left = [_left(one, kept, number, solved.effects) for number, one in enumerate(series)]
     variances, freedoms = _variances(cells, solved, left)
-    lag = correlation(left[0])
+    lag = neighbours.correlation(neighbours.seen(left[0]), len(left[0]), rule)
+    freedoms[0] = neighbours.freedom(freedoms[0], lag, rule)
     spread = _Spread(cells, solved, variances, freedoms, lag)
     named = {column: spread.effect(i) for i, column in enumerate(kept)}
     arm, carries = named[0], max(len(ran.carry) for one in series for ran in set(one.ran))
@@ -159,6 +167,7 @@ def _fitted(series: Sequence[Differences], kept: tuple[int, ...]) -> Fit:
         third=third.value if third else None,
         carry=tuple(named.get(3 + i) for i in range(carries)),
         lag=lag,
+        rule=rule,
     )
 
 
@@ -201,35 +210,18 @@ class _Spread:
     def effect(self, column: int) -> Effect:
         """Give one coefficient; degrees of freedom by Welch and Satterthwaite."""
         parts = [0.0] * len(self.variances)
-        inflated = (1 + self.lag) / (1 - self.lag)
+        inflated = neighbours.inflation(self.lag)
         for cell in self.cells:
             weight = self.solved.weights(cell.columns)[column]
             part = self.variances[cell.series] * cell.count * weight * weight
             parts[cell.series] += part if cell.series else part * inflated
-        freedoms = list(self.freedoms)
-        if self.lag:
-            freedoms[0] = max(_FEWEST_DF, freedoms[0] / inflated)
         whole = math.fsum(parts)
-        degrees = math.fsum(v * v / df for v, df in zip(parts, freedoms, strict=True))
+        degrees = math.fsum(v * v / df for v, df in zip(parts, self.freedoms, strict=True))
         return Effect(
             value=self.solved.effects[column],
             se=math.sqrt(whole),
-            df=whole * whole / degrees if degrees else freedoms[0],
+            df=whole * whole / degrees if degrees else self.freedoms[0],
         )
-
-
-def correlation(left: Sequence[float]) -> float:
-    """Give the correlation of neighbouring pairs, corrected for its bias; 0 where not positive.
-
-    Residuals of n independent values correlate by about -1/n.
-    """
-    n, squares = len(left), math.fsum(x * x for x in left)
-    if n < _FEWEST_LAG or squares == 0:
-        return 0.0
-    raw = math.fsum(a * b for a, b in pairwise(left)) / squares
-    if raw + 1 / n <= 0:
-        return 0.0
-    return min(_MOST_LAG, raw + (1 + 3 * max(raw, 0.0)) / n + 1 / n)
 
 
 def _adjusted(

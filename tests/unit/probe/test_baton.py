@@ -72,7 +72,14 @@ class Session:
             os.mkfifo(folder / f"n0.{end}")
         self.trainers: list[Trainer] = []
         self.begun: list[list[list[int]]] = []
-        self.resident = module.Resident(self._make, 2, [3], lambda: self.begun.append(list(PINNED)))
+        self.stopped: list[int] = []
+        self.resident: Any = module.Resident(
+            self._make,
+            2,
+            [3],
+            lambda: self.begun.append(list(PINNED)),
+            lambda: self.stopped.append(len(self.resident.steps)),
+        )
         self.served: list[bool] = []
         self.thread = threading.Thread(target=self._serve, args=(module, folder))
         self.thread.start()
@@ -164,6 +171,39 @@ def test_a_wait_costs_no_processor_time_and_spinning_is_seen(session: Session) -
     assert session.ask("turn 1")["idle_cpu_s"] > 0.04
     session.end()
     assert session.resident.idle > 0.04
+
+
+def test_what_is_measured_once_more_is_measured_on_order(session: Session) -> None:
+    session.answer()
+    session.ask("make")
+    session.ask("turn 3")
+    assert session.stopped == []
+    assert "idle_cpu_s" in session.ask("stop")
+    assert session.stopped == [3]
+    assert len(session.trainers) == 1
+    session.end()
+
+
+def test_a_rehearsal_trains_one_small_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PROBE)
+    before = set(sys.modules)
+    probe = importlib.import_module("probe_train")
+    made: list[Any] = []
+
+    class Rehearsed(Trainer):
+        def __init__(self, wanted: Any) -> None:
+            super().__init__()
+            made.append((wanted, self))
+
+    wanted = probe.options(["--threads", "1"])
+    module = type("Module", (), {"Trainer": Rehearsed})
+    probe._rehearsed(module, wanted)
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(PROBE)):
+            del sys.modules[name]
+    ((small, trainer),) = made
+    assert (small.batch, small.size, small.threads, trainer.numbers) == (2, 8, 1, [0])
+    assert wanted.batch == 0  # the trainers to come are of the usual size
 
 
 def test_a_session_that_is_gone_ends_the_process(session: Session) -> None:

@@ -9,8 +9,9 @@ from dlcontainer.bench.measure.units import cpuset
 from dlcontainer.bench.probes.base import GROUP, UNIT
 from dlcontainer.bench.samples.resident.records import MOST
 from dlcontainer.errors import UsageError
+from dlcontainer.system import digests
 
-# The probe's file that images from before there were groups don't carry.
+# The probe's file that answers a session's orders.
 _PROBE_FILE = "baton.py"
 _GPUS = ("nvidia0", "kfd")
 
@@ -63,6 +64,12 @@ def _obstacles(settings: SessionSettings, sides: Sides, devices: Path) -> Iterat
         sides.candidate.context.accelerators or any((devices / name).exists() for name in _GPUS)
     ):
         yield "whether the processes of a group fit on a GPU together is not known"
-    files = sides.candidate.probe_files
-    if files and _PROBE_FILE not in files:
-        yield "the image carries an older probe: build it again"
+    if _is_other_probe(settings, sides):
+        yield "the image carries another version of the probe: build it again"
+
+
+def _is_other_probe(settings: SessionSettings, sides: Sides) -> bool:
+    """Whether the image's processes would not understand this program's orders."""
+    carried = sides.candidate.probe_files
+    own = next((path for path in settings.probe_files if path.name == _PROBE_FILE), None)
+    return bool(carried) and own is not None and carried.get(_PROBE_FILE) != digests.of_file(own)

@@ -10,6 +10,7 @@ from dlcontainer.bench.measure import launch
 from dlcontainer.bench.measure.arms import Arm, Workload
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.units.baton import Pipes, Seat, SilentError
+from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
 from dlcontainer.bench.samples.resident.records import GroupPlan, Resident, Turn
 from dlcontainer.system.background import Beside, Task, beside
@@ -97,25 +98,34 @@ def run(sides: Mapping[str, Arm], order: GroupOrder, plan: GroupPlan, room: Room
     with ExitStack() as stack:
         work = stack.enter_context(beside(room.runner))
         members: dict[str, _Member] = {}
+        # All start at once, in the order that was drawn, and import beside each other.
         for name in order.start:
             members[name] = _started(name, sides[name], plan, room, work)
             stack.callback(members[name].pipes.close)
-            # The next one starts when this one runs; what they import, they import together.
-            members[name].heard()
         for member in members.values():
-            member.heard()
+            member.heard()  # it runs
+            member.heard()  # it has imported
             member.ready_s = time.monotonic()
         for number, names in enumerate(order.rounds):
-            if number % plan.renew_rounds == 0:
-                for name in order.start if number == 0 else names:
-                    members[name].ask("make")
-                    members[name].trainers += 1
-            for place, name in enumerate(names):
-                # Until the threads of the one before have stopped to spin.
-                time.sleep(plan.gap_s)
-                _turn(members[name], number, place, plan)
+            _round(members, number, names, plan)
+        # The kernels need the processors for themselves; reports, and the ends, don't.
+        for member in members.values():
+            member.ask("stop")
+        for member in members.values():
+            member.pipes.order("end")
         outcomes = {name: _ended(member) for name, member in members.items()}
     return Measured(outcomes=outcomes, elapsed_s=time.monotonic() - began)
+
+
+def _round(members: Mapping[str, _Member], number: int, names: Round, plan: GroupPlan) -> None:
+    if number % plan.renew_rounds == 0:
+        for name in names.makes:
+            members[name].ask("make")
+            members[name].trainers += 1
+    for place, name in enumerate(names.turns):
+        # Until the threads of the one before have stopped to spin.
+        time.sleep(plan.gap_s)
+        _turn(members[name], number, place, plan)
 
 
 def _started(name: str, side: Arm, plan: GroupPlan, room: Room, work: Beside) -> _Member:
@@ -173,7 +183,6 @@ def _whole(value: float | list[float]) -> int:
 
 
 def _ended(member: _Member) -> Outcome:
-    member.pipes.order("end")
     outcome = member.task.result()
     if outcome.status != "ok":
         raise LostProcessError(member.name, outcome.reason, outcome)

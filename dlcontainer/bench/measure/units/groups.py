@@ -19,7 +19,8 @@ from dlcontainer.bench.measure.units.baton import Seat
 from dlcontainer.bench.measure.units.group import LostProcessError, Measured, Room
 from dlcontainer.bench.measure.units.unit import Task
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.resident import order
+from dlcontainer.bench.samples.resident import balanced, order
+from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
 from dlcontainer.bench.samples.resident.records import GroupPlan, Lost
 from dlcontainer.errors import BenchDataError
@@ -30,8 +31,9 @@ TURN_S = 0.2
 _HEADROOM = 1.1
 # A turn with its dropped step, by the aim; steps are longer than the quickest one.
 _TURN_SHARE = 1.4
-ROUNDS = 8
-RENEW_ROUNDS = 2
+ROUNDS = balanced.ROUNDS
+# Of balanced rounds each follows the making of new trainers.
+RENEW_ROUNDS = 1
 # Longer than any team of threads is known to spin (KMP_BLOCKTIME: 0.2 s).
 _LONGEST_SPIN_S = 0.5
 _LEAST_GAP_S = 0.01
@@ -70,7 +72,7 @@ class Groups:
         )
         if begun and begun.groups:
             plan = replace(plan, cpus=begun.groups.cpus)
-        drawn = GroupOrder(start=arms, rounds=(arms, arms))
+        drawn = GroupOrder(start=arms, rounds=2 * (Round(arms, arms),))
         started = declaration.now()
         try:
             measured = self._run(drawn, plan)
@@ -118,7 +120,7 @@ class Groups:
         plan = settled.groups
         if plan is None:
             raise ValueError("no plan of groups")
-        drawn = order.drawn(self.task.settings.schedule.seed, group, plan)
+        drawn = order.drawn(self.task.settings.schedule.seed, group, plan, is_balanced=True)
         while True:
             started = declaration.now()
             try:

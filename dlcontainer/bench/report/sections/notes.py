@@ -10,9 +10,9 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import table
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
-from dlcontainer.bench.samples import continuation
+from dlcontainer.bench.samples import continuation, contradictions
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.stats import paired
+from dlcontainer.bench.stats import neighbours, paired
 
 _CARRY_LEVEL = 0.95
 # By chance 8, 1 and 0 % of sessions of 8, 16 and 32 independent pairs have as much (simulated).
@@ -20,8 +20,12 @@ _DRIFTS = 0.7
 _OF_GROUPS = (
     "Each group counts once, however many turns it had, because two processes of the same bits "
     "differ for as long as they live. The processes of one arm are each other's controls: see the "
-    "table below. What a turn leaves to the next one for longer than a step is not corrected for."
+    "table below. "
 )
+_BALANCED = (
+    "Turns are in an order in which what one leaves to the next two cancels between the sides."
+)
+_BY_LOT = "What a turn leaves to the next one for longer than a step is not corrected for."
 
 
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
@@ -34,7 +38,11 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     if declared.arms[0] == "unpacked":
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
         found.append(f"The reference is the unpacked image: {why}.")
-    found += [_OF_GROUPS] if declared.groups else _controls(analysis)
+    if declared.groups:
+        found.append(_OF_GROUPS + (_BALANCED if declared.is_balanced else _BY_LOT))
+        found += _alike(analysis)
+    else:
+        found += _controls(analysis)
     found += [*_lost(analysis), *_ready(analysis)]
     if analysis.contrasts:
         found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
@@ -56,6 +64,16 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     if declared.groups is None:
         found.append(_standing(standing))
     return (*found, *_course(analysis))
+
+
+def _alike(analysis: Analysis) -> Iterator[str]:
+    """Say how far the interval of groups is widened for their neighbours."""
+    fitted = analysis.main.fitted if analysis.main else None
+    if fitted is not None and fitted.df > 0 and fitted.rule == "groups":
+        yield (
+            f"Neighbouring groups are taken to resemble each other (correlation {fitted.lag:.2f}): "
+            f"the interval is {neighbours.widening(fitted.lag):.2f} times as wide for it."
+        )
 
 
 def _controls(analysis: Analysis) -> Iterator[str]:
@@ -207,6 +225,12 @@ def _qualified(standing: Standing) -> str:
 
 def _course(analysis: Analysis) -> Iterator[str]:
     series = analysis.series
+    declared = series.session.declared
+    if not contradictions.is_held(declared):
+        yield (
+            f"Not checked for contradictions: the file declares procedure {declared.procedure}, "
+            "of an earlier dlcontainer, whose files are read as they are. Its hashes were verified."
+        )
     if len(series.looks) > 1:
         looks = ", ".join(map(str, series.looks))
         taken = len(analysis.pairs["pair"])

@@ -45,12 +45,16 @@ class Agreement:
             return f"{sample.role} {sample.pair} is not in the declared schedule"
         if sample.order != group.order:
             return f"group {sample.pair} has the order {sample.order}, the seed draws {group.order}"
-        drawn = order.drawn(self._declared.seed, group, self._plan)
+        drawn = self._order(group)
         found = next(self._of_arm(sample, drawn), None)
         before, self._last = self._last, sample
         if found or sample.position == 0 or before is None or before.pair != sample.pair:
             return found
         return next(_of_both((*before.residents, *sample.residents), drawn), None)
+
+    def _order(self, group: Pair) -> GroupOrder:
+        declared = self._declared
+        return order.drawn(declared.seed, group, self._plan, is_balanced=declared.is_balanced)
 
     def _of_arm(self, sample: Sample, drawn: GroupOrder) -> Iterator[str]:
         reference = sample.arm == self._declared.sides.reference
@@ -75,7 +79,7 @@ class Agreement:
             return
         for turn in one.turns:
             where = f"{one.name}, round {turn.round}"
-            if drawn.rounds[turn.round][turn.place : turn.place + 1] != (one.name,):
+            if drawn.rounds[turn.round].turns[turn.place : turn.place + 1] != (one.name,):
                 yield f"{where}: at place {turn.place}, where the seed draws another"
             if len(turn.steps_s) != self._plan.turn_steps:
                 yield f"{where}: {len(turn.steps_s)} steps, and {self._plan.turn_steps} declared"

@@ -46,6 +46,20 @@ def test_nothing_scatters(tmp_path: Path) -> None:
         assert (part.between, part.turns, part.farthest) == pytest.approx((0, 0, 0), abs=1e-7)
 
 
+def test_the_seconds_of_a_group_are_accounted_for(tmp_path: Path) -> None:
+    series = reader.read(residents.write(tmp_path / "a.jsonl", Truth(rounds=4)))
+    found = resident_groups.of(series)
+    assert found is not None
+    spent = found.spent
+    elapsed = [s.figure("elapsed_s") or 0.0 for s in series.samples if s.role == "pair"]
+    assert spent.whole_s == pytest.approx(statistics.fmean(elapsed))
+    turns = [t for s in series.samples for one in s.residents for t in one.turns]
+    assert spent.turns_s == pytest.approx(sum(t.first_s + t.wall_s for t in turns) / 8)
+    assert spent.start_s > 3.0
+    page = html_report.html([analyse(series)], TEMPLATES)
+    assert f"{spent.start_s:.1f} until all processes had imported" in page
+
+
 def test_scatter_is_told_apart(tmp_path: Path) -> None:
     truth = Truth(between=0.02, turns=0.005, pairs=32, per_arm=4)
     found = described(tmp_path, truth)

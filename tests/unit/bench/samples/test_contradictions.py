@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench import probes
+from dlcontainer.bench.analysis.qualification import standings
+from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import contradictions, reader
 from dlcontainer.bench.samples.records import Declared, Sample
 from dlcontainer.bench.samples.series import Series
@@ -14,6 +16,7 @@ from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from tests import residents
 from tests.benchrunner import Bench, ProbeRunner
+from tests.judging import analyse
 from tests.residents import Truth
 
 Change = Callable[[Sample], Sample]
@@ -96,6 +99,16 @@ def test_an_order_that_the_seed_does_not_draw(tmp_path: Path) -> None:
 def test_files_of_earlier_programs_are_read_as_they_are(tmp_path: Path) -> None:
     earlier = forged(tmp_path, declared=lambda d: replace(d, seed=6, procedure=1))
     refuse(earlier)
+    assert "Not checked for contradictions: the file declares procedure 1" in noted(earlier)
+
+
+def test_files_that_are_checked_have_no_such_note(tmp_path: Path) -> None:
+    assert "Not checked" not in noted(forged(tmp_path))
+
+
+def noted(series: Series) -> str:
+    analysis = analyse(series)
+    return " ".join(notes(analysis, standings([analysis])[series.seal]))
 
 
 def groups(folder: Path, change: Change = same) -> Series:

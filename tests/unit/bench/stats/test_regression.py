@@ -120,8 +120,6 @@ def test_pairs_that_drift_together_widen_the_interval() -> None:
     assert other.lag > 0.6
     assert other.se > 1.5 * one.se
     assert other.df < one.df
-    assert regression.correlation([1.0, -1.0] * 8) == 0
-    assert regression.correlation([0.0] * 8) == 0
 
 
 def test_few_pairs_have_no_carry_over_and_few_controls_no_variance_of_their_own() -> None:

@@ -3,15 +3,19 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Unpack
 
 import pytest
 
+from dlcontainer.bench.measure.units import availability
 from dlcontainer.bench.report import html_report
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.resident import agreement, order
 from dlcontainer.bench.samples.series import Series
+from dlcontainer.config.resources import probe_files
 from dlcontainer.errors import BenchDataError, UsageError
+from dlcontainer.system import digests
 from dlcontainer.system.process import Completed, Runner, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
 from tests.judging import analyse
@@ -41,7 +45,7 @@ def test_a_whole_session(bench: Bench) -> None:
     assert plan is not None
     assert (series.version, declared.unit, declared.control_pairs) == (4, "groups", 0)
     assert plan.turn_steps == 5  # 2 ms of the quickest step of 0.5 ms, and 10 %
-    assert declared.steps == plan.steps == 2 * 3 * 5
+    assert declared.steps == plan.steps == 2 * 4 * 5
     assert [(s.role, s.arm) for s in series.samples[:2]] == [
         ("warmup", "native"), ("warmup", "container"),
     ]  # fmt: skip
@@ -68,14 +72,14 @@ def test_one_process_is_at_work_at_a_time_and_each_group_has_new_ones(bench: Ben
     plan = series.session.declared.groups
     assert plan is not None
     stages = agreement.schedule(series.session.declared)
-    drawn = [order.drawn(5, group, plan) for group in stages[0]]
+    drawn = [order.drawn(5, group, plan, is_balanced=True) for group in stages[0]]
     assert runner.starts[2:] == [name for one in drawn for name in one.start]
     begun = [one for part in list(series.samples)[2:4] for one in part.residents]
     assert [one.name for one in sorted(begun, key=lambda one: one.started_s)] == list(
         drawn[0].start
     )
     turns = sorted((turn.start_s, one.name) for one in begun for turn in one.turns)
-    assert [name for _, name in turns] == [name for names in drawn[0].rounds for name in names]
+    assert [name for _, name in turns] == [name for each in drawn[0].rounds for name in each.turns]
 
 
 def test_each_process_makes_its_trainer_anew(bench: Bench) -> None:
@@ -86,9 +90,13 @@ def test_each_process_makes_its_trainer_anew(bench: Bench) -> None:
             made.append(name)
 
     series = run(bench, ResidentRunner(odd=odd), looks=(1,))
-    assert len(made) == 2 + 2 * 4  # rounds 0 and 2 of three
+    plan = series.session.declared.groups
+    assert plan is not None
+    group = agreement.schedule(series.session.declared)[0][0]
+    drawn = order.drawn(5, group, plan, is_balanced=True)
+    assert made[2:] == [name for each in drawn.rounds for name in each.makes]
     for one in list(series.samples)[2].residents:
-        assert [turn.trainer for turn in one.turns] == [1, 1, 2]
+        assert [turn.trainer for turn in one.turns] == [1, 2, 3, 4]
 
 
 def test_threads_of_a_group_are_not_those_of_a_launch(bench: Bench) -> None:
@@ -250,3 +258,19 @@ def test_launches_where_groups_cannot_run(
 def test_groups_are_the_default_where_they_can_run(bench: Bench) -> None:
     bench.unit = None
     assert run(bench, ResidentRunner(), looks=(1,)).session.declared.unit == "groups"
+
+
+def test_an_image_with_another_probe_would_not_understand_the_orders() -> None:
+    own = probe_files()
+    carried = {path.name: digests.of_file(path) for path in own}
+    settings: Any = SimpleNamespace(probe_files=own)
+
+    def is_other(files: dict[str, str]) -> bool:
+        sides: Any = SimpleNamespace(candidate=SimpleNamespace(probe_files=files))
+        return availability._is_other_probe(settings, sides)
+
+    assert not is_other(carried)
+    assert not is_other({})  # an image that can't tell
+    assert is_other({**carried, "baton.py": "0" * 64})
+    del carried["baton.py"]
+    assert is_other(carried)

@@ -113,7 +113,7 @@ def longer_than_it_took(records: list[Record]) -> None:
         (slower_steps, "longer than the session waited"),
         (less_processor_time, "and the turns' is"),
         (a_step_less, "4 steps, and 5 declared"),
-        (a_round_less, "not one turn in each of 3 rounds"),
+        (a_round_less, "not one turn in each of 4 rounds"),
         (started_at_one_instant, "did not start one after the other"),
         (turns_at_one_instant, "before the turn before it ended"),
         (a_process_less, "the processes of"),
