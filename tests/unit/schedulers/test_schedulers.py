@@ -166,7 +166,7 @@ def test_time_limits(text: str, minutes: int) -> None:
 
 def test_no_scheduler_is_forgotten_by_the_wrappers() -> None:
     """A wrapper refuses none of a job's variables, and a kept mount is one job's."""
-    keep = (TEMPLATES / "module" / "keep.sh.j2").read_text()
+    keep = (TEMPLATES / "module" / "mount_point.sh.j2").read_text()
     rules = refused_variables.rules({})
     for name, scheduler in SCHEDULERS.items():
         given = [pattern.replace("*", "_JOB_ID") for pattern in scheduler.variables]
