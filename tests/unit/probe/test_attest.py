@@ -1,13 +1,10 @@
 """What a process says of its node and its libraries."""
 
-import importlib
 import io
 import os
 import re
 import struct
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,19 +12,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.samples import owners
-from dlcontainer.config.resources import PROBE
 from dlcontainer.system.machine import find_program
 from tests.skips import skip
-
-
-@pytest.fixture
-def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(PROBE)
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(PROBE)):
-            del sys.modules[name]
 
 
 def elf(note: bytes, *, wide: bool, order: str) -> bytes:

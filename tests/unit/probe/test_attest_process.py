@@ -1,28 +1,14 @@
 """What a process says of its variables, of the kernel, of its limits and its interpreter."""
 
-import importlib
 import py_compile
 import signal
 import sys
 import threading
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from dlcontainer.config.resources import PROBE
-
-
-@pytest.fixture
-def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(PROBE)
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(PROBE)):
-            del sys.modules[name]
 
 
 def test_variables_by_prefix_others_by_name_ranks_not_at_all(probe: Any) -> None:

@@ -1,13 +1,11 @@
 """The collectives probe: known results, the gates before any time counts, rows in rounds."""
 
-import importlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,17 +90,6 @@ class Group(object):
     def close(self):
         pass
 """
-
-
-@pytest.fixture
-def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Give an importer of the probe's files, as the probe itself sees them."""
-    monkeypatch.syspath_prepend(PROBE)
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(PROBE)):
-            del sys.modules[name]
 
 
 def settled(ranks: int = 2, **typed: Any) -> Cell:

@@ -1,9 +1,7 @@
 """The train probe: which framework, how steps are timed, what is attested of each."""
 
-import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,17 +10,6 @@ import pytest
 
 from dlcontainer.bench.probes.train import FRAMEWORKS
 from dlcontainer.config.resources import PROBE
-
-
-@pytest.fixture
-def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Give an importer of the probe's files, as the probe itself sees them."""
-    monkeypatch.syspath_prepend(PROBE)
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(PROBE)):
-            del sys.modules[name]
 
 
 class Stub:
