@@ -16,8 +16,14 @@ from dlcontainer.engines import emulation
 from dlcontainer.system.machine import find_program
 from tests.integration import standin
 from tests.integration.test_bench import environment_with
-from tests.integration.test_emulation import SITE, VERIFY, sources, write_recipe
-from tests.integration.test_emulation import SMALL as SMALL_RECIPE
+from tests.integration.test_emulation import (
+    SITE,
+    VERIFY,
+    small,
+    sources,
+    whole_release,
+    write_recipe,
+)
 from tests.integration.world import Built, World, missing
 from tests.values import ROOT, write_yaml
 
@@ -200,8 +206,9 @@ def test_emulated(world: World, tmp_path: Path) -> None:
     arch = next(arch for arch in ARCHES if arch != os.uname().machine)
     if emulation.obstacle(arch):
         missing(f"emulation of {arch} (`make setup-tests` as root)")
-    recipe, site = write_recipe(tmp_path / "small", SMALL_RECIPE, VERIFY), tmp_path / f"{arch}.yaml"
-    site.write_text(SITE.format(arch=arch, sources=json.dumps(sources() or "auto")))
+    recipe, site = write_recipe(tmp_path / "small", small(arch), VERIFY), tmp_path / f"{arch}.yaml"
+    listed = sources(whole_release(arch)) or "auto"
+    site.write_text(SITE.format(arch=arch, sources=json.dumps(listed)))
     argv = (recipe, site, "--tmpdir", tmp_path, "--json")
     assert {*json.loads(run("emulation", *argv, world=world))["differing"]} <= ENGINES_OWN
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.config.field_types import ARCHES, Arch
+from dlcontainer.config.field_types import ARCHES, DEBIAN_ARCH, Arch
 from dlcontainer.engines import emulation
 from dlcontainer.image import sif
+from dlcontainer.packages.apt import mirror_state
+from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.system.machine import find_program
 from tests.integration.world import Built, World, missing
 from tests.values import write_yaml
@@ -25,18 +27,18 @@ default_recipe: pytorch
 routing: {{apt: {sources}}}
 """
 
-# A Python and nothing else; its environment is made by hand, without the module venv.
+# A Python and nothing else (Debian 12's minimal one lacks json); its environment is made by hand.
 SMALL = """\
 schema: 1
 name: small
 version: "1.0"
 summary: A Python of another architecture, for tests
 space_mb: 300
-base: {distribution: debian, release: trixie}
+base: {distribution: debian, release: RELEASE}
 prefix: /opt/small
 steps:
   - name: system
-    os_packages: [python3-minimal]
+    os_packages: [python3]
   - name: environment
     shell: |
       test "$(uname -m)" = {{ site.arch }}
@@ -55,10 +57,14 @@ print(json.dumps({"ok": sum(range(10)) == 45, "what": "a sum"}))
 DEBIAN = {"x86_64": "generic-slurm", "ppc64le": "summit", "aarch64": "vista"}
 
 
-def sources() -> list[str]:
-    """Give the archive of the host's own release as a source of trixie; none: the defaults.
+RELEASES = ("trixie", "bookworm")
 
-    A mirror may have the updates of the rarer architectures late: the release itself is whole.
+
+def sources(release: str) -> list[str]:
+    """Give the archive of the host's own release as a source of another; none: the defaults.
+
+    A mirror may have the updates of the rarer architectures late: the release itself is whole,
+    but for the days after a point release.
     """
     get = find_program("apt-get", os.environ)
     if get is None:
@@ -71,11 +77,26 @@ def sources() -> list[str]:
         check=True,
     ).stdout
     for line in listed.splitlines():
-        kind, uri, release, component, key = line.split("\t")
-        if (kind, component) == ("Packages", "main") and release in {"bookworm", "trixie"}:
+        kind, uri, suite, component, key = line.split("\t")
+        if (kind, component) == ("Packages", "main") and suite in RELEASES:
             option = f"[signed-by={key}] " if key.startswith("/") else ""
-            return [f"deb {option}{uri.rstrip('/')} trixie main"]
+            return [f"deb {option}{uri.rstrip('/')} {release} main"]
     return []
+
+
+def whole_release(arch: Arch) -> str:
+    """Name the newest release that the mirror holds whole for an architecture."""
+    look = mirror_state.Look(environment=os.environ)
+    found: dict[str, list[str]] = {}
+    for release in RELEASES:
+        for line in sources(release):
+            source = AptSource(
+                uri=line.split()[-3], suite=release, components=("main",), keyring=None
+            )
+            found[release] = mirror_state.faults(source, DEBIAN_ARCH[arch], look.text, look.size)
+        if not found.get(release):
+            return release
+    raise AssertionError(f"no release is whole at this mirror: {found}")
 
 
 @pytest.fixture(scope="session")
@@ -87,10 +108,16 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Arch], Path
         if arch != os.uname().machine and emulation.obstacle(arch):
             missing(f"emulation of {arch} (`make setup-tests` as root)")
         path = folder / f"elsewhere-{arch}.yaml"
-        path.write_text(SITE.format(arch=arch, sources=json.dumps(sources() or "auto")))
+        listed = sources(whole_release(arch)) or "auto"
+        path.write_text(SITE.format(arch=arch, sources=json.dumps(listed)))
         return path
 
     return write
+
+
+def small(arch: Arch) -> str:
+    """Give the small recipe on a base that can be had for an architecture."""
+    return SMALL.replace("RELEASE", whole_release(arch))
 
 
 def write_recipe(folder: Path, text: str, verify: str) -> Path:
@@ -119,7 +146,7 @@ def test_a_small_image(
     world: World, elsewhere: Callable[[Arch], Path], arch: Arch, tmp_path: Path
 ) -> None:
     site = elsewhere(arch)
-    recipe = write_recipe(tmp_path / "small", SMALL, VERIFY)
+    recipe = write_recipe(tmp_path / "small", small(arch), VERIFY)
     built = build(world, recipe, site, tmp_path / "images")
     assert sif.arch(built.image) == arch
     steps = [step["name"] for step in built.recorded()["steps"]]
@@ -145,7 +172,7 @@ def test_training_is_the_same_on_all(world: World, tmp_path: Path) -> None:
         if arch != os.uname().machine and emulation.obstacle(arch):
             missing(f"emulation of {arch} (`make setup-tests` as root)")
         site = DEBIAN[arch]
-        mine = {"sites": {site: {"routing": {"apt": sources() or "auto"}}}}
+        mine = {"sites": {site: {"routing": {"apt": sources("trixie") or "auto"}}}}
         config = write_yaml(tmp_path / arch / "dlcontainer/overrides.yaml", mine).parent.parent
         user = world.having(XDG_CONFIG_HOME=config)
         built = build(user, "pytorch", site, tmp_path / arch, "--variant", "debian")
