@@ -19,7 +19,7 @@ from dlcontainer.image.contents import Entry, Packed, take
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.record import Record
 from dlcontainer.registry import pull
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import CommandFailedError

@@ -10,7 +10,7 @@ from dlcontainer.config.image_names import Reference, parse_image
 from dlcontainer.errors import ChecksFailedError, DlcontainerError, UsageError
 from dlcontainer.image import sif
 from dlcontainer.registry import base_image
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.system import digests, foreign_files
 
 _ARCHIVE = "oci-archive:"

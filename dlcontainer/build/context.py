@@ -18,7 +18,7 @@ from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.system import machine
 from dlcontainer.system.background import Beside

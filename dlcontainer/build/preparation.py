@@ -18,7 +18,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image as registry
 from dlcontainer.registry import layout
 from dlcontainer.registry.base_image import BaseImage
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.registry.layout import Layout
 from dlcontainer.system.progress import Progress
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dlcontainer.adopt.adopt import AdoptContext, Adopted
     from dlcontainer.cli.context import World
     from dlcontainer.image.record import Record
-    from dlcontainer.registry.client import Way
+    from dlcontainer.registry.connection import Way
     from dlcontainer.sites.site import Site
     from dlcontainer.validate.inspected import Check
 
@@ -105,7 +105,7 @@ def _teller(console: output.Console) -> "Callable[[Check], None]":
 def _way(site: "Site", world: "World") -> "Way":
     from dlcontainer.packages.proxies import proxies_of
     from dlcontainer.packages.routing import ca_of
-    from dlcontainer.registry.client import Way
+    from dlcontainer.registry.connection import Way
 
     routing = site.routing
     return Way(

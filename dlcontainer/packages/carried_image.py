@@ -7,7 +7,7 @@ from dlcontainer.config.field_types import Arch
 from dlcontainer.config.image_names import Reference, parse_image
 from dlcontainer.errors import ConfigError
 from dlcontainer.registry import image_files, layout, pull
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.registry.layout import Layout
 
 _INDEX = "index.json"

@@ -10,7 +10,7 @@ from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 

@@ -26,7 +26,7 @@ from dlcontainer.packages.pip.pip_resolver import Pip
 from dlcontainer.planning.conflicts.toolkits import line_of
 from dlcontainer.planning.plan import Plan, base_python
 from dlcontainer.planning.versions import numbers, written
-from dlcontainer.recipes.recipe import System
+from dlcontainer.recipes.base import System
 from dlcontainer.recipes.steps import Step
 from dlcontainer.registry import image_files
 from dlcontainer.registry.image_files import ImageReader

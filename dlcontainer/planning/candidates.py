@@ -9,7 +9,8 @@ from dlcontainer.planning.choice import Candidate
 from dlcontainer.planning.conflicts import isa, toolkits
 from dlcontainer.planning.conflicts.model import Contradiction
 from dlcontainer.planning.versions import compare, numbers
-from dlcontainer.recipes.recipe import Needs, Stack, Variant
+from dlcontainer.recipes.stack import Stack
+from dlcontainer.recipes.variant import Needs, Variant
 from dlcontainer.sites.site import Site
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.config import Document, Origin
 from dlcontainer.planning.device_code import Match
-from dlcontainer.recipes.recipe import Variant
+from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
 
 KINDS = ("vendor", "distro")

@@ -7,7 +7,7 @@ from dlcontainer.config import Document, Origin, Sourced
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.choice import KINDS, Asked, Candidate, Choice, Judge, Wish, best
 from dlcontainer.planning.refusals import Refusal
-from dlcontainer.recipes.recipe import Variant
+from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
 
 

@@ -12,8 +12,8 @@ from dlcontainer.image import record, sbom, sif
 from dlcontainer.image.record import Content
 from dlcontainer.publish.modulefiles import CACHES, Release
 from dlcontainer.publish.offered import Offered
+from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
-from dlcontainer.recipes.recipe import Base
 from dlcontainer.sites.site import Site
 
 # The packages that bring a C++ compiler, in Debian's and SUSE's names, Red Hat's and conda's.

@@ -1,146 +1,33 @@
 """The recipe: what is in an image, step by step, and how to prove that it works."""
 
-from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from dlcontainer import config
 from dlcontainer.config import Document
 from dlcontainer.config.field_types import (
     AbsolutePath,
-    Arch,
     Command,
-    Digest,
     EnvName,
-    Fabric,
     Identifier,
     ImagePath,
     Line,
-    MpiFamily,
-    MpiMode,
     Name,
     RelativePath,
     Strict,
     Url,
-    Vendor,
     Version,
 )
-from dlcontainer.config.image_names import FORM, Reference, parse_image
 from dlcontainer.errors import ConfigError
-from dlcontainer.recipes.distributions import DISTRIBUTIONS, MANAGERS, Manager, manager_of
+from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.slim import Choices
+from dlcontainer.recipes.stack import Stack
 from dlcontainer.recipes.steps import Step, Upstream
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
 OVERRIDABLE = ("base", "environment", "image", "mount_points", "slim", "variant", "versions")
-
-
-def _image(value: str) -> str:
-    parse_image(value)
-    return value
-
-
-Image = Annotated[str, AfterValidator(_image), Field(description=FORM)]
-
-
-class System(Strict):
-    """What a base holds, which nobody can look up while planning; stated with its source."""
-
-    distribution: Name
-    release: Name
-    glibc: Version | None = None
-    python: Version | None = Field(default=None, description="of /usr/bin/python3, MAJOR.MINOR")
-    source: Line = Field(description="the page, or the command, that says so")
-
-
-class Base(Strict):
-    """What the image starts from: a distribution's minimal root tree, or an image of a registry.
-
-    An image is pinned by its digest, here or in `image`; one that is not can't be built.
-    """
-
-    # No part of the content: what lies below it says it too.
-    kind: Literal["tree", "oci"] | None = Field(
-        default=None,
-        exclude=True,
-        description="oci: the distribution's own image of a registry; without it a root tree that "
-        "the build host makes",
-    )
-    distribution: Name | None = None
-    release: Name | None = None
-    image: Image | None = None
-    digest: Digest | None = Field(default=None, description="of the image: sha256:…")
-    system: System | None = Field(default=None, description="what the image holds")
-    source: Line | None = Field(default=None, description="where the image's digest was read")
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if self.image:
-            if self.kind == "tree":
-                raise ValueError("'kind' is tree, and 'image' is of a registry: give one of them")
-            if self.distribution or self.release:
-                raise ValueError("give 'image', or 'distribution' and 'release', not both")
-            return self._one_digest()
-        for key in ("digest", "system"):
-            if getattr(self, key):
-                raise ValueError(f"'{key}' belongs to 'image'")
-        if not (self.distribution and self.release):
-            raise ValueError("needs 'distribution' and 'release', or 'image'")
-        if (self.distribution, self.release) not in DISTRIBUTIONS:
-            known = ", ".join(f"{name} {release}" for name, release in sorted(DISTRIBUTIONS))
-            raise ValueError(
-                f"no facts about {self.distribution} {self.release}; known: {known} "
-                "(a further one is a line in dlcontainer/recipes/distributions.py)"
-            )
-        return self
-
-    def _one_digest(self) -> Self:
-        written = parse_image(str(self.image)).digest
-        if written and self.digest and written != self.digest:
-            raise ValueError(f"two digests: 'image' has {written}, 'digest' is {self.digest}")
-        return self
-
-    @property
-    def reference(self) -> Reference | None:
-        """The image, with its digest where it has one; None for a distribution."""
-        if self.image is None:
-            return None
-        written = parse_image(self.image)
-        return replace(written, digest=self.digest or written.digest)
-
-    @property
-    def facts(self) -> System | None:
-        """What is known of the system in the base; None for an image that does not state it."""
-        if self.image or not self.distribution or not self.release:
-            return self.system
-        known = DISTRIBUTIONS[(self.distribution, self.release)]
-        return System(
-            distribution=known.name,
-            release=known.release,
-            glibc=known.glibc,
-            python=known.python,
-            source="dlcontainer/recipes/distributions.py",
-        )
-
-    @property
-    def title(self) -> str:
-        """The base in words, for texts and tables."""
-        image = self.reference
-        if image is None:
-            return f"{self.distribution} {self.release}, minimal root tree"
-        if image.digest is None:
-            return f"{image}, not pinned"
-        return f"{image} (tag {image.tag})" if image.tag else str(image)
-
-    @property
-    def manager(self) -> Manager | None:
-        """The package manager of the base; None where its distribution is not known."""
-        facts = self.facts
-        if facts is None or facts.distribution not in MANAGERS:
-            return None
-        return manager_of(facts.distribution, facts.release)
 
 
 class Verify(Strict):
@@ -148,82 +35,6 @@ class Verify(Strict):
 
     script: RelativePath
     imports: dict[Line, Version] = Field(default_factory=dict)
-
-
-class StackMpi(Strict):
-    """The MPI that the image's programs are linked to."""
-
-    family: MpiFamily
-    name: Line = Field(description="with its version: Open MPI 4.1.4")
-    fabrics: tuple[Fabric, ...] = Field(
-        default=(), description="networks it was built for; empty: sockets, or not known"
-    )
-
-
-class Stack(Strict):
-    """What the framework's build is made for; checked against the facts of a site."""
-
-    # The keys that say that there is device code in the build.
-    DEVICE_KEYS: ClassVar = ("cuda", "rocm", "oneapi", "gpu_targets")
-
-    cuda: Version | None = None
-    rocm: Version | None = None
-    oneapi: Version | None = None
-    gpu_targets: tuple[Line, ...] = Field(
-        default=(),
-        description="GPU code in the framework's build: sm_70, sm_90+PTX, compute_90, gfx90a …",
-    )
-    cpu_target: Name | None = Field(
-        default=None, description="the least processor it runs on, as GCC names it"
-    )
-    gcc: Version | None = Field(default=None, description="compiles in the image")
-    llvm: Version | None = Field(default=None, description="compiles in the image")
-    mpi: StackMpi | None = None
-
-    @property
-    def has_device_code(self) -> bool:
-        """Whether the build has code for accelerators."""
-        return any(getattr(self, key) for key in self.DEVICE_KEYS)
-
-
-class Needs(Strict):
-    """What a variant needs of a site; an empty list asks for nothing."""
-
-    arch: tuple[Arch, ...] = ()
-    accelerator: tuple[Literal[Vendor, "none"], ...] = ()
-    cpu: tuple[Name, ...] = Field(default=(), description="cpu.target is one of these")
-    gpu: tuple[Line, ...] = Field(
-        default=(),
-        description="accelerator.target runs code for one of these; "
-        "not needed beside stack.gpu_targets",
-    )
-    toolkit: Version | None = Field(
-        default=None, description="the site's CUDA, ROCm or oneAPI is this or newer"
-    )
-    mpi: tuple[MpiFamily, ...] = Field(default=(), description="the family of the site's MPI")
-    mpi_mode: tuple[MpiMode, ...] = ()
-
-
-class Variant(Strict):
-    """One way to make the recipe: `vendor` as a centre would publish it, `distro` anywhere."""
-
-    kind: Literal["vendor", "distro"]
-    summary: Line
-    status: Literal["built", "never built"] | None = Field(
-        default=None, description="never built: rendered only; a plan's notes say so"
-    )
-    lock: Literal["by the site"] | None = Field(
-        default=None,
-        description="by the site: what it needs could not be reached from here, so its digest or "
-        "its packages are pinned where it is built",
-    )
-    pythons: tuple[Version, ...] = Field(
-        default=(),
-        description="Pythons that its packages were built and tried with; a machine's own base "
-        "with another one leaves the recipe's in place. Empty: any",
-    )
-    needs: Needs = Needs()
-    changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")
 
 
 class ImageSettings(Strict):

@@ -9,7 +9,8 @@ from typing import Any
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.config.image_names import Reference, is_digest
 from dlcontainer.errors import BuildError, DlcontainerError
-from dlcontainer.registry.client import Answer, Client, Way
+from dlcontainer.registry.client import Answer, Client
+from dlcontainer.registry.connection import Way
 from dlcontainer.system import foreign_files
 
 _OS = "linux"

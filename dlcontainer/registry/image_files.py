@@ -11,7 +11,8 @@ from dlcontainer.config.field_types import Arch, Strict
 from dlcontainer.config.image_names import Reference
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image, layer_files, pull
-from dlcontainer.registry.client import Client, Way
+from dlcontainer.registry.client import Client
+from dlcontainer.registry.connection import Way
 from dlcontainer.registry.layer_files import Bounds, LayerFiles, RefusedLayerError
 from dlcontainer.system import atomic_files, foreign_files
 from dlcontainer.system.progress import Meter, Progress

@@ -9,7 +9,7 @@ from dlcontainer.config.field_types import Arch
 from dlcontainer.config.image_names import is_digest
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image, pull
-from dlcontainer.registry.client import LIMIT
+from dlcontainer.registry.connection import LIMIT
 from dlcontainer.system import digests, foreign_files
 
 BLOBS = "blobs/sha256"

@@ -11,7 +11,8 @@ from dlcontainer.config.field_types import Arch
 from dlcontainer.config.image_names import Reference, is_digest
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image
-from dlcontainer.registry.client import Client, Way
+from dlcontainer.registry.client import Client
+from dlcontainer.registry.connection import Way
 from dlcontainer.system import atomic_files, digests, foreign_files
 
 MOST_LAYERS = 1000

@@ -18,12 +18,12 @@ from dlcontainer.sites.facts import (
     FileSystem,
     Jobs,
     Memory,
-    Modules,
     Mpi,
     Network,
     Os,
     Scheduler,
 )
+from dlcontainer.sites.modules import Modules
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.trust import Trust
 

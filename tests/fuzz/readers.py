@@ -26,7 +26,8 @@ from dlcontainer.publish import checksums
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, generation, journal
 from dlcontainer.recipes import recipe
-from dlcontainer.recipes.recipe import Recipe, System
+from dlcontainer.recipes.base import System
+from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.registry import base_image, layer_files, layout, pull
 from dlcontainer.registry.layout import DamagedLayoutError
 from dlcontainer.sites.site import Site

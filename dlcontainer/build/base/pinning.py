@@ -4,7 +4,7 @@ from dlcontainer.config.image_names import Reference
 from dlcontainer.errors import BuildError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import find_digest
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 
 
 def refusal(plan: Plan, image: Reference, way: Way) -> BuildError:

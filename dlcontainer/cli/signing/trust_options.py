@@ -247,7 +247,7 @@ def client(
     from dlcontainer.packages.routing import ca_of
     from dlcontainer.registry import login as logins
     from dlcontainer.registry.artifacts import ArtifactClient
-    from dlcontainer.registry.client import Way
+    from dlcontainer.registry.connection import Way
     from dlcontainer.sites.routing import Routing
 
     reference = artifact.reference(place)

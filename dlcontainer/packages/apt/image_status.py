@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.errors import BuildError, ConfigError
-from dlcontainer.recipes.recipe import System
+from dlcontainer.recipes.base import System
 
 STATUS = "/var/lib/dpkg/status"
 OS_RELEASES = ("/usr/lib/os-release", "/etc/os-release")

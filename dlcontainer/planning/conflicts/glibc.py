@@ -12,8 +12,9 @@ from dlcontainer.planning.conflicts.model import (
     glibc_of,
 )
 from dlcontainer.planning.versions import compare, numbers, written
+from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
-from dlcontainer.recipes.recipe import Base, Recipe
+from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 

@@ -7,7 +7,8 @@ from dlcontainer.planning.compatibility import CPU_FEATURES, CPU_SOURCE, GENERAL
 from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
 from dlcontainer.planning.device_code import GFX_SOURCE, PTX_SOURCE, SASS_SOURCE
 from dlcontainer.planning.versions import compare, numbers
-from dlcontainer.recipes.recipe import Recipe, Stack
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.recipes.stack import Stack
 from dlcontainer.sites.facts import Accelerator
 from dlcontainer.sites.site import Site
 

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dlcontainer.config import KeyPath
+from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
-from dlcontainer.recipes.recipe import Base, Recipe, Stack
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.recipes.stack import Stack
 from dlcontainer.sites.site import Site
 
 

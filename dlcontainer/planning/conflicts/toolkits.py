@@ -14,7 +14,7 @@ from dlcontainer.planning.compatibility import (
 from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, StackRule
 from dlcontainer.planning.device_code import capability
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
-from dlcontainer.recipes.recipe import Stack
+from dlcontainer.recipes.stack import Stack
 from dlcontainer.sites.facts import Accelerator
 from dlcontainer.sites.site import Site
 

@@ -208,7 +208,7 @@ def test_two_pushers_at_once_lose_nothing(
     from dlcontainer.registry import login, referrers
     from dlcontainer.registry.artifacts import ArtifactClient
     from dlcontainer.registry.base_image import sha256
-    from dlcontainer.registry.client import Way
+    from dlcontainer.registry.connection import Way
 
     digest = push(registry, signed, "attack/race:1", capsys)
     reference = parse_image(f"docker://{registry.address}/attack/race:1")

@@ -9,7 +9,7 @@ from dlcontainer.adopt import archive, given
 from dlcontainer.config.image_names import Reference
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError, UsageError
 from dlcontainer.registry import pull
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from tests import fakeregistry, foreign
 from tests.fakeregistry import FakeRegistry, Reply
 

@@ -16,7 +16,7 @@ from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image
 from dlcontainer.registry.base_image import BaseImage
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.system import background
 from dlcontainer.system.progress import Steps
 from tests import fakeregistry

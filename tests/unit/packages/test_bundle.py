@@ -21,7 +21,7 @@ from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, LockedBase, SourcePin
 from dlcontainer.packages.routing import Routed
 from dlcontainer.registry import layout
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.system.process import CommandFailedError
 from tests import fakeregistry
 from tests.fakes import RecordingRunner, completed

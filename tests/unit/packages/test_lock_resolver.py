@@ -15,7 +15,7 @@ from dlcontainer.packages.apt.image_status import Installed
 from dlcontainer.packages.host_access import Outside
 from dlcontainer.packages.lock_resolver import Locker, Resolver
 from dlcontainer.packages.lockfile import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from tests import fakeregistry
 from tests.fakeregistry import FakeRegistry
 from tests.fakes import RecordingRunner

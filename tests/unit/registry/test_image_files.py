@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import image_files
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from dlcontainer.registry.image_files import ImageReader
 from dlcontainer.registry.layer_files import Bounds
 from tests import fakeregistry

@@ -8,7 +8,7 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import ArtifactClient
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from tests import fakeartifacts
 from tests.fakeartifacts import FakeArtifacts
 from tests.fakeregistry import sha256

@@ -8,7 +8,8 @@ import pytest
 
 from dlcontainer.errors import BuildError
 from dlcontainer.registry.base_image import check, find_digest
-from dlcontainer.registry.client import LIMIT, Client, Way
+from dlcontainer.registry.client import Client
+from dlcontainer.registry.connection import LIMIT, Way
 from tests.fakeregistry import (
     DOCKER_LIST,
     DOCKER_MANIFEST,

@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.config.image_names import Reference, parse_image
 from dlcontainer.errors import BuildError
 from dlcontainer.registry.base_image import check, find_digest
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from tests.fakeregistry import NAME, FakeRegistry, Reply, serving, sha256
 
 WAY = Way(silence_s=0.5, answer_s=2)

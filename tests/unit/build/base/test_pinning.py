@@ -5,7 +5,7 @@ import pytest
 from dlcontainer import config
 from dlcontainer.build.base import pinning
 from dlcontainer.errors import Mark
-from dlcontainer.registry.client import Way
+from dlcontainer.registry.connection import Way
 from tests.fakeregistry import NAME, serving
 from tests.values import folder_of, plan_of
 

@@ -5,7 +5,7 @@ import pytest
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.packages.apt import image_status
 from dlcontainer.packages.apt.image_status import OS_RELEASES, STATUS, Installed
-from dlcontainer.recipes.recipe import System
+from dlcontainer.recipes.base import System
 from tests.layers import BASH, BOOKWORM
 
 SYSTEM = System(distribution="debian", release="bookworm", source="a page")

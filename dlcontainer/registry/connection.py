@@ -1,0 +1,207 @@
+"""One request to a registry over HTTP: in bounded time and size, by the site's proxies and CA."""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urljoin, urlsplit
+
+from dlcontainer.config.image_names import Reference, is_loopback
+from dlcontainer.errors import BuildError, DlcontainerError
+from dlcontainer.registry.taking import Taking
+
+if TYPE_CHECKING:
+    from requests import Response, Session
+
+    from dlcontainer.registry.upload import Upload
+
+# The OCI distribution spec lets a registry refuse manifests above 4 MiB: none is larger.
+LIMIT = 4 * 1024 * 1024
+_MOST_REDIRECTS = 5
+# Small, so that one who answers drop by drop is noticed in time.
+_CHUNK = 512
+# Of a layer; its time is limited by silence alone.
+_LARGE_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """How registries are reached: proxies and CA as routed, times in s."""
+
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    ca: Path | None = None
+    # HOST or HOST:PORT of registries that speak http; this machine's own do in any case
+    plain_http: tuple[str, ...] = ()
+    # this machine's own speak TLS too
+    loopback_tls: bool = False
+    silence_s: float = 20.0
+    answer_s: float = 120.0
+
+    def is_plain(self, address: str) -> bool:
+        """Tell whether HOST or HOST:PORT is spoken to without TLS."""
+        own = is_loopback(address) and not self.loopback_tls
+        return own or address in self.plain_http
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """A connection to the registry of one image, kept for the next request until the end."""
+
+    reference: Reference
+    way: Way
+    _session: "Session | None" = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
+        *,
+        taking: Taking | None = None,
+        data: "bytes | Upload | None" = None,
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        import requests
+
+        end = time.monotonic() + self.way.answer_s
+        own = dict(headers)
+        try:
+            for _ in range(_MOST_REDIRECTS + 1):
+                self._check_scheme(url)
+                with self._open(method, url, own, query, data) as response:
+                    target = response.headers.get("Location")
+                    if response.is_redirect and target and data is None:
+                        # Elsewhere the token means nothing, and must not be shown.
+                        if urlsplit(urljoin(url, target)).netloc != urlsplit(url).netloc:
+                            own.pop("Authorization", None)
+                        url, query = urljoin(url, target), None
+                        continue
+                    if taking is not None and response.status_code == 200:
+                        taking.take(response.iter_content(_LARGE_CHUNK))
+                        return 200, response.headers, b""
+                    body = self._body(response, end) if method != "HEAD" else b""
+                    return response.status_code, response.headers, body
+        except (requests.RequestException, ValueError) as error:
+            raise self._unreachable(error) from None
+        raise self._error("sends from one place to the next", next_step="build later")
+
+    def _open(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None,
+        data: "bytes | Upload | None",
+    ) -> "Response":
+        import requests
+
+        if self._session is None:
+            self._session = requests.Session()
+            # No ~/.netrc and no variables: what is used is what is routed.
+            self._session.trust_env = False
+        return self._session.request(
+            method,
+            url,
+            params=query,
+            data=data,
+            headers={"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **headers},
+            proxies=self._proxies(url),
+            verify=str(self.way.ca) if self.way.ca else True,
+            timeout=self.way.silence_s,
+            allow_redirects=False,
+            stream=True,
+        )
+
+    def _proxies(self, url: str) -> dict[str, str]:
+        from requests.utils import should_bypass_proxies
+
+        given = self.way.proxies
+        if is_loopback(urlsplit(url).netloc) or should_bypass_proxies(
+            url, no_proxy=given.get("no_proxy", "")
+        ):
+            return {}
+        every = given.get("all_proxy")
+        found = {scheme: given.get(f"{scheme}_proxy", every) for scheme in ("http", "https")}
+        return {scheme: proxy for scheme, proxy in found.items() if proxy}
+
+    def _check_scheme(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme == "https" or (parts.scheme == "http" and self.way.is_plain(parts.netloc)):
+            return
+        raise self._error(
+            "leads to an address without TLS",
+            why=f"{parts.scheme or 'no scheme'}://{parts.hostname or ''}: what comes from there "
+            "could be anybody's",
+            next_step="name it in the site's routing.plain_http if you trust the way to it",
+        )
+
+    def _body(self, response: "Response", end: float) -> bytes:
+        import requests
+
+        body = bytearray()
+        length = response.headers.get("Content-Length", "")
+        try:
+            for chunk in response.iter_content(_CHUNK):
+                body += chunk
+                self._check_amount(len(body), end)
+            whole = not length.isdecimal() or len(body) == int(length)
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+            whole = False
+        if not whole:
+            raise self._error(
+                "broke off, or fell silent, in the middle of its answer",
+                why=f"{len(body)} of {length or 'unknown'} bytes came",
+                next_step="build again",
+            )
+        return bytes(body)
+
+    def _check_amount(self, size: int, end: float) -> None:
+        if size > LIMIT:
+            raise self._error(
+                f"gives more than {LIMIT} bytes",
+                why="no manifest is that large",
+                next_step="read the image's name again",
+            )
+        if time.monotonic() > end:
+            raise self._error(
+                f"has not given all within {self.way.answer_s:g} s", next_step="build later"
+            )
+
+    def _unreachable(self, error: Exception) -> DlcontainerError:
+        import requests
+
+        # The message of the error itself may hold a proxy's address with its password.
+        kinds: tuple[tuple[type[Exception], str], ...] = (
+            (requests.exceptions.SSLError, "its certificate is not trusted here"),
+            (requests.exceptions.ProxyError, "the proxy does not let it through"),
+            (requests.exceptions.ChunkedEncodingError, "it broke off in the middle of its answer"),
+            (requests.Timeout, f"no word within {self.way.silence_s:g} s"),
+            (requests.ConnectionError, "no connection"),
+        )
+        name = type(error).__name__
+        why = next((text for kind, text in kinds if isinstance(error, kind)), "no HTTP answer")
+        # OpenSSL's own words for what is wrong with a certificate: no address is among them.
+        said = re.search(r"certificate verify failed: ([\w ,-]+)", str(error))
+        return self._error(
+            "can't be reached",
+            why=f"{why} ({said[1] if said else name})",
+            next_step="look at routing.proxy and routing.ca of the site, or build where the "
+            "registry can be reached",
+        )
+
+    def _error(self, what: str, *, next_step: str, why: str | None = None) -> DlcontainerError:
+        return BuildError(
+            f"registry {self.reference.address} {what}",
+            where=str(self.reference),
+            why=why,
+            next_step=next_step,
+        )
