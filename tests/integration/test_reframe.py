@@ -83,13 +83,14 @@ def test_reframe_runs_the_bench_and_reads_its_figures(
         "--settings", settings, "--reference", "import.ratio=1,-0.99,1000",
         "--", "--recipe", tiny, "--pairs", "2", "--controls", "1", "--seed", "3",
     )  # fmt: skip
-    runner("-C", settings, "-c", test, "--system=local", "--report-file", report, "-r")
+    # On a busy machine so few launches may fail the calibration: a verdict of its own, see below.
+    words = ("--system=local", "-S", "fail_on=FASTER", "--report-file", report, "-r")
+    runner("-C", settings, "-c", test, *words)
     found = performance(report)
     assert set(found) == {
         "verdict", "ratio", "ratio_low", "native", "container", "pairs",
     } | ({"ratio_high"} & set(found))  # fmt: skip
-    # Two pairs decide nothing.
-    assert (found["verdict"][0], found["pairs"][0]) == (2, 2)
+    assert found["pairs"][0] == 2
     assert found["ratio"][1:] == (1.0, -0.99, 1000.0, "1")
     assert found["ratio_low"][0] <= found["ratio"][0]
     assert 0 < found["native"][0] < 60
@@ -97,7 +98,9 @@ def test_reframe_runs_the_bench_and_reads_its_figures(
     assert not list(tmp_path.rglob("owned"))
     (kept,) = tmp_path.glob("rfm/output/**/report.json")
     said = json.loads(kept.read_text())["sessions"][0]
-    assert said["verdict"] == "INCONCLUSIVE"
+    # Two pairs decide nothing.
+    assert (found["verdict"][0], said["verdict"]) in {(2, "INCONCLUSIVE"), (3, "NOT COMPARABLE")}
+    assert all("the same code on both sides" in reason for reason in said["reasons"])
     assert found["ratio"][0] == pytest.approx(said["intervals"]["difference"]["ratio"])
     for name in ("session.jsonl", "report.html"):
         assert kept.with_name(name).stat().st_size > 0
@@ -113,10 +116,12 @@ def test_a_reference_that_is_not_met_and_a_verdict_fail_the_test(
         "--", "--recipe", tiny, "--pairs", "1", "--controls", "0",
     )  # fmt: skip
     base = ("-C", settings, "-c", test, "--system=local", "-r")
-    assert "failed to meet reference" in runner(*base, code=1)
-    said = runner(*base, "-S", "fail_on=INCONCLUSIVE", code=1)
+    said = runner(*base, "-S", "fail_on=FASTER", code=1)
+    assert "failed to meet reference" in said
+    said = runner(*base, "-S", "fail_on=INCONCLUSIVE,NOT COMPARABLE", code=1)
     assert "SanityError" in said or "sanity" in said
-    assert "INCONCLUSIVE" in said
+    # With the reason, which is in no other line of ReFrame's.
+    assert "INCONCLUSIVE: " in said or "NOT COMPARABLE: " in said
 
 
 def test_a_bench_that_fails_is_said(user: World, runner: Running, tmp_path: Path) -> None:

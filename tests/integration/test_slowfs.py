@@ -209,7 +209,7 @@ def test_no_way_of_ending_leaves_a_mount(places: tuple[Path, Path], name: str) -
         try:
             running.send_signal(signal.Signals[name])
             code = running.wait(30)
-            assert poll(lambda: not is_mounted(point), 10)
+            assert poll(lambda: not is_mounted(point), 60)
         finally:
             with suppress(OSError):  # nobody is there to hear that it is closed
                 os.close(held)
