@@ -100,7 +100,8 @@ def test_reframe_runs_the_bench_and_reads_its_figures(
     said = json.loads(kept.read_text())["sessions"][0]
     # Two pairs decide nothing.
     assert (found["verdict"][0], said["verdict"]) in {(2, "INCONCLUSIVE"), (3, "NOT COMPARABLE")}
-    assert all("the same code on both sides" in reason for reason in said["reasons"])
+    if said["verdict"] == "NOT COMPARABLE":
+        assert all("the same code on both sides" in reason for reason in said["reasons"])
     assert found["ratio"][0] == pytest.approx(said["intervals"]["difference"]["ratio"])
     for name in ("session.jsonl", "report.html"):
         assert kept.with_name(name).stat().st_size > 0
