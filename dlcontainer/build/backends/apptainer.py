@@ -93,7 +93,7 @@ class ApptainerBackend:
     # as OCI names it, where it is not the host's
     arch: str | None = None
     # gives mksquashfs's sort file for the tree
-    order: Callable[[Tree], bytes] | None = None
+    order: Callable[[Tree, Path], bytes] | None = None
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -204,7 +204,7 @@ class ApptainerBackend:
         if self.order is None:
             return {}
         path = self.work / "sort.list"
-        path.write_bytes(self.order(self.files()))
+        path.write_bytes(self.order(self.files(), self.work))
         return {"DLC_SORT": str(path)}
 
     def _pack(self, out: Path, squash: Sequence[str], values: Mapping[str, str]) -> None:

@@ -98,7 +98,9 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
         routing=origin.routed.binds,
         text=context.text(plan),
         squash=squash(context.level),
-        order=file_order.sorter(context.order, context.execution.progress.note),
+        order=file_order.sorter(
+            context.order, context.execution.progress.note, has_pack=plan.has_pack
+        ),
         moment=source_date(host.environ),
     )
 

@@ -92,12 +92,13 @@ def test_the_probe_goes_in_with_the_step_that_runs_it(tmp_path: Path) -> None:
 def test_texts_pack_by_the_same_line(tmp_path: Path, form: texts.Format) -> None:
     line = (
         "/opt/demo/bin/python -IB /opt/dlcontainer/probe/pack_modules.py "
-        "--report /opt/dlcontainer/pack.json --stamp / {}tool"
+        "--report /opt/dlcontainer/pack.json --trace /opt/dlcontainer/import.trace "
+        "--stamp / {}tool"
     )
     usual, trained = planned(tmp_path / "a"), planned(tmp_path / "b", TRAINING)
     assert line.format("") in texts.text(usual, form, [TEMPLATES])
     assert line.format("--step ") in texts.text(trained, form, [TEMPLATES])
-    assert {"pack_modules.py", "pack_imports.py", "module_pack.py"} <= {
+    assert {"pack_modules.py", "pack_imports.py", "pack_trace.py", "module_pack.py"} <= {
         path.name for path in probe_files()
     }
 
