@@ -9,13 +9,15 @@ import os
 import site
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, HERE)
 import pack_imports
 
 del sys.path[0]
 
-# Of no image: the kernel's, and what a build binds or empties.
-OUTSIDE = ("/proc/", "/sys/", "/dev/", "/run/", "/tmp/", "/var/tmp/", "/mnt/", "/.singularity.d/")
+# Of no import: the kernel's, what a build binds or empties, and this program.
+BOUND = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/mnt", "/.singularity.d")
+OUTSIDE = tuple(folder + "/" for folder in (HERE,) + BOUND)
 LOADER = "_dlcontainer_pack"
 
 
@@ -28,7 +30,8 @@ def start():
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if spec is not None and spec.has_location:
-            paths.append(spec.cached if spec.cached and os.path.isfile(spec.cached) else spec.origin)
+            has_code = spec.cached and os.path.isfile(spec.cached)
+            paths.append(spec.cached if has_code else spec.origin)
         if name == LOADER:
             break
     return paths
@@ -54,7 +57,7 @@ def kept(paths):
     # A build without subordinate ids preloads a library that is of no image.
     foreign = set(map(os.path.basename, os.environ.get("LD_PRELOAD", "").replace(":", " ").split()))
     real = {os.path.realpath(path) for path in paths if isinstance(path, str) and path[:1] == "/"}
-    inside = [path for path in real if not path.startswith(OUTSIDE) and path.isprintable()]
+    inside = [path for path in real if path.isprintable() and not path.startswith(OUTSIDE)]
     files = [path for path in inside if os.path.isfile(path)]
     return sorted(path for path in files if os.path.basename(path) not in foreign)
 
