@@ -1,18 +1,21 @@
-"""The order of files in a SquashFS, by a trace: what is opened first lies first, and together."""
+"""How files lie in a SquashFS: what a trace opened first lies first, some libraries as they are."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.image import layout, open_trace
-from dlcontainer.image.contents import Entry, Tree
+from dlcontainer.image.contents import Entry, Tree, elf
 from dlcontainer.image.open_trace import Trace
 
 # mksquashfs: -32768 to 32767, the highest first; what is in no list has 0.
 _HIGHEST = 32767
 # More than any tree has on the way to one file: a ring of links ends here.
 _MOST_LINKS = 40
+# What mksquashfs's own language and its patterns take as it is.
+_PLAIN = re.compile(r"[A-Za-z0-9._/+-]+")
 _ENGINE = ("/.singularity.d/actions/", "/.singularity.d/env/")
 
 
@@ -23,6 +26,14 @@ class Sorted:
     text: bytes
     files: int
     strangers: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arranged:
+    """The texts of mksquashfs's sort file and action file; empty where none is needed."""
+
+    sort: bytes
+    actions: bytes
 
 
 def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
@@ -53,35 +64,46 @@ def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
     return Sorted(text=b"".join(lines), files=len(found), strangers=strangers)
 
 
-def sorter(
-    trace: Trace | None, note: Callable[[str], None], *, has_pack: bool = False
-) -> Callable[[Tree, Path], bytes] | None:
-    """Give what makes the sort file of a tree and notes how much of the trace it has.
+def arranger(
+    trace: Trace | None, note: Callable[[str], None], *, has_pack: bool, raw_libraries: bool = False
+) -> Callable[[Tree, Path], Arranged] | None:
+    """Give what arranges a tree's files and notes how much of the trace it has.
 
     Without a trace it is the one that the step `pack` left in the tree; without that, no order.
+    `raw_libraries`: those that the pack's imports open are not compressed.
     """
     if trace is None and not has_pack:
         return None
 
-    def made(tree: Tree, folder: Path) -> bytes:
-        own = None if trace else of_pack(tree, folder)
-        found = sort(trace or own or Trace(paths=()), tree.entries())
+    def made(tree: Tree, folder: Path) -> Arranged:
+        own, entries = of_pack(tree, folder) if has_pack else Trace(paths=()), tree.entries()
+        found = sort(trace or own, entries)
         if trace:
             note(f"{found.files} files lie in the order of the trace")
         if trace and found.strangers:
             note(f"{found.strangers} paths of the trace are not in the image: skipped")
-        return found.text
+        return Arranged(sort=found.text, actions=raw(own, entries) if raw_libraries else b"")
 
     return made
 
 
-def of_pack(tree: Tree, folder: Path) -> Trace | None:
-    """Read the trace that the step `pack` has left; None where no import could be traced."""
+def raw(trace: Trace, entries: Sequence[Entry]) -> bytes:
+    """Give mksquashfs's actions that leave a trace's shared libraries uncompressed.
+
+    A name that means something to its patterns is passed over: that file is compressed as usual.
+    """
+    libraries = {entry.path for entry in entries if elf.is_library(entry)}
+    names = [path for path in trace.paths if f"/{path}" in libraries and _PLAIN.fullmatch(path)]
+    return "".join(f'uncompressed@pathname("{name}")\n' for name in names).encode()
+
+
+def of_pack(tree: Tree, folder: Path) -> Trace:
+    """Read the trace that the step `pack` has left; an empty one where no import was traced."""
     path = tree.fetch([layout.TRACE], folder).get(layout.TRACE)
     try:
-        return open_trace.read(path) if path else None
+        return open_trace.read(path) if path else Trace(paths=())
     except ConfigError:
-        return None
+        return Trace(paths=())
 
 
 def _real(path: str, links: Mapping[str, str]) -> str | None:

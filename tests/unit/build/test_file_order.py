@@ -8,6 +8,7 @@ import pytest
 
 from dlcontainer.bench.filesystem.counting import Count, Counted
 from dlcontainer.build import file_order
+from dlcontainer.build.file_order import Arranged
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError, ConfigError
 from dlcontainer.image import layout, open_trace, record
@@ -128,11 +129,11 @@ def test_more_files_than_numbers() -> None:
 
 def test_what_is_passed_over_is_noted(tmp_path: Path) -> None:
     notes: list[str] = []
-    assert file_order.sorter(None, notes.append) is None
+    assert file_order.arranger(None, notes.append, has_pack=False) is None
     (tmp_path / "a").touch()
-    made = file_order.sorter(Trace(paths=("a", "x", "y")), notes.append)
+    made = file_order.arranger(Trace(paths=("a", "x", "y")), notes.append, has_pack=False)
     assert made is not None
-    assert made(Unpacked(folder=tmp_path), tmp_path) == b"a 32767\n"
+    assert made(Unpacked(folder=tmp_path), tmp_path) == Arranged(sort=b"a 32767\n", actions=b"")
     assert notes == [
         "1 files lie in the order of the trace",
         "2 paths of the trace are not in the image: skipped",
@@ -189,9 +190,9 @@ def test_a_packed_image_has_the_order_of_its_own_trace(
     tmp_path: Path, trace: str | None, wanted: list[str]
 ) -> None:
     notes: list[str] = []
-    made = file_order.sorter(None, notes.append, has_pack=True)
+    made = file_order.arranger(None, notes.append, has_pack=True)
     assert made is not None
-    text = made(Unpacked(folder=packed_tree(tmp_path, trace)), tmp_path).decode()
+    text = made(Unpacked(folder=packed_tree(tmp_path, trace)), tmp_path).sort.decode()
     assert [line.split()[0] for line in text.splitlines()] == FIRST + wanted
     assert notes == []
 
@@ -199,7 +200,22 @@ def test_a_packed_image_has_the_order_of_its_own_trace(
 def test_a_trace_that_was_given_is_better_than_the_pack_s(tmp_path: Path) -> None:
     tree = Unpacked(folder=packed_tree(tmp_path, f"{HEADER}\nc\n"))
     notes: list[str] = []
-    made = file_order.sorter(Trace(paths=("b",)), notes.append, has_pack=True)
+    made = file_order.arranger(Trace(paths=("b",)), notes.append, has_pack=True)
     assert made is not None
-    assert [line.split()[0] for line in made(tree, tmp_path).decode().splitlines()] == [*FIRST, "b"]
+    text = made(tree, tmp_path).sort.decode()
+    assert [line.split()[0] for line in text.splitlines()] == [*FIRST, "b"]
     assert notes == ["3 files lie in the order of the trace"]
+
+
+def test_the_libraries_that_the_pack_s_imports_open_lie_as_they_are(tmp_path: Path) -> None:
+    names = ["opt/x/liba.so.1", "opt/x/odd [name].so", "opt/x/not-opened.so", "opt/x/one.py"]
+    opened = [name for name in names if name != "opt/x/not-opened.so"]
+    folder = packed_tree(tmp_path, "\n".join([HEADER, *opened, ""]))
+    for name in names:
+        (folder / name).write_bytes(bytes(5000))
+    notes: list[str] = []
+    for trace in (None, Trace(paths=("opt/x/not-opened.so",))):  # it decides the order alone
+        made = file_order.arranger(trace, notes.append, has_pack=True, raw_libraries=True)
+        assert made is not None
+        arranged = made(Unpacked(folder=folder), tmp_path)
+        assert arranged.actions == b'uncompressed@pathname("opt/x/liba.so.1")\n'
