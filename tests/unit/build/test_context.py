@@ -94,7 +94,7 @@ def test_the_settings_of_the_image_s_file(tmp_path: Path) -> None:
     context = replace(context_of(tmp_path, "plain"), level=7)
     for compression, words in (
         ("zstd", ("-comp", "zstd", "-Xcompression-level", "7", "-b", "512K")),
-        ("lz4", ("-comp", "lz4", "-b", "512K")),
+        ("lz4", ("-comp", "lz4", "-Xhc", "-b", "512K")),
     ):
         plan = plan_of(folder_of(tmp_path / compression, image={"compression": compression}))
         assert context.squash(plan) == words
