@@ -115,7 +115,7 @@ def _found(name):
 def opened_by(modules):
     """Name the files that imports with the pack open, in the order in which an image has them.
 
-    Python's start, what it opens, what it maps; an import that is killed has no part in it.
+    Python's start, what it opens, what it maps; one that ends its process has no part in it.
     """
     groups = {"start": set(), "opened": set(), "mapped": set()}
     for name in modules:
@@ -127,7 +127,7 @@ def opened_by(modules):
                     for group, paths in json.load(file).items():
                         groups[group].update(paths)
             except (OSError, ValueError):
-                print("pack: no order of files for {}: its import was killed".format(name))
+                print("pack: no order of files for {}: its import ended the process".format(name))
     known = {}
     for group in ("start", "opened", "mapped"):
         known.update((path, None) for path in sorted(groups[group]) if path not in known)
