@@ -86,8 +86,8 @@ def main() -> None:
     print(table(rows, sides=("native", "this")))
     for what, seen in requests.items():
         print(f"{what}: {sum(seen.values())} requests of a warm import: {dict(seen)}")
-    for what, seen in cold.items():
-        print(f"{what}: a fresh mount and an import: {dict(seen)}")
+    for what, figures in cold.items():
+        print(f"{what}: a fresh mount and an import: {dict(figures)}")
 
 
 def counted(image: Path, point: Path, options: argparse.Namespace) -> Mapping[str, int]:
