@@ -26,10 +26,11 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from benchmarks.sampling import Row, as_json, describe, interleave, machine_facts, ratio, table
-from benchmarks.squash_runs import spent
+from benchmarks.squash_runs import Launcher, spent
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.image import sif
+from dlcontainer.system.process import ProcessRunner
 
 REQUEST = re.compile(r"opcode: (\w+)")
 
@@ -51,7 +52,7 @@ class Side:
 def main() -> None:
     """Measure, and print a table or JSON."""
     options = _options()
-    facts, rows, samples, requests = machine_facts(), [], {}, {}
+    facts, rows, samples, requests, cold = machine_facts(), [], {}, {}, {}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-pack-") as name, ExitStack() as stack:
         work = Path(name)
         sides = {
@@ -60,6 +61,8 @@ def main() -> None:
         for what, image in options.image.items():
             if "requests" in options.measure:
                 requests[what] = counted(image, work / f"{what} counted", options)
+            if "cold" in options.measure:
+                cold[what] = counted_cold(image, work, options)
             server = stack.enter_context(mounted(image, work / what))
             argv = _inside(work / what, options)
             sides[f"{what}, kept mount"] = Side(argv=argv, server=server)
@@ -77,12 +80,14 @@ def main() -> None:
             for unit, values in samples[str(ranks)].items():
                 rows += _rows(values, next(iter(options.native)), f"{ranks} ranks, {unit}")
     if options.json:
-        print(as_json("pack", facts, rows, samples=samples, requests=requests))
+        print(as_json("pack", facts, rows, samples=samples, requests=requests, cold=cold))
         return
     print(describe(facts))
     print(table(rows, sides=("native", "this")))
     for what, seen in requests.items():
         print(f"{what}: {sum(seen.values())} requests of a warm import: {dict(seen)}")
+    for what, figures in cold.items():
+        print(f"{what}: a fresh mount and an import: {dict(figures)}")
 
 
 def counted(image: Path, point: Path, options: argparse.Namespace) -> Mapping[str, int]:
@@ -95,6 +100,18 @@ def counted(image: Path, point: Path, options: argparse.Namespace) -> Mapping[st
         action()
         text = log.read_bytes()[before:].decode(errors="replace")
     return dict(Counter(REQUEST.findall(text)).most_common())
+
+
+def counted_cold(image: Path, work: Path, options: argparse.Namespace) -> Mapping[str, float]:
+    """Count the calls of a fresh mount and an import that reach a shared file system."""
+    launcher = Launcher(
+        engine=apptainer.find(os.environ),
+        runner=ProcessRunner(environ=dict(os.environ)),
+        folder=work,
+        argv=(options.python, "-c", f"import {options.module}"),
+    )
+    seen = launcher.counted(image)
+    return {"calls": sum(seen.operations.values()), "MB": round((seen.bytes or 0) / 1e6, 1)}
 
 
 @contextmanager
@@ -173,8 +190,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("-n", type=int, default=8, help="rounds (default 8)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the order (default 1)")
     parser.add_argument(
-        "--measure", nargs="*", choices=("fresh", "requests"), default=("requests",),
-        help="fresh mounts as well; count requests (default requests)",
+        "--measure", nargs="*", choices=("fresh", "requests", "cold"), default=("requests",),
+        help="fresh mounts as well; count requests; count cold calls (default requests)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON with the raw samples")
     options = parser.parse_args()

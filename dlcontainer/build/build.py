@@ -35,7 +35,6 @@ from dlcontainer.build.provenance import Sources
 from dlcontainer.build.run_steps import Policy, StepResult
 from dlcontainer.build.step_errors import Failure
 from dlcontainer.config.suggestions import suggest
-from dlcontainer.engines.apptainer import squash
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.formats import build_context
 from dlcontainer.image.record import Record
@@ -280,7 +279,7 @@ class Build:
             done=tuple(results),
             steps=tuple(self.run.steps.times),
             seconds=time.monotonic() - self.start,
-            squash=squash(context.level),
+            squash=context.squash(self.plan),
             order=context.order.digest if context.order else None,
             outcome=context.export.outcome,
             delivered=delivered,

@@ -9,7 +9,7 @@ from dlcontainer.build.backends.oci_export import ExportTarget
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.engines import base_modes
-from dlcontainer.engines.apptainer import LEVEL
+from dlcontainer.engines.apptainer import LEVEL, squash
 from dlcontainer.engines.execution import Execution
 from dlcontainer.engines.oci import OciClient
 from dlcontainer.formats import texts
@@ -87,6 +87,10 @@ class BuildContext:
     def pins(self) -> Mapping[str, str]:
         """What a lock gives each step, for the steps' keys."""
         return self.bundle.lock.step_keys() if self.bundle else {}
+
+    def squash(self, plan: Plan) -> tuple[str, ...]:
+        """Give mksquashfs's settings for a plan's image."""
+        return squash(self.level, lz4=plan.recipe.image.compression == "lz4")
 
     def text(self, plan: Plan) -> str:
         """Give the definition file of a plan."""

@@ -1,16 +1,22 @@
-"""The order of files in a SquashFS, by a trace: what is opened first lies first, and together."""
+"""How files lie in a SquashFS: what a trace opened first lies first, some libraries as they are."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from dlcontainer.image.contents import Entry, Tree
-from dlcontainer.image.layout import PACK_FILE
+from dlcontainer.errors import ConfigError
+from dlcontainer.image import layout, open_trace
+from dlcontainer.image.contents import Entry, Tree, elf
 from dlcontainer.image.open_trace import Trace
 
 # mksquashfs: -32768 to 32767, the highest first; what is in no list has 0.
 _HIGHEST = 32767
 # More than any tree has on the way to one file: a ring of links ends here.
 _MOST_LINKS = 40
+# What mksquashfs's own language and its patterns take as it is.
+_PLAIN = re.compile(r"[A-Za-z0-9._/+-]+")
+_ENGINE = ("/.singularity.d/actions/", "/.singularity.d/env/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,16 +28,27 @@ class Sorted:
     strangers: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arranged:
+    """The texts of mksquashfs's sort file and action file; empty where none is needed."""
+
+    sort: bytes
+    actions: bytes
+
+
 def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
     """Give mksquashfs's sort file for a tree: each traced file of it, once, in the trace's order.
 
-    The module pack lies first, in the trace or not.
+    The module pack lies first, in the trace or not, and then what the engine reads at each start.
     Links are followed inside the tree. A path whose file is not there counts as a stranger.
     """
     kinds = {entry.path: entry.kind for entry in entries}
     links = {entry.path: entry.target for entry in entries if entry.kind == "l"}
     # Each import reads the pack, and most traces begin where it is open already.
-    found = {path: None for path in sorted(kinds) if path.endswith(PACK_FILE)}
+    found = {path: None for path in sorted(kinds) if path.endswith(layout.PACK_FILE)}
+    if found:
+        each_start = [path for path in sorted(kinds) if path.startswith(_ENGINE)]
+        found.update({path: None for path in each_start if kinds[path] == "-"})
     strangers = 0
     for path in trace.paths:
         real = _real(path, links)
@@ -47,19 +64,46 @@ def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
     return Sorted(text=b"".join(lines), files=len(found), strangers=strangers)
 
 
-def sorter(trace: Trace | None, note: Callable[[str], None]) -> Callable[[Tree], bytes] | None:
-    """Give what makes the sort file of a tree and notes how much of the trace it has."""
-    if trace is None:
+def arranger(
+    trace: Trace | None, note: Callable[[str], None], *, has_pack: bool, raw_libraries: bool = False
+) -> Callable[[Tree, Path], Arranged] | None:
+    """Give what arranges a tree's files and notes how much of the trace it has.
+
+    Without a trace it is the one that the step `pack` left in the tree; without that, no order.
+    `raw_libraries`: those that the pack's imports open are not compressed.
+    """
+    if trace is None and not has_pack:
         return None
 
-    def made(tree: Tree) -> bytes:
-        found = sort(trace, tree.entries())
-        note(f"{found.files} files lie in the order of the trace")
-        if found.strangers:
+    def made(tree: Tree, folder: Path) -> Arranged:
+        own, entries = of_pack(tree, folder) if has_pack else Trace(paths=()), tree.entries()
+        found = sort(trace or own, entries)
+        if trace:
+            note(f"{found.files} files lie in the order of the trace")
+        if trace and found.strangers:
             note(f"{found.strangers} paths of the trace are not in the image: skipped")
-        return found.text
+        return Arranged(sort=found.text, actions=raw(own, entries) if raw_libraries else b"")
 
     return made
+
+
+def raw(trace: Trace, entries: Sequence[Entry]) -> bytes:
+    """Give mksquashfs's actions that leave a trace's shared libraries uncompressed.
+
+    A name that means something to its patterns is passed over: that file is compressed as usual.
+    """
+    libraries = {entry.path for entry in entries if elf.is_library(entry)}
+    names = [path for path in trace.paths if f"/{path}" in libraries and _PLAIN.fullmatch(path)]
+    return "".join(f'uncompressed@pathname("{name}")\n' for name in names).encode()
+
+
+def of_pack(tree: Tree, folder: Path) -> Trace:
+    """Read the trace that the step `pack` has left; an empty one where no import was traced."""
+    path = tree.fetch([layout.TRACE], folder).get(layout.TRACE)
+    try:
+        return open_trace.read(path) if path else Trace(paths=())
+    except ConfigError:
+        return Trace(paths=())
 
 
 def _real(path: str, links: Mapping[str, str]) -> str | None:

@@ -39,6 +39,7 @@ def ready(
     from dlcontainer.image import open_trace
 
     _check(wanted)
+    check_compression(wanted, settled.recipe.image.compression)
     if wanted.base is not None and settled.recipe.base.image:
         raise UsageError(
             "--base is for a root tree, and this base is an image of a registry",
@@ -98,6 +99,24 @@ def _check(wanted: Wanted) -> None:
         raise UsageError(
             f"--dry-run shows commands, and {wanted.engine} is asked over its socket",
             next_step="--explain says what would be built",
+        )
+
+
+def check_compression(wanted: Wanted, compression: str) -> None:
+    """Refuse an image.compression that the command line rules out; raises UsageError."""
+    from dlcontainer.engines.apptainer import LEVEL
+
+    if compression == "lz4" and wanted.level != LEVEL:
+        raise UsageError(
+            f"--level {wanted.level} is zstd's, and the recipe or the site wants lz4",
+            why="lz4 has no levels",
+            next_step="leave one of them out: --level, or image.compression",
+        )
+    if compression == "raw-libraries" and wanted.engine != "apptainer":
+        raise UsageError(
+            "image.compression: raw-libraries is for images that Apptainer packs from a tree",
+            why=f"what {wanted.engine} builds has no tree that lies open",
+            next_step="--engine apptainer, or --set image.compression=lz4",
         )
 
 

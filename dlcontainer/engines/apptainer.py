@@ -40,8 +40,10 @@ LEVEL = 5
 BLOCK = "512K"
 
 
-def squash(level: int = LEVEL) -> tuple[str, ...]:
-    """Give mksquashfs's settings for an image at a level of zstd."""
+def squash(level: int = LEVEL, *, lz4: bool = False) -> tuple[str, ...]:
+    """Give mksquashfs's settings for an image, at a level of zstd or with lz4, which has none."""
+    if lz4:
+        return ("-comp", "lz4", "-Xhc", "-b", BLOCK)
     return ("-comp", "zstd", "-Xcompression-level", str(level), "-b", BLOCK)
 
 

@@ -28,9 +28,8 @@ def commands(plan: Plan) -> list[Text]:
     modules = " ".join(quote(name) for name in sorted(plan.recipe.verify.imports))
     writer = f"{layout.PROBE}/{WRITER}"
     step = "--step " if plan.recipe.packs_training else ""
-    return [
-        Text(f"{quote(plan.python)} -IB {writer} --report {layout.PACK} --stamp / {step}{modules}")
-    ]
+    files = f"--report {layout.PACK} --trace {layout.TRACE}"
+    return [Text(f"{quote(plan.python)} -IB {writer} {files} --stamp / {step}{modules}")]
 
 
 def read(text: str) -> ModulePack:

@@ -11,6 +11,8 @@ LIBRARIES = f"{FOLDER}/libraries.json"
 # In the folder of packages of the image's Python.
 PACK_FILE = "/_dlcontainer_pack.bin"
 PACK = f"{FOLDER}/pack.json"
+# What an import opens beside the pack, in the order in which the image has it.
+TRACE = f"{FOLDER}/import.trace"
 SBOM = f"{FOLDER}/sbom{sbom.SUFFIX}"
 
 # A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The

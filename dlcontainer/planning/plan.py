@@ -91,8 +91,13 @@ class Plan:
         if not self.recipe.slim:
             del recipe["slim"]  # plans from before there was such a choice stay what they were
         del recipe["image"]
+        image: dict[str, object] = {}
         if self.has_pack:
-            recipe["image"] = {"pack": "training" if self.recipe.packs_training else True}
+            image["pack"] = "training" if self.recipe.packs_training else True
+        if self.recipe.image.compression != "zstd":
+            image["compression"] = self.recipe.image.compression
+        if image:
+            recipe["image"] = image
         for step in recipe["steps"]:
             if not step["image_only"]:
                 del step["image_only"]

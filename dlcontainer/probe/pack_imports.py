@@ -53,7 +53,7 @@ def apart(task):
         if child == 0:
             try:
                 signal.alarm(LIMIT_S)
-                out.write(json.dumps(_told(task)))
+                out.write(json.dumps(told(task)))
                 out.flush()
             finally:
                 os._exit(0)
@@ -70,9 +70,10 @@ def apart(task):
     }
 
 
-def _told(task):
+def told(task):
+    """Do something without a network; give its error and the modules that are loaded then."""
     error = ""
-    getattr(sys, "addaudithook", _nothing)(_no_network)  # Python 3.6 and 3.7 have none
+    getattr(sys, "addaudithook", nothing)(_no_network)  # Python 3.6 and 3.7 have none
     try:
         task()
     except BaseException as problem:  # an import can end in any way, SystemExit included
@@ -81,8 +82,8 @@ def _told(task):
     return {"error": error, "modules": _files()}
 
 
-def _nothing(_hook):
-    pass
+def nothing(_hook):
+    """Take the place of what an older Python has not."""
 
 
 def _no_network(event, arguments):
@@ -109,6 +110,45 @@ def _found(name):
     parent = sys.modules[name.rpartition(".")[0]] if "." in name else None
     path = parent.__path__ if parent else None
     return None if name == "__main__" else importlib.machinery.PathFinder.find_spec(name, path)
+
+
+def opened_by(modules):
+    """Name the files that imports with the pack open, in the order in which an image has them.
+
+    Python's start, what it opens, what it maps; one that ends its process has no part in it.
+    """
+    groups = {"start": set(), "opened": set(), "mapped": set()}
+    for name in modules:
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "opened.json")
+            _traced(name, out)
+            try:
+                with open(out) as file:
+                    for group, paths in json.load(file).items():
+                        groups[group].update(paths)
+            except (OSError, ValueError):
+                print("pack: no order of files for {}: its import ended the process".format(name))
+    known = {}
+    for group in ("start", "opened", "mapped"):
+        known.update((path, None) for path in sorted(groups[group]) if path not in known)
+    return list(known)
+
+
+def _traced(name, out):
+    # A Python of its own, which begins with the pack; this one has begun without.
+    tracer = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pack_trace.py")
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(LIMIT_S)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)  # what it says was told when it was packed
+            os.dup2(nowhere, 2)
+            os.execv(sys.executable, [sys.executable, "-IB", tracer, out, name])
+        finally:
+            os._exit(1)
+    os.waitpid(child, 0)
 
 
 def train(framework):

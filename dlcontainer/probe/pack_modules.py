@@ -233,6 +233,13 @@ def remove(folder):
     return bool(there)
 
 
+def traced(path, modules):
+    """Write what imports with the pack open: a trace, as `build --order-from` reads it."""
+    files = [file.lstrip("/") for file in pack_imports.opened_by(modules)]
+    with open(path, "w", encoding="utf-8") as out:
+        out.write("\n".join(["# dlcontainer/trace/1"] + files + [""]))
+
+
 def main(arguments):
     """Pack what the modules import; end well where one of them can't be imported."""
     parser = argparse.ArgumentParser(prog="pack_modules.py")
@@ -241,6 +248,7 @@ def main(arguments):
     parser.add_argument(
         "--stamp", metavar="FOLDER", help="folders below it get the time that their content makes"
     )
+    parser.add_argument("--trace", help="the file that names what the imports open beside the pack")
     parser.add_argument("--step", action="store_true", help="train a step as well")
     parser.add_argument("modules", nargs="+")
     wanted = parser.parse_args(arguments)
@@ -254,6 +262,10 @@ def main(arguments):
     install(target, b"")  # the folder's listing has the loader's name, whatever the pack holds
     stamps = stamped(folders, wanted.stamp)
     packed = {folder: folders[folder] for folder in stamps}
+    if wanted.trace:  # here, where files can be written, an image's pack would not be used
+        install(target, render(packed, stamps, True, target))
+        stamped(folders, wanted.stamp)
+        traced(wanted.trace, wanted.modules)
     pack = render(packed, stamps, wanted.everywhere, target)
     install(target, pack)
     stamped(folders, wanted.stamp)  # its own folder has changed

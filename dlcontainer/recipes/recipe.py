@@ -45,6 +45,11 @@ class ImageSettings(Strict):
         description="a module pack, docs/importing.md; training: with the modules of a first "
         "training step too; without it: where verify.imports names any",
     )
+    compression: Literal["zstd", "lz4", "raw-libraries"] = Field(
+        default="zstd",
+        description="of the image's file; quicker to read and larger: lz4; raw-libraries, zstd "
+        "with the shared libraries that the pack's imports open as they are",
+    )
 
 
 class Recipe(Strict):
@@ -103,13 +108,6 @@ class Recipe(Strict):
                 raise ValueError(f"two steps are named {name!r}")
         if self.slim and "slim" in names:
             raise ValueError("a step is named 'slim', as the one that 'slim' makes: rename it")
-        if self.image.pack and not self.verify.imports:
-            raise ValueError("image.pack: nothing to pack: verify.imports names no module")
-        if self.has_pack and "pack" in names:
-            raise ValueError(
-                "a step is named 'pack', as the one that 'image.pack' makes: rename it, or set "
-                "image.pack: false"
-            )
         for step in self.steps:
             for upstream in step.upstreams:
                 if upstream not in self.upstreams:
@@ -119,6 +117,22 @@ class Recipe(Strict):
             tool = step.conda_packages.tool if step.conda_packages else None
             if tool and not self.upstreams[tool].sha256:
                 raise ValueError(f"upstreams.{tool}: a program that runs needs its sha256")
+        return self
+
+    @model_validator(mode="after")
+    def _image_fits(self) -> Self:
+        if self.image.pack and not self.verify.imports:
+            raise ValueError("image.pack: nothing to pack: verify.imports names no module")
+        if self.image.compression == "raw-libraries" and not self.has_pack:
+            raise ValueError(
+                "image.compression: raw-libraries are those that a module pack's imports open, "
+                "and there is no pack: name modules in verify.imports, or take lz4"
+            )
+        if self.has_pack and "pack" in [step.name for step in self.steps]:
+            raise ValueError(
+                "a step is named 'pack', as the one that 'image.pack' makes: rename it, or set "
+                "image.pack: false"
+            )
         return self
 
 

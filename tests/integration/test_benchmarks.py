@@ -95,9 +95,11 @@ def test_pack(world: World, tiny_image: Built) -> None:
     require("squashfuse_ll", "fusermount3")
     sides = ("--native", f"tree={sys.prefix}", "--image", f"tiny={tiny_image.image}")
     python = ("--python", "/opt/tiny/bin/python", "--module", "json", "--ranks", 1, "-n", 1)
-    more = ("--measure", "requests", "fresh", "--json")
+    more = ("--measure", "requests", "fresh", "cold", "--json")
     body = json.loads(run("pack", *sides, *python, *more, world=world))
     assert body["requests"]["tiny"]["OPEN"] > 0
+    assert body["cold"]["tiny"]["calls"] > 10
+    assert body["cold"]["tiny"]["MB"] > 1
     assert set(body["samples"]["1"]) == {"seconds", "processor seconds"}
     assert [len(one) for one in body["samples"]["1"]["processor seconds"].values()] == [1] * 3
 

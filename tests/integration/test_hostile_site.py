@@ -278,6 +278,8 @@ def test_a_directive_is_a_comment() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_setting_of_the_module_pack_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_hostile_setting_of_the_image_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError, match=r"image\.pack"):
         plan_at(tmp_path, recipes={"demo": {"image": {"pack": text}}})
+    with pytest.raises(ConfigError, match=r"image\.compression"):
+        plan_at(tmp_path, recipes={"demo": {"image": {"compression": text}}})

@@ -214,13 +214,13 @@ def write_tiny(folder: Path) -> Path:
     return folder
 
 
-def write_wheel(folder: Path) -> Path:
+def write_wheel(folder: Path, version: str = "1.0") -> Path:
     """Make the wheel of the module dlctiny."""
     folder.mkdir(parents=True, exist_ok=True)
-    info = "dlctiny-1.0.dist-info"
+    info = f"dlctiny-{version}.dist-info"
     files = {
-        "dlctiny.py": '__version__ = "1.0"\nANSWER = 42\n',
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: dlctiny\nVersion: 1.0\n",
+        "dlctiny.py": f'__version__ = "{version}"\nANSWER = 42\n',
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: dlctiny\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\n"
         "Tag: py3-none-any\n",
     }
@@ -229,7 +229,7 @@ def write_wheel(folder: Path) -> Path:
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest())
         rows.append(f"{name},sha256={digest.rstrip(b'=').decode()},{len(text)}")
     files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"
-    path = folder / "dlctiny-1.0-py3-none-any.whl"
+    path = folder / f"dlctiny-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in files.items():
             wheel.writestr(name, text)

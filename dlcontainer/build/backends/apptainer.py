@@ -9,6 +9,7 @@ from dlcontainer.build.backends.backend import DamagedError, SaveTask
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_cache import StepCache
+from dlcontainer.build.file_order import Arranged
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Binds, StepSpec
@@ -49,7 +50,7 @@ From: nothing
         cp -R "$DLC_METADATA/." "$DLC_TREE/.singularity.d/"
     fi
     mksquashfs "$DLC_TREE" "$DLC_OUT" -noappend -quiet -no-progress $DLC_SQUASH \\
-        ${DLC_SORT:+-sort "$DLC_SORT"}
+        ${DLC_SORT:+-sort "$DLC_SORT"} ${DLC_ACTIONS:+-action-file "$DLC_ACTIONS"}
 """
 
 
@@ -92,8 +93,8 @@ class ApptainerBackend:
     plain_http: bool = False
     # as OCI names it, where it is not the host's
     arch: str | None = None
-    # gives mksquashfs's sort file for the tree
-    order: Callable[[Tree], bytes] | None = None
+    # gives mksquashfs's lists for the tree
+    arrange: Callable[[Tree, Path], Arranged] | None = None
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -155,7 +156,7 @@ class ApptainerBackend:
             path.write_text(text)
             path.chmod(0o755 if text.startswith("#!") else 0o644)
         packed = self.work / "tree.sqfs"
-        values = {"DLC_METADATA": str(folder), **self._dated, **self._sorted()}
+        values = {"DLC_METADATA": str(folder), **self._dated, **self._arranged()}
         self._pack(packed, self.squash, values)
         identity = self.tools.beside.start(lambda _: _sha256(packed))
         # Tens of thousands of files: they go while the image is put together.
@@ -200,12 +201,16 @@ class ApptainerBackend:
         # Only for the image: a kept result keeps its times, whatever the next build wants.
         return {} if self.moment is None else {"SOURCE_DATE_EPOCH": str(self.moment)}
 
-    def _sorted(self) -> Mapping[str, str]:
-        if self.order is None:
+    def _arranged(self) -> Mapping[str, str]:
+        if self.arrange is None:
             return {}
-        path = self.work / "sort.list"
-        path.write_bytes(self.order(self.files()))
-        return {"DLC_SORT": str(path)}
+        lists = self.arrange(self.files(), self.work)
+        values = {}
+        for name, text in (("DLC_SORT", lists.sort), ("DLC_ACTIONS", lists.actions)):
+            if text:
+                values[name] = str(self.work / f"{name}.list")
+                Path(values[name]).write_bytes(text)
+        return values
 
     def _pack(self, out: Path, squash: Sequence[str], values: Mapping[str, str]) -> None:
         self._mapped(_PACK, {"DLC_OUT": str(out), "DLC_SQUASH": " ".join(squash), **values})

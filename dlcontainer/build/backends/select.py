@@ -15,7 +15,6 @@ from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import BuildContext, BuildRun, Origin, speaks_plain_http
 from dlcontainer.config.field_types import OCI_ARCH
-from dlcontainer.engines.apptainer import squash
 from dlcontainer.formats import apptainer
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import source_date
@@ -31,7 +30,7 @@ def opened(
         return
     exporter = OciExporter(
         target=context.export,
-        packer=SifPacker(execution=context.execution, squash=squash(context.level)),
+        packer=SifPacker(execution=context.execution, squash=context.squash(plan)),
         folder=run.folders.work,
         log=run.folders.log,
         on_line=run.steps.line,
@@ -97,8 +96,13 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
         plain_http=speaks_plain_http(plan, origin.routed),
         routing=origin.routed.binds,
         text=context.text(plan),
-        squash=squash(context.level),
-        order=file_order.sorter(context.order, context.execution.progress.note),
+        squash=context.squash(plan),
+        arrange=file_order.arranger(
+            context.order,
+            context.execution.progress.note,
+            has_pack=plan.has_pack,
+            raw_libraries=plan.recipe.image.compression == "raw-libraries",
+        ),
         moment=source_date(host.environ),
     )
 

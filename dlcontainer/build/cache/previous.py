@@ -10,7 +10,6 @@ from dlcontainer.build.base import root_tree
 from dlcontainer.build.cache.explain import Inputs
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import BuildContext
-from dlcontainer.engines.apptainer import squash
 from dlcontainer.image import record, sbom
 from dlcontainer.image.record import Record
 from dlcontainer.planning.plan import Plan
@@ -54,7 +53,7 @@ def found(plan: Plan, context: BuildContext, there: Places) -> Record | None:
     if context.export.registry or not all(path.is_file() for path in there.files):
         return None
     execution, written = context.execution, record.read(there.record)
-    packing = (squash(context.level), context.order.digest if context.order else None)
+    packing = (context.squash(plan), context.order.digest if context.order else None)
     moment = source_date(execution.host.environ)
     wanted = (plan.digest, context.lock, context.kind, moment, packing)
     if written is None or wanted != (

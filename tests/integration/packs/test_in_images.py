@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
-from tests.integration.world import Built, World
+from tests.integration.publish.tools import Shelf, clean_home
+from tests.integration.world import Built, World, write_wheel
 from tests.skips import skip
 
 LOADER = "print(type(__import__('sys').modules[{!r}].__spec__.loader).__name__)"
@@ -107,6 +109,35 @@ def test_a_module_updated_on_top_wins(tiny_inside: Inside, tmp_path: Path) -> No
     if "Value too large for defined data type" in done.stderr:  # root's files, whose id nobody maps
         skip(f"no overlay without subordinate ids: {done.stderr[-200:]}", elsewhere="a run as root")
     assert done.stdout == wins, done.stderr
+
+
+def test_a_wheel_in_an_environment_on_top_shadows_the_packed_one(
+    world: World, engine: Apptainer, tiny_image: Built, tmp_path: Path
+) -> None:
+    """What docs/users-day.md types: dlcontainer-venv, activate, pip install; then without it."""
+    root, venv = tmp_path / "root", tmp_path / "my env"
+    world.run("publish", tiny_image.image, "-s", "local", "--root", root)
+    environ = clean_home(tmp_path)
+    environ["PATH"] = f"{engine.program.parent}:{environ['PATH']}"
+    shelf = Shelf(root=root, name="tiny", version="1.0", environ=environ)
+    made = str(shelf.folder / "bin/dlcontainer-venv")
+    assert shelf.run(shelf.python, "-c", TINY).stdout == "1.0\nPackLoader\n"
+    shelf.run(made, str(venv))
+    entered: dict[str, Any] = {"DLCONTAINER_VENV": str(venv)}
+    assert shelf.run(shelf.python, "-c", TINY, **entered).stdout == "1.0\nPackLoader\n"
+    wheel = write_wheel(tmp_path / "wheels", "2.0")
+    pip = ("pip", "install", "-q", "--no-index", str(wheel))
+    shelf.run("/bin/sh", "-c", '. "$0/bin/activate"; "$@"', str(venv), *pip)
+    # The rest is packed as before.
+    both = f"{TINY}; import json; {LOADER.format('json.decoder')}; print(dlctiny.__file__)"
+    told = shelf.run(shelf.python, "-c", both, **entered).stdout.splitlines()
+    assert told[:3] == ["2.0", "SourceFileLoader", "PackLoader"]
+    assert told[3].startswith(f"{venv}/lib/")
+    version = "import importlib.metadata as m; print(m.version('dlctiny'))"
+    assert shelf.run(shelf.python, "-c", version, **entered).stdout == "2.0\n"
+    assert shelf.run(shelf.python, "-c", TINY).stdout == "1.0\nPackLoader\n"
+    shelf.run(str(shelf.folder / "bin/pip"), "uninstall", "-q", "-y", "dlctiny", **entered)
+    assert shelf.run(shelf.python, "-c", TINY, **entered).stdout == "1.0\nPackLoader\n"
 
 
 TORCH = """\

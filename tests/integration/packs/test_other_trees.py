@@ -325,12 +325,26 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:
     assert world.file.read_bytes() != made[0][0]
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
-def test_many_modules(tmp_path: Path, count: int) -> None:
-    files = {f"big/m{number}.py": f"N = {number}\n" for number in range(count)}
-    world = environments.make(tmp_path / "environment", {"big/__init__.py": ""})
-    for name, text in files.items():
-        (world.packages / name).write_text(text)
+SOME = """\
+import sys
+asked = []
+sys.addaudithook(lambda event, given: asked.append((event, str(given[:1])))
+    if event in ("open", "os.listdir", "os.scandir") else None)
+import importlib, big
+print([importlib.import_module(f"big.m{number}").N for number in range(0, COUNT, COUNT // 50)])
+try:
+    import big.none
+except ImportError as error:
+    print(error)
+here = len([one for one in asked if "/big" in one[1]])
+"""
+
+
+def many(folder: Path, count: int) -> tuple[int, int]:
+    """Pack that many modules; give the index's bytes, and the opens and listings of 51 imports."""
+    world = environments.make(folder, {"big/__init__.py": ""})
+    for number in range(count):
+        (world.packages / f"big/m{number}.py").write_text(f"N = {number}\n")
     code = "import compileall, sys; compileall.compile_dir(sys.argv[1], quiet=1, workers=1)"
     world.run("-c", code, world.packages / "big")
     text = f"import importlib\nfor number in range({count}):\n"
@@ -339,6 +353,25 @@ def test_many_modules(tmp_path: Path, count: int) -> None:
     report = world.pack("all_of_it")
     assert report["modules"] > count
     assert world.loader(f"big.m{count - 1}") == "PackLoader"
+    some = SOME.replace("COUNT", str(count))
+    assert "No module named 'big.none'" in world.same(some)
+    with world.without():
+        assert int(world.run("-c", f"{some}\nprint(here)").stdout.split()[-1]) > 50
+    requests = int(world.run("-c", f"{some}\nprint(here)").stdout.split()[-1])
+    return int.from_bytes(world.file.read_bytes()[24:32], "little"), requests
+
+
+@pytest.mark.parametrize(
+    ("few", "more"), [(100, 400), pytest.param(1_000, 10_000, marks=pytest.mark.long)]
+)
+def test_a_pack_grows_with_its_modules_and_an_import_with_none_of_them(
+    tmp_path: Path, few: int, more: int
+) -> None:
+    sizes, requests = zip(*(many(tmp_path / str(n), n) for n in (few, more)), strict=True)
+    assert requests == (0, 0)
+    # Of the standard library's modules both have the same; a name may have a digit more.
+    each = (sizes[1] - sizes[0]) / (more - few)
+    assert 20 < each < 60
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def test_all_of_an_image_lies_in_its_folder(builder: Builder, tmp_path: Path) ->
     written = json.loads(image.places.record.read_text())
     assert (written["image"]["sha256"], written["digest"]) == (image.sha256, builder.plan.digest)
     phases = [step["name"] for step in written["steps"]]
-    assert phases == ["base", "unpack", "first", "second", "image", "pack"]
+    assert phases == ["base", "unpack", "first", "second", "image", "pack-image"]
     assert not list(tmp_path.glob(".dlcontainer-*"))
 
 

@@ -7,7 +7,10 @@ import pytest
 
 from dlcontainer.build import dry_run
 from dlcontainer.build.context import BuildContext
+from dlcontainer.cli import build_context
 from dlcontainer.engines import base_modes
+from dlcontainer.engines.base import EngineKind
+from dlcontainer.errors import UsageError
 from dlcontainer.system import machine
 from tests.fakes import RecordingRunner
 from tests.values import TRIAL, execution_of, folder_of, host, plan_of
@@ -85,3 +88,38 @@ def test_a_user_without_subordinate_ids(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(machine, "without_subordinate_ids", lambda _: ["/etc/subuid"])
     context = context_of(tmp_path, "plain", "newuidmap", "newgidmap")
     assert (context.step_mode, context.step_prefix) == ("fakeroot", base_modes.fake_ids())
+
+
+def test_the_settings_of_the_image_s_file(tmp_path: Path) -> None:
+    context = replace(context_of(tmp_path, "plain"), level=7)
+    for compression, words in (
+        ("zstd", ("-comp", "zstd", "-Xcompression-level", "7", "-b", "512K")),
+        ("lz4", ("-comp", "lz4", "-Xhc", "-b", "512K")),
+    ):
+        plan = plan_of(folder_of(tmp_path / compression, image={"compression": compression}))
+        assert context.squash(plan) == words
+
+
+def wanted(engine: EngineKind, level: int) -> build_context.Wanted:
+    return build_context.Wanted(
+        engine=engine,
+        outcome="sif",
+        registry=None,
+        locked=None,
+        offline=None,
+        base=None,
+        level=level,
+        order_from=None,
+        dry_run=False,
+    )
+
+
+def test_a_compression_that_does_not_fit_the_command_is_refused() -> None:
+    check = build_context.check_compression
+    with pytest.raises(UsageError, match="--level 15 is zstd's"):
+        check(wanted("apptainer", 15), "lz4")
+    with pytest.raises(UsageError, match="raw-libraries is for images that Apptainer packs"):
+        check(wanted("docker", 5), "raw-libraries")
+    check(wanted("podman", 5), "lz4")
+    check(wanted("apptainer", 15), "raw-libraries")
+    check(wanted("docker", 15), "zstd")

@@ -8,10 +8,11 @@ import pytest
 
 from dlcontainer.bench.filesystem.counting import Count, Counted
 from dlcontainer.build import file_order
+from dlcontainer.build.file_order import Arranged
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError, ConfigError
-from dlcontainer.image import open_trace, record
-from dlcontainer.image.contents import Entry
+from dlcontainer.image import layout, open_trace, record
+from dlcontainer.image.contents import Entry, Unpacked
 from dlcontainer.image.open_trace import HEADER, Trace
 
 HOSTILE = ("a b", "#c", "back\\slash", "it's", "ünï 空", '"q"', "-d", "x/ -32768", "$(y)")
@@ -126,17 +127,13 @@ def test_more_files_than_numbers() -> None:
     assert (numbers[0], min(numbers) >= 1) == (32767, True), "0 is what no list names"
 
 
-def test_what_is_passed_over_is_noted() -> None:
+def test_what_is_passed_over_is_noted(tmp_path: Path) -> None:
     notes: list[str] = []
-    assert file_order.sorter(None, notes.append) is None
-
-    class Tree:
-        def entries(self) -> Sequence[Entry]:
-            return entries(["a"])
-
-    made = file_order.sorter(Trace(paths=("a", "x", "y")), notes.append)
+    assert file_order.arranger(None, notes.append, has_pack=False) is None
+    (tmp_path / "a").touch()
+    made = file_order.arranger(Trace(paths=("a", "x", "y")), notes.append, has_pack=False)
     assert made is not None
-    assert made(Tree()) == b"a 32767\n"  # type: ignore[arg-type]
+    assert made(Unpacked(folder=tmp_path), tmp_path) == Arranged(sort=b"a 32767\n", actions=b"")
     assert notes == [
         "1 files lie in the order of the trace",
         "2 paths of the trace are not in the image: skipped",
@@ -161,3 +158,64 @@ def test_the_module_pack_lies_first() -> None:
     first = "opt/x/site-packages/_dlcontainer_pack.bin 32767"
     assert lines(["c", "a"], tree)[0] == [first, "c 32766", "a 32765"]
     assert lines(["c", first.split(maxsplit=1)[0]], tree)[0] == [first, "c 32766"]
+
+
+def packed_tree(folder: Path, trace: str | None) -> Path:
+    """Make the tree of an image with a module pack, as the build is about to pack it."""
+    names = ["a", "b", "c", "opt/x/site-packages/_dlcontainer_pack.bin"]
+    names += [".singularity.d/env/90-environment.sh", ".singularity.d/labels.json"]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    if trace is not None:
+        path = folder / layout.TRACE.lstrip("/")
+        path.parent.mkdir(parents=True)
+        path.write_text(trace)
+    return folder
+
+
+FIRST = ["opt/x/site-packages/_dlcontainer_pack.bin", r".singularity.d/env/90-environment.sh"]
+
+
+@pytest.mark.parametrize(
+    ("trace", "wanted"),
+    [
+        (f"{HEADER}\nc\nnone\na\n", ["c", "a"]),
+        (f"{HEADER}\n", []),  # no import could be traced
+        ("not a trace\n", []),  # a recipe's snippet has written over it
+        (None, []),
+    ],
+)
+def test_a_packed_image_has_the_order_of_its_own_trace(
+    tmp_path: Path, trace: str | None, wanted: list[str]
+) -> None:
+    notes: list[str] = []
+    made = file_order.arranger(None, notes.append, has_pack=True)
+    assert made is not None
+    text = made(Unpacked(folder=packed_tree(tmp_path, trace)), tmp_path).sort.decode()
+    assert [line.split()[0] for line in text.splitlines()] == FIRST + wanted
+    assert notes == []
+
+
+def test_a_trace_that_was_given_is_better_than_the_pack_s(tmp_path: Path) -> None:
+    tree = Unpacked(folder=packed_tree(tmp_path, f"{HEADER}\nc\n"))
+    notes: list[str] = []
+    made = file_order.arranger(Trace(paths=("b",)), notes.append, has_pack=True)
+    assert made is not None
+    text = made(tree, tmp_path).sort.decode()
+    assert [line.split()[0] for line in text.splitlines()] == [*FIRST, "b"]
+    assert notes == ["3 files lie in the order of the trace"]
+
+
+def test_the_libraries_that_the_pack_s_imports_open_lie_as_they_are(tmp_path: Path) -> None:
+    names = ["opt/x/liba.so.1", "opt/x/odd [name].so", "opt/x/not-opened.so", "opt/x/one.py"]
+    opened = [name for name in names if name != "opt/x/not-opened.so"]
+    folder = packed_tree(tmp_path, "\n".join([HEADER, *opened, ""]))
+    for name in names:
+        (folder / name).write_bytes(bytes(5000))
+    notes: list[str] = []
+    for trace in (None, Trace(paths=("opt/x/not-opened.so",))):  # it decides the order alone
+        made = file_order.arranger(trace, notes.append, has_pack=True, raw_libraries=True)
+        assert made is not None
+        arranged = made(Unpacked(folder=folder), tmp_path)
+        assert arranged.actions == b'uncompressed@pathname("opt/x/liba.so.1")\n'

@@ -2,10 +2,13 @@
 
 import ast
 import importlib
+import json
 import marshal
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.values import ROOT
 
@@ -70,6 +73,38 @@ def test_folders_of_an_environment_are_named_from_the_pack() -> None:
     assert seen_from(target, "/usr/lib/python3", "/env") == "/usr/lib/python3"
     assert seen_from(target, "/environment/lib", "/env") == "/environment/lib"
     assert seen_from("/elsewhere", "/env/lib", "/env") == "/env/lib"
+
+
+def test_a_trace_has_the_files_that_an_image_can_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracer = loaded("pack_trace")
+    monkeypatch.setattr(tracer, "OUTSIDE", ("/proc/", f"{tmp_path}/bound/"))
+    for name in ("b c", "a", "bound/x", "libfakeroot.so", "line\nbreak", "bad\udcff"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("a")
+    monkeypatch.setenv("LD_PRELOAD", f"/usr/lib/libother.so:{tmp_path}/libfakeroot.so")
+    names = ["b c", "bound/../a", "link", "none", "bound", "bound/x", "libfakeroot.so"]
+    opened = [f"{tmp_path}/{name}" for name in [*names, "line\nbreak", "bad\udcff"]]
+    opened += ["relative", "/proc/self/maps", "/dev/null"]
+    assert tracer.kept([*opened, 3, b"/etc/passwd", None]) == [f"{tmp_path}/a", f"{tmp_path}/b c"]
+
+
+def test_what_lies_first_is_what_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    imports = loaded("pack_imports")
+    told = {
+        "one": {"start": ["/p"], "opened": ["/s2", "/s1"], "mapped": ["/l1", "/p"]},
+        "two": {"start": ["/p"], "opened": ["/s0", "/l1"], "mapped": ["/l0"]},
+    }
+
+    def traced(name: str, out: str) -> None:
+        if name in told:  # else it was killed
+            Path(out).write_text(json.dumps(told[name]))
+
+    monkeypatch.setattr(imports, "_traced", traced)
+    assert imports.opened_by(["two", "killed", "one"]) == ["/p", "/l1", "/s0", "/s1", "/s2", "/l0"]
+    assert imports.opened_by([]) == []
 
 
 def loaded(name: str) -> Any:

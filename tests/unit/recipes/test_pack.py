@@ -65,6 +65,19 @@ def test_it_is_part_of_the_plan(tmp_path: Path) -> None:
     assert trained.digest not in {on.digest, off.digest}
 
 
+def test_another_compression_is_another_image(tmp_path: Path) -> None:
+    usual, said = planned(tmp_path / "a"), planned(tmp_path / "b", "image.compression=zstd")
+    assert said.digest == usual.digest
+    lz4 = planned(tmp_path / "c", "image.compression=lz4")
+    assert lz4.content["recipe"]["image"] == {"pack": True, "compression": "lz4"}  # type: ignore[index]
+    plain = planned(tmp_path / "d", OFF, "image.compression=lz4")
+    assert plain.content["recipe"]["image"] == {"compression": "lz4"}  # type: ignore[index]
+    with pytest.raises(ConfigError, match="and there is no pack"):
+        planned(tmp_path / "e", OFF, "image.compression=raw-libraries")
+    with pytest.raises(ConfigError, match=r"image\.compression"):
+        planned(tmp_path / "f", "image.compression=none")
+
+
 def test_what_does_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"verify\.imports names no module"):
         recipe_of(image={"pack": True}, verify={"script": "verify.py"})
@@ -92,12 +105,13 @@ def test_the_probe_goes_in_with_the_step_that_runs_it(tmp_path: Path) -> None:
 def test_texts_pack_by_the_same_line(tmp_path: Path, form: texts.Format) -> None:
     line = (
         "/opt/demo/bin/python -IB /opt/dlcontainer/probe/pack_modules.py "
-        "--report /opt/dlcontainer/pack.json --stamp / {}tool"
+        "--report /opt/dlcontainer/pack.json --trace /opt/dlcontainer/import.trace "
+        "--stamp / {}tool"
     )
     usual, trained = planned(tmp_path / "a"), planned(tmp_path / "b", TRAINING)
     assert line.format("") in texts.text(usual, form, [TEMPLATES])
     assert line.format("--step ") in texts.text(trained, form, [TEMPLATES])
-    assert {"pack_modules.py", "pack_imports.py", "module_pack.py"} <= {
+    assert {"pack_modules.py", "pack_imports.py", "pack_trace.py", "module_pack.py"} <= {
         path.name for path in probe_files()
     }
 

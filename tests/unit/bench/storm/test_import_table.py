@@ -13,6 +13,7 @@ COUNTED = {
     "image, a mount for each rank": (7 + 735, 12 + 876),
     "image, one mount a node": (7 + 735, 7 + 735),
     "image with the pack, one mount a node": (659, 659),
+    "image with the pack, its files in order, one mount a node": (570, 570),
 }
 
 
