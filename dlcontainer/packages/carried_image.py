@@ -5,10 +5,10 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.config.image_names import Reference, parse_image
-from dlcontainer.errors import ConfigError
+from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.registry import image_files, layout, pull
 from dlcontainer.registry.connection import Way
-from dlcontainer.registry.layout import Layout
+from dlcontainer.registry.layout import DamagedLayoutError, Layout
 
 _INDEX = "index.json"
 
@@ -16,13 +16,21 @@ _INDEX = "index.json"
 def fetch(image: str, arch: Arch, way: Way, folder: Path) -> Layout:
     """Fetch a lock's image into a folder; blobs that are there and right stay.
 
-    Raises BuildError where the registry does not give it.
+    Raises BuildError where the registry does not give it, or the disk does not give it back.
     """
     reference = _reference(image)
     if folder.exists() and not (folder / layout.BLOBS).is_dir():
         shutil.rmtree(folder)  # a finished base of before
     pull.pull(reference, arch, way, folder, image_files.MOST_PACKED)
-    carried = layout.follow(folder, str(reference.digest), arch)
+    try:
+        carried = layout.follow(folder, str(reference.digest), arch)
+    except DamagedLayoutError as error:
+        raise BuildError(
+            "the image is not there as it was just written",
+            where=str(folder),
+            why="\n    ".join(["", *error.faults[:10]]),
+            next_step="fetch again, what is right stays; if it comes back, the file system fails",
+        ) from None
     layout.remove_strays(carried)
     return carried
 

@@ -90,8 +90,11 @@ def _faults(folder: Path, digest: str) -> Iterator[str]:
     name = path.relative_to(folder)
     try:
         sha256 = digests.of_file(path)
-    except OSError:
+    except FileNotFoundError:
         yield f"{name} is missing"
+        return
+    except OSError as error:
+        yield f"{name} can't be read: {error.strerror}"
         return
     if sha256 != wanted:
         yield f"{name} has a wrong checksum: {sha256[:12]}…"

@@ -1,5 +1,6 @@
 """What the zygote runs: the command line, as a user calls it, and two things that have none."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,8 @@ def session(argv: Sequence[str]) -> None:
 
     path, plan = Path(argv[0]), benchseries.Plan(pairs=2, control_pairs=1)
     begun = None
-    if path.exists():
+    # A look at the file is this entry's own, and fails in no way of the product's.
+    if os.access(path, os.F_OK):
         try:
             begun = continuation.read(path)
         except BenchDataError:

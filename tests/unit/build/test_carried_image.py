@@ -1,5 +1,7 @@
 """A build from an image that its bundle carries: as from its registry, which is not asked."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -8,16 +10,17 @@ from dlcontainer.build import preparation
 from dlcontainer.build.backends import select
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.context import BuildContext, BuildRun, Folders, Origin
+from dlcontainer.errors import BuildError
 from dlcontainer.formats import apptainer
 from dlcontainer.packages import carried_image
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import LockedBase
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
-from dlcontainer.registry import base_image
+from dlcontainer.registry import base_image, pull
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.registry.connection import Way
-from dlcontainer.system import background
+from dlcontainer.system import background, digests
 from dlcontainer.system.progress import Steps
 from tests import fakeregistry
 from tests.fakes import Quiet, RecordingRunner
@@ -86,3 +89,19 @@ def test_it_is_recorded_as_its_registry_has_it(tmp_path: Path) -> None:
         pulled.digest,
         pulled.platform_digest,
     )
+
+
+def test_a_disk_that_does_not_give_back_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    with fakeregistry.serving() as fake:
+        reference = put(fake, [packed({"a": b"b"})], in_index=True)
+        carried_image.fetch(str(reference), "x86_64", Way(), tmp_path / "air/base")
+    monkeypatch.setattr(pull, "pull", lambda *_: None)
+    monkeypatch.setattr(digests, "of_file", fails)
+    with pytest.raises(BuildError, match="not there as it was just written") as raised:
+        carried_image.fetch(str(reference), "x86_64", Way(), tmp_path / "air/base")
+    assert "can't be read: Input/output error" in str(raised.value.why)
