@@ -82,6 +82,8 @@ def _owned(name: str, ours: _Facts, theirs: _Facts, *, is_contained: bool) -> tu
     filtered = ours.get("seccomp") == "0" and theirs.get("seccomp") == "2"
     if is_contained and owners.added_by_engine(name, one, other, filtered=filtered):
         return "engine", True
+    if is_contained and owners.set_by_engine(name, one, other):
+        return "engine", True
     if is_contained and owners.is_module_pack(name, one, other):
         return "image", True
     if owners.added_by_engine(name, other, one, filtered=True):

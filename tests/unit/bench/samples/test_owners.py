@@ -1,6 +1,7 @@
 """Whose a fact is, and what of a container is expected."""
 
 import hashlib
+from collections.abc import Mapping
 
 import pytest
 
@@ -11,8 +12,8 @@ from dlcontainer.bench.samples.vocabulary import ArmName, Question
 
 
 def compared(
-    ours: dict[str, Json],
-    theirs: dict[str, Json],
+    ours: Mapping[str, Json],
+    theirs: Mapping[str, Json],
     question: Question = "overhead",
     arms: tuple[ArmName, ArmName] = ("native", "container"),
 ) -> list[FactDifference]:
@@ -32,8 +33,10 @@ def compared(
         ("hooks.meta_path", "image"),
         ("hooks.profile", "surroundings"),
         ("seccomp", "engine"),
-        ("limits.nofile", "engine"),
+        ("limits.core", "engine"),
+        ("limits.nofile", "surroundings"),
         ("limits.stack", "surroundings"),
+        ("cgroup.processes", "surroundings"),
         ("cgroup.cpu_quota", "surroundings"),
         ("environment.MALLOC_ARENA_MAX", "surroundings"),
         ("what nobody knows", "surroundings"),
@@ -79,6 +82,67 @@ def test_speculation_that_no_filter_explains_refuses() -> None:
         {"seccomp": "0", "speculation_store_bypass": "thread force mitigated"},
     )
     assert [(item.name, item.refuses) for item in found] == [("speculation_store_bypass", True)]
+
+
+HOST_LIMITS: dict[str, dict[str, Json]] = {
+    "limits": {"nofile": [20000, 20000], "nproc": [96343, 96343], "as": ["none", "none"]},
+    "cgroup": {"processes": "none"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limits.nofile", [1048576, 1048576]),
+        ("limits.nofile", [1024, 524288]),
+        ("limits.nofile", ["none", "none"]),
+        ("limits.nproc", [32768, 32768]),
+        ("cgroup.processes", 2048),
+    ],
+)
+def test_a_limit_that_an_engine_sets_unasked_is_the_engine_s(name: str, value: Json) -> None:
+    found = compared(HOST_LIMITS, limited(name, value))
+    assert [(item.name, item.owner, item.refuses) for item in found] == [(name, "engine", False)]
+    # A host's processes may be in the topmost group, which states no number of them.
+    unstated = {**HOST_LIMITS, "cgroup": {}}
+    assert not compared(unstated, limited("cgroup.processes", 2048))[0].refuses
+    assert compared(unstated, limited("cgroup.processes", 64))[0].refuses
+    # Of two containers of one engine, or the other way round, somebody has set it.
+    for ours, theirs, arms in (
+        (HOST_LIMITS, limited(name, value), ("unpacked", "container")),
+        (limited("limits.nofile", [64, 64]), limited("limits.nofile", [32, 64]), None),
+        (limited("cgroup.processes", 2048), HOST_LIMITS, None),
+    ):
+        found = compared(ours, theirs, arms=arms or ("native", "container"))
+        assert [item.refuses for item in found] == [True]
+
+
+@pytest.mark.parametrize("question", ["overhead", "deployment"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limits.as", [4294967296, 4294967296]),  # ulimit -v
+        ("limits.nofile", [64, 64]),  # --ulimit nofile=64
+        ("limits.nofile", [64, 20000]),
+        ("limits.nproc", [500, 500]),
+        ("limits.memlock", [65536, 65536]),
+        ("cgroup.processes", 64),  # --pids-limit 64
+    ],
+)
+def test_a_limit_that_somebody_set_refuses(question: Question, name: str, value: Json) -> None:
+    for ours, theirs in (
+        (HOST_LIMITS, limited(name, value)),
+        (limited(name, value), HOST_LIMITS),
+    ):
+        found = compared(ours, theirs, question)
+        # Podman takes what the user may have at most: a soft limit of the host's alone is raised.
+        taken = ours["limits"] == {**HOST_LIMITS["limits"], "nofile": [64, 20000]}
+        assert [item.refuses for item in found] == [not taken]
+
+
+def limited(name: str, value: Json) -> dict[str, dict[str, Json]]:
+    kind, _, limit = name.partition(".")
+    return {**HOST_LIMITS, kind: {**HOST_LIMITS[kind], limit: value}}
 
 
 @pytest.mark.parametrize("question", ["overhead", "deployment"])
