@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dlcontainer.bench.measure import arms, native_tree, native_twin
 from dlcontainer.bench.measure.arms import Arm, Native
+from dlcontainer.bench.measure.bare import arm as bare_arm
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
@@ -19,6 +20,8 @@ def choose(
     """Choose the side that the container is held against, and say why it is this one."""
     if settings.schedule.arms[:1] == ("unpacked",):
         return arms.unpacked(context, subject), "asked for by --arms"
+    if settings.schedule.arms[:1] == ("bare",):
+        return bare_arm.bare(context, subject), "asked for by --arms"
     probe = arms.probe_copy(settings.probe_files, context.work)
     if settings.native is not None:
         return Native(

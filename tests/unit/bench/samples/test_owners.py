@@ -108,13 +108,10 @@ def test_a_limit_that_an_engine_sets_unasked_is_the_engine_s(name: str, value: J
     assert not compared(unstated, limited("cgroup.processes", 2048))[0].refuses
     assert compared(unstated, limited("cgroup.processes", 64))[0].refuses
     # Of two containers of one engine, or the other way round, somebody has set it.
-    for ours, theirs, arms in (
-        (HOST_LIMITS, limited(name, value), ("unpacked", "container")),
-        (limited("limits.nofile", [64, 64]), limited("limits.nofile", [32, 64]), None),
-        (limited("cgroup.processes", 2048), HOST_LIMITS, None),
-    ):
-        found = compared(ours, theirs, arms=arms or ("native", "container"))
-        assert [item.refuses for item in found] == [True]
+    two = compared(HOST_LIMITS, limited(name, value), arms=("unpacked", "container"))
+    lower = compared(limited("limits.nofile", [64, 64]), limited("limits.nofile", [32, 64]))
+    host = compared(limited("cgroup.processes", 2048), HOST_LIMITS)
+    assert [item.refuses for item in (*two, *lower, *host)] == [True] * 3
 
 
 @pytest.mark.parametrize("question", ["overhead", "deployment"])
@@ -230,3 +227,20 @@ def test_what_only_looks_like_a_module_pack_refuses(
 ) -> None:
     found = compared(ours, theirs, arms=arms or ("native", "container"))
     assert any(item.refuses for item in found)
+
+
+def test_the_bare_image_has_the_build_and_not_the_engine() -> None:
+    ours: dict[str, Json] = {"executable": {"build": "1"}, "namespaces": {"user": "the machine's"}}
+    theirs: dict[str, Json] = {**ours, "executable": {"build": "2"}}
+    inside: dict[str, Json] = {**ours, "namespaces": {"user": "another"}}
+    # Another build of the distribution's is what native and bare differ in; of one image it is
+    # a library of the host.
+    assert [x.refuses for x in compared(ours, theirs, arms=("native", "bare"))] == [False]
+    assert [x.refuses for x in compared(ours, theirs, arms=("bare", "container"))] == [True]
+    (found,) = compared(ours, inside, arms=("bare", "container"))
+    assert (found.owner, found.refuses) == ("engine", False)
+    (found,) = compared(ours, inside, arms=("native", "bare"))
+    assert found.refuses
+    found_pack = compared(PLAIN, PACKED, arms=("native", "bare"))
+    assert not any(item.refuses for item in found_pack)
+    assert any(item.refuses for item in compared(PLAIN, PACKED, arms=("bare", "container")))
