@@ -12,6 +12,7 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan, native_twin_reason
+from dlcontainer.recipes.recipe import Recipe
 
 
 def choose(
@@ -28,6 +29,7 @@ def choose(
             prefix=settings.native, probe=probe, home=context.execution.host.home
         ), "given by --native"
     no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
+    no_twin = no_twin or _other_build(settings, plan.recipe)
     if no_twin and settings.schedule.arms:
         raise BenchDataError(
             "no native side is available on this machine",
@@ -48,6 +50,23 @@ def choose(
     return Native(
         prefix=prefix, probe=probe, home=context.execution.host.home
     ), "same recipe, same wheels"
+
+
+def _other_build(settings: SessionSettings, recipe: Recipe) -> str | None:
+    """Say why no twin has the image's bits: what the session loads is compiled on each side.
+
+    Builds in two places have two build-ids, so that all launches would end NOT COMPARABLE.
+    """
+    if settings.question != "overhead":
+        return None
+    loaded = {str(value).partition(".")[0] for value in settings.values.values()}
+    for step in recipe.steps:
+        if step.native and step.build_packages and step.name in loaded:
+            return (
+                f"{step.name} is compiled where it stands, and a twin's own build of it is not "
+                "the image's"
+            )
+    return None
 
 
 @contextmanager
