@@ -252,15 +252,13 @@ def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
 
 def _attested(begun: Series, task: Task) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
     found: dict[ArmName, dict[str, Mapping[str, Json]]] = {}
-    reference = task.sides.reference
+    reference, sides = task.sides.reference, {side.name: side for side in task.sides.arms()}
     for stack in begun.stacks:
-        facts = stack.facts
-        sides = {side.name: side for side in task.sides.arms()}
+        facts, side = stack.facts, sides.get(stack.arm)
         is_made = task.settings.native_as != "tree" and stack.arm == reference.name
         if is_made and isinstance(reference, Native):
             # The session itself makes this tree, in a folder that is new each time.
             facts = continuation.moved(facts, str(reference.prefix))
-        side = sides.get(stack.arm)
         if isinstance(side, Bare):
             facts = continuation.moved(facts, str(side.here), inside=side.tree.prefix)
         found.setdefault(stack.arm, {})[stack.node] = facts
