@@ -10,9 +10,11 @@ from dlcontainer.bench.measure.bare import arm as bare_arm
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
+from dlcontainer.bench.measure.native_twin import ImageBuilds
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan, native_twin_reason
 from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.system.machine import Host
 
 
 def choose(
@@ -28,8 +30,8 @@ def choose(
         return Native(
             prefix=settings.native, probe=probe, home=context.execution.host.home
         ), "given by --native"
-    no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
-    no_twin = no_twin or _other_build(settings, plan.recipe)
+    builds = _builds(settings, plan.recipe, subject)
+    no_twin = _no_twin(builds, plan, subject, context.execution.host)
     if no_twin and settings.schedule.arms:
         raise BenchDataError(
             "no native side is available on this machine",
@@ -46,27 +48,33 @@ def choose(
             "recipe, site or templates are not those that the image was built from: the stacks "
             "that both sides attest decide what can be compared"
         )
-    prefix = native_twin.prepare(plan, context)
-    return Native(
-        prefix=prefix, probe=probe, home=context.execution.host.home
-    ), "same recipe, same wheels"
+    prefix = native_twin.prepare(plan, context, builds)
+    said = "same recipe, same wheels"
+    if builds:
+        said += f", the image's own build of {' and '.join(builds.names)}"
+        context.execution.progress.note(f"the native side: {said}")
+    return Native(prefix=prefix, probe=probe, home=context.execution.host.home), said
 
 
-def _other_build(settings: SessionSettings, recipe: Recipe) -> str | None:
-    """Say why no twin has the image's bits: what the session loads is compiled on each side.
+def _no_twin(builds: ImageBuilds | None, plan: Plan, subject: BenchImage, host: Host) -> str | None:
+    """Say why there is no native twin of the image here; None where there is one."""
+    wanted = builds.plan(plan) if builds else plan
+    reason = native_twin_reason(wanted.recipe, plan.site, host)
+    if reason or not builds or plan.digest == subject.digest:
+        return reason
+    return (
+        f"{' and '.join(builds.names)} is compiled where it stands, so that a twin takes the "
+        "image's build; and the image was built from another recipe, site or templates"
+    )
 
-    Builds in two places have two build-ids, so that all launches would end NOT COMPARABLE.
-    """
-    if settings.question != "overhead":
-        return None
+
+def _builds(settings: SessionSettings, recipe: Recipe, subject: BenchImage) -> ImageBuilds | None:
+    """Name what the session loads and steps compile: builds in two places have other bits."""
     loaded = {str(value).partition(".")[0] for value in settings.values.values()}
-    for step in recipe.steps:
-        if step.native and step.build_packages and step.name in loaded:
-            return (
-                f"{step.name} is compiled where it stands, and a twin's own build of it is not "
-                "the image's"
-            )
-    return None
+    names = tuple(step.name for step in recipe.steps if step.native and step.name in loaded)
+    if not names or settings.question != "overhead":
+        return None
+    return ImageBuilds(names=names, subject=subject)
 
 
 @contextmanager
