@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial
@@ -24,6 +26,7 @@ STEP = """\
 exposes:"""
 
 
+@pytest.mark.long  # what it is made of: tests/unit/bench/measure/test_reference_arm.py
 def test_both_sides_have_one_build(
     user: World, engine: Apptainer, tried: Trial, tmp_path: Path
 ) -> None:
