@@ -1,5 +1,6 @@
 """What a recipe compiles is built once, in the image; the native twin has the same files."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ STEP = """\
       mkdir "$site/own"
       printf '__version__ = "1.0"\\nBUILD = "%s"\\n' "$(cat /proc/sys/kernel/random/uuid)" \\
           > "$site/own/__init__.py"
+      mkdir "$site/own-1.0.dist-info"
+      printf 'Metadata-Version: 2.1\\nName: own\\nVersion: 1.0\\n' \\
+          > "$site/own-1.0.dist-info/METADATA"
+      printf 'own/__init__.py,,\\n../../../bin/own,,\\n' > "$site/own-1.0.dist-info/RECORD"
+      printf '#!%s/bin/python3\\nimport own; print(own.BUILD)\\n' "$prefix" > "$prefix/bin/own"
+      chmod 755 "$prefix/bin/own"
 exposes:"""
 
 
@@ -47,3 +54,8 @@ def test_both_sides_have_one_build(
     inside = Inside(user, engine, str(tried.run_mode))
     seen = inside.run(built, "/opt/tiny/bin/python", "-c", "import own; print(own.BUILD)")
     assert f'BUILD = "{seen.stdout.strip()}"' in file.read_text()
+    # Its program is there too, and runs with the twin's Python.
+    program = Path(str(native["sys_prefix"])) / "bin/own"
+    assert program.read_text().startswith(f"#!{native['sys_prefix']}/bin/python\n")
+    ran = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert ran.stdout == seen.stdout

@@ -24,17 +24,31 @@ _KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
 _LAST_LINES = 12
 
 
-# Of a package that a step makes: its folder, what pip noted, libraries that came with it.
+# Of a package that a step makes: its folder, what pip noted, libraries that came with it; and its
+# programs, by pip's list of its files.
 _TAKE = """\
-cd "$1"/lib/python3*/site-packages && for own in "$2" "$2"-*.dist-info "$2".libs; do
-    if [ -e "$own" ]; then cp -R "$own" /mnt/ || exit 1; fi
-done; test -e "/mnt/$2"
+cd "$1"/lib/python3*/site-packages && mkdir -p /mnt/packages /mnt/bin || exit 1
+for own in "$2" "$2"-*.dist-info "$2".libs; do
+    if [ -e "$own" ]; then cp -R "$own" /mnt/packages/ || exit 1; fi
+done
+for list in "$2"-*.dist-info/RECORD; do
+    [ -r "$list" ] || continue
+    sed -n 's|^[.][.]/[.][.]/[.][.]/bin/\\([^/,]*\\),.*|\\1|p' "$list" |
+        while IFS= read -r own; do cp "$1/bin/$own" /mnt/bin/ || exit 1; done || exit 1
+done
+test -e "/mnt/packages/$2"
 """
 _BUILDS = "DLC_IMAGE_BUILDS"
+# A program names its Python in its first line.
 _GIVEN = """\
 image={image}
 site=$("$prefix/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
-cp -R "${variable}"/. "$site"/
+cp -R "${variable}"/packages/. "$site"/
+for own in "${variable}"/bin/*; do
+    [ -e "$own" ] || continue
+    sed "1s|^#!/.*/python[0-9.]*$|#!$prefix/bin/python|" "$own" > "$prefix/bin/${{own##*/}}"
+    chmod 755 "$prefix/bin/${{own##*/}}"
+done
 """
 
 

@@ -72,7 +72,7 @@ def test_such_a_twin_needs_no_compiler_and_is_one_image_s(tmp_path: Path) -> Non
     text = texts.text(given, "native", [TEMPLATES])
     assert "make" not in text.split("step 1/1 own")[1].split("\n)\n")[0]
     assert f"image={subject.sha256}" in text
-    assert 'cp -R "$DLC_IMAGE_BUILDS"/. "$site"/' in text
+    assert 'cp -R "$DLC_IMAGE_BUILDS"/packages/. "$site"/' in text
 
 
 def test_it_is_taken_out_of_the_image(tmp_path: Path) -> None:
