@@ -3,7 +3,7 @@
 import json
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -81,6 +81,10 @@ class Bench:
     host: Host = HOST
     # The image is somebody else's; nobody trusted it.
     adopted: bool = False
+    # The image was built from the very plan of the session.
+    planned: bool = False
+    # Of the recipe, what is not as usual.
+    changes: Mapping[str, Any] = field(default_factory=dict)
     surroundings: Here = field(default_factory=Here)
     unit: str | None = "launches"
     group: int | None = None
@@ -89,7 +93,7 @@ class Bench:
     def run(
         self, runner: Runner, probe: str = "import", native_as: str = "tree", **changes: Any
     ) -> Path:
-        recipe = folder_of(Path(tempfile.mkdtemp(dir=self.folder)))
+        recipe = folder_of(Path(tempfile.mkdtemp(dir=self.folder)), **self.changes)
         native = self.folder / "native"
         wanted: dict[str, Any] = {
             "question": "overhead",
@@ -107,7 +111,9 @@ class Bench:
         }
         if changes.get("cut"):
             wanted["output"] = changes["cut"].path
-        subject = self.subject()
+        subject, plan = self.subject(), plan_of(recipe)
+        if self.planned:
+            subject = replace(subject, digest=plan.digest)
         work = Path(tempfile.mkdtemp(prefix="work", dir=self.folder))
         context = BenchContext(
             execution=execution_of(self.folder, runner, host=self.host, progress=self.progress),
@@ -122,7 +128,7 @@ class Bench:
         wanted |= {"probe": PROBES[probe], "values": values, **changes}
         numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}
         settings = SessionSettings(schedule=Schedule(**numbers), **wanted)
-        return session.run(settings, plan_of(recipe), subject, context)
+        return session.run(settings, plan, subject, context)
 
     def subject(self) -> BenchImage:
         image = self.folder / "demo.sif"

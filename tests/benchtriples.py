@@ -19,7 +19,12 @@ ARMS: dict[str, ArmName] = {"n": "native", "u": "unpacked", "c": "container"}
 
 @dataclass(frozen=True, kw_only=True)
 class Triples:
-    """What to plant: times of unpacked and container over native, effects of the places."""
+    """What to plant: times of unpacked and container over native, effects of the places.
+
+    `between` is the arm that stands between the two others.
+    """
+
+    between: Literal["unpacked", "bare"] = "unpacked"
 
     triples: int = 12
     looks: tuple[int, ...] = ()
@@ -42,13 +47,13 @@ def session(plan: Triples) -> Session:
     base = benchseries.session(Plan(pairs=plan.triples, control_pairs=plan.controls))
     declared = replace(
         base.declared,
-        arms=("native", "unpacked", "container"),
+        arms=("native", plan.between, "container"),
         looks=plan.looks,
         candidate_control_pairs=plan.own_controls,
         seed=plan.seed,
         warmups=0,
     )
-    arms = {**base.arms, "unpacked": ArmDescription(what="unpacked image")}
+    arms = {**base.arms, plan.between: ArmDescription(what="what stands between")}
     return replace(base, declared=declared, arms=arms)
 
 
@@ -76,7 +81,7 @@ def _sample(plan: Triples, group: Group, place: int, index: int, noise: random.R
     return Sample(
         index=index,
         role=cast("Role", group.series),
-        arm=ARMS[single or letter],
+        arm=plan.between if (single or letter) == "u" else ARMS[single or letter],
         started=benchseries.BEGIN.isoformat(),
         returncode=0,
         wall_s=steady + 1,

@@ -1,7 +1,8 @@
 """What three arms say, each two of them. Pure.
 
 The unpacked image runs through the engine too: native to unpacked is the build and the engine's
-namespaces, unpacked to container the image's mount.
+namespaces, unpacked to container the image's mount. The bare one runs without: native to bare is
+the build, bare to container the engine.
 
 Each contrast has a verdict of its own by the session's rules; the session ends by the main one's
 alone. "Equivalent on all" needs no correction, "different on some" takes Holm's.
@@ -48,6 +49,8 @@ def of(
     holds = interim.holds(series, rules, pairs, main_refusals)
     read = []
     for sides, meaning in MEANINGS.items():
+        if not set(sides.names) <= set(declared.arms):
+            continue
         own = triples.pairs(sides)
         controls = pairing.controls_of(pairs)
         figure = pairing.figure(declared.metric, "pair", own, rules.alpha, controls)

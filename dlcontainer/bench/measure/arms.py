@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from dlcontainer.bench.measure import ranks
+from dlcontainer.bench.measure.bare.tree import BareTree
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Launch, inside, stamped
@@ -76,6 +77,11 @@ class Native:
     name: ArmName = "native"
     mount: Mount = "none"
 
+    @property
+    def here(self) -> Path:
+        """Where its files are."""
+        return self.prefix
+
     def launch(self, workload: Workload) -> Launch:
         """Give the command that starts a workload on this side."""
         own = {"PATH": f"{self.prefix}/bin:{_SYSTEM_PATH}", "HOME": str(self.home)}
@@ -136,7 +142,39 @@ class Contained:
         return _launch(stamped(command), environment, workload)
 
 
-Arm = Native | Contained
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bare:
+    """The image's own Python, started by its own loader on the host: no engine is around it."""
+
+    context: BenchContext
+    tree: BareTree
+    name: ArmName = "bare"
+    mount: Mount = "none"
+    # As the container's: it runs the probe that the image carries.
+    probe_files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def here(self) -> Path:
+        """Where its files are."""
+        return self.tree.here
+
+    def environment(self, declared: Mapping[str, str]) -> dict[str, str]:
+        """Give the environment of a launch."""
+        home = str(self.context.execution.host.home)
+        own = {"PATH": f"{self.tree.here}/bin:{_SYSTEM_PATH}", "HOME": home}
+        return own | self.tree.environment(declared)
+
+    def launch(self, workload: Workload) -> Launch:
+        """Give the command that starts a workload on this side."""
+        probe = self.tree.root / layout.PROBE.lstrip("/")
+        argv = workload.argv(str(self.tree.python), str(probe))
+        words = (*self.tree.started(workload.environment), *argv)
+        return _launch(stamped(inside(words)), self.environment(workload.environment), workload)
+
+
+# What stands for the image in a session.
+OfImage = Contained | Bare
+Arm = Native | OfImage
 
 
 def _launch(argv: Sequence[str], environment: Mapping[str, str], workload: Workload) -> Launch:

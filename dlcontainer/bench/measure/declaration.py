@@ -11,7 +11,7 @@ from typing import cast
 
 from dlcontainer import schedulers
 from dlcontainer.bench.analysis import calibration
-from dlcontainer.bench.measure.arms import Arm, Contained, Native, Workload
+from dlcontainer.bench.measure.arms import Arm, Contained, OfImage, Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Outcome
@@ -100,10 +100,10 @@ class Sides:
     """
 
     reference: Arm
-    candidate: Contained
+    candidate: OfImage
     joiner: Contained | None
     why: str
-    between: Contained | None = None
+    between: OfImage | None = None
     # What had to be done before the reference could be launched, and its seconds.
     made: Mapping[str, float] = field(default_factory=dict)
 
@@ -114,9 +114,7 @@ class Sides:
 
     def names(self) -> Arms:
         """Give the arms' names as they are declared."""
-        if self.between is not None:
-            return ("native", "unpacked", "container")
-        return (self.reference.name, self.candidate.name)
+        return cast("Arms", tuple(side.name for side in self.arms()))
 
     def all(self) -> list[Arm]:
         """Give every side once."""
@@ -133,7 +131,12 @@ class Sides:
     def described(self, work: Workload, image: Path) -> dict[ArmName, ArmDescription]:
         """Say what each side is, with the command that starts it."""
         native = "native twin" if self.why.startswith("same recipe") else "native side, given"
-        what = {"native": native, "unpacked": "unpacked image", "container": f"image {image.name}"}
+        what = {
+            "native": native,
+            "bare": "image's own Python, without an engine",
+            "unpacked": "unpacked image",
+            "container": f"image {image.name}",
+        }
         return {
             side.name: ArmDescription(
                 what=what[side.name],
@@ -240,7 +243,7 @@ def machine(
 ) -> Mapping[str, str | int | float | None]:
     """Give this machine's facts, as they are at the start of the session."""
     host, reference = context.execution.host, sides.reference
-    place = reference.prefix if isinstance(reference, Native) else reference.image
+    place = reference.image if isinstance(reference, Contained) else reference.here
     return {
         "node": platform.node(),
         "boot_id": boot_id(),

@@ -4,9 +4,13 @@ import hashlib
 import json
 import shutil
 import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
+from dlcontainer.engines import apptainer
+from dlcontainer.engines.base import RunSpec
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, texts
 from dlcontainer.packages import routing
@@ -20,11 +24,83 @@ _KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
 _LAST_LINES = 12
 
 
-def prepare(plan: Plan, context: BenchContext) -> Path:
+# Of a package that a step makes: its folder, what pip noted, libraries that came with it; and its
+# programs, by pip's list of its files.
+_TAKE = """\
+cd "$1"/lib/python3*/site-packages && mkdir -p /mnt/packages /mnt/bin || exit 1
+for own in "$2" "$2"-*.dist-info "$2".libs; do
+    if [ -e "$own" ]; then cp -R "$own" /mnt/packages/ || exit 1; fi
+done
+for list in "$2"-*.dist-info/RECORD; do
+    [ -r "$list" ] || continue
+    sed -n 's|^[.][.]/[.][.]/[.][.]/bin/\\([^/,]*\\),.*|\\1|p' "$list" |
+        while IFS= read -r own; do cp "$1/bin/$own" /mnt/bin/ || exit 1; done || exit 1
+done
+test -e "/mnt/packages/$2"
+"""
+_BUILDS = "DLC_IMAGE_BUILDS"
+# A program names its Python in its first line.
+_GIVEN = """\
+image={image}
+site=$("$prefix/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+cp -R "${variable}"/packages/. "$site"/
+for own in "${variable}"/bin/*; do
+    [ -e "$own" ] || continue
+    sed "1s|^#!/.*/python[0-9.]*$|#!$prefix/bin/python|" "$own" > "$prefix/bin/${{own##*/}}"
+    chmod 755 "$prefix/bin/${{own##*/}}"
+done
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageBuilds:
+    """What steps of a recipe compile, taken from an image: a twin's own build has other bits."""
+
+    names: tuple[str, ...]
+    subject: BenchImage
+
+    def plan(self, plan: Plan) -> Plan:
+        """Give a plan whose twin makes none of them itself."""
+        given = _GIVEN.format(image=self.subject.sha256, variable=_BUILDS)
+        steps = tuple(
+            step.model_copy(update={"shell": given, "build_packages": ()})
+            if step.name in self.names
+            else step
+            for step in plan.recipe.steps
+        )
+        return replace(plan, recipe=plan.recipe.model_copy(update={"steps": steps}))
+
+    def take(self, context: BenchContext, folder: Path) -> None:
+        """Copy them out of the image; raises BuildError."""
+        execution, folder = context.execution, folder.resolve()
+        folder.mkdir(mode=0o700)
+        for name in self.names:
+            spec = RunSpec(
+                image=self.subject.image,
+                argv=("/bin/sh", "-c", _TAKE, "sh", self.subject.prefix, name),
+                mode=execution.run_mode,
+                binds=((folder, "/mnt"),),
+            )
+            try:
+                execution.runner(
+                    execution.engine.run_argv(spec),
+                    env=apptainer.environment(execution.host.environ, tmpdir=context.work),
+                )
+            except CommandFailedError as error:
+                raise BuildError(
+                    f"the build of {name} can't be taken from {self.subject.image.name}",
+                    why=" ".join(error.completed.stderr.split())[-400:] or str(error),
+                    next_step="take --arms unpacked,container",
+                ) from None
+
+
+def prepare(plan: Plan, context: BenchContext, builds: ImageBuilds | None = None) -> Path:
     """Give the prefix of a plan's native twin: the kept one, or a new one.
 
-    Raises BuildError with the script's last lines.
+    With `builds` it has the image's own builds of these. Raises BuildError with the script's last
+    lines.
     """
+    plan = builds.plan(plan) if builds else plan
     text = texts.text(plan, "native", list(context.templates))
     digest = _digest(text, plan)
     execution, recipe = context.execution, plan.recipe
@@ -39,7 +115,7 @@ def prepare(plan: Plan, context: BenchContext) -> Path:
         # A virtual environment can't be moved: it is made in its place, and the note comes last.
         note.unlink(missing_ok=True)
         shutil.rmtree(tree, ignore_errors=True)
-        _make(plan, context, text, tree)
+        _make(plan, context, text, tree, builds)
         made = {"digest": digest, "plan": plan.digest}
         atomic_files.write(note, json.dumps(made) + "\n", mode=0o600)
     return tree
@@ -59,7 +135,9 @@ def _is_ready(note: Path, digest: str) -> bool:
         return False
 
 
-def _make(plan: Plan, context: BenchContext, text: str, tree: Path) -> None:
+def _make(
+    plan: Plan, context: BenchContext, text: str, tree: Path, builds: ImageBuilds | None
+) -> None:
     execution = context.execution
     execution.progress.step("make the native twin (once; kept in the cache)")
     work = Path(tempfile.mkdtemp(prefix="twin-", dir=context.work))
@@ -69,6 +147,10 @@ def _make(plan: Plan, context: BenchContext, text: str, tree: Path) -> None:
     for note in notes:
         execution.progress.note(note)
     script = build_context.write(plan, "native", text, f"{work / 'script'}/")
+    given = {}
+    if builds:
+        builds.take(context, work / "builds")
+        given = {_BUILDS: str(work / "builds")}
     kept = {name: execution.host.environ[name] for name in _KEPT if name in execution.host.environ}
     log = tree.with_name("twin.log")
     log.unlink(missing_ok=True)
@@ -76,7 +158,7 @@ def _make(plan: Plan, context: BenchContext, text: str, tree: Path) -> None:
     try:
         execution.runner(
             ["/bin/sh", str(script), str(tree)],
-            env=kept | variables,
+            env=kept | variables | given,
             on_line=steps.line,
             log=log,
         )

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 from dlcontainer.bench.measure import arms, native_tree, native_twin
 from dlcontainer.bench.measure.arms import Arm, Native
+from dlcontainer.bench.measure.bare import arm as bare_arm
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
+from dlcontainer.bench.measure.native_twin import ImageBuilds
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan, native_twin_reason
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.system.machine import Host
 
 
 def choose(
@@ -19,12 +23,15 @@ def choose(
     """Choose the side that the container is held against, and say why it is this one."""
     if settings.schedule.arms[:1] == ("unpacked",):
         return arms.unpacked(context, subject), "asked for by --arms"
+    if settings.schedule.arms[:1] == ("bare",):
+        return bare_arm.bare(context, subject), "asked for by --arms"
     probe = arms.probe_copy(settings.probe_files, context.work)
     if settings.native is not None:
         return Native(
             prefix=settings.native, probe=probe, home=context.execution.host.home
         ), "given by --native"
-    no_twin = native_twin_reason(plan.recipe, plan.site, context.execution.host)
+    builds = _builds(settings, plan.recipe, subject)
+    no_twin = _no_twin(builds, plan, subject, context.execution.host)
     if no_twin and settings.schedule.arms:
         raise BenchDataError(
             "no native side is available on this machine",
@@ -41,10 +48,33 @@ def choose(
             "recipe, site or templates are not those that the image was built from: the stacks "
             "that both sides attest decide what can be compared"
         )
-    prefix = native_twin.prepare(plan, context)
-    return Native(
-        prefix=prefix, probe=probe, home=context.execution.host.home
-    ), "same recipe, same wheels"
+    prefix = native_twin.prepare(plan, context, builds)
+    said = "same recipe, same wheels"
+    if builds:
+        said += f", the image's own build of {' and '.join(builds.names)}"
+        context.execution.progress.note(f"the native side: {said}")
+    return Native(prefix=prefix, probe=probe, home=context.execution.host.home), said
+
+
+def _no_twin(builds: ImageBuilds | None, plan: Plan, subject: BenchImage, host: Host) -> str | None:
+    """Say why there is no native twin of the image here; None where there is one."""
+    wanted = builds.plan(plan) if builds else plan
+    reason = native_twin_reason(wanted.recipe, plan.site, host)
+    if reason or not builds or plan.digest == subject.digest:
+        return reason
+    return (
+        f"{' and '.join(builds.names)} is compiled where it stands, so that a twin takes the "
+        "image's build; and the image was built from another recipe, site or templates"
+    )
+
+
+def _builds(settings: SessionSettings, recipe: Recipe, subject: BenchImage) -> ImageBuilds | None:
+    """Name what the session loads and steps compile: builds in two places have other bits."""
+    loaded = {str(value).partition(".")[0] for value in settings.values.values()}
+    names = tuple(step.name for step in recipe.steps if step.native and step.name in loaded)
+    if not names or settings.question != "overhead":
+        return None
+    return ImageBuilds(names=names, subject=subject)
 
 
 @contextmanager

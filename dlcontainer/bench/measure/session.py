@@ -17,7 +17,8 @@ from dlcontainer.bench.measure import (
     reference_arm,
     shared_mount,
 )
-from dlcontainer.bench.measure.arms import Contained, Native
+from dlcontainer.bench.measure.arms import Bare, Contained, Native, OfImage
+from dlcontainer.bench.measure.bare import arm as bare_arm
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings, Settled, Sides
@@ -52,6 +53,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
             "interrupted go on with --resume",
         )
     _require_apart(settings, subject)
+    bare_arm.require(settings, subject, plan)
     # Before a twin is made or an image unpacked: that load is our own.
     load = outlook.load(os.getloadavg()[0], context.execution.host.cores)
     context.execution.progress.note(load)
@@ -60,20 +62,21 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
         if crowd:
             context.execution.progress.note(crowd)
         (context.work / RANKS).mkdir(mode=0o700)
-    candidate = arms.container(context, subject, settings.probe)
+    container = arms.container(context, subject, settings.probe)
+    candidate: OfImage = container
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.
     reference, why = reference_arm.choose(settings, plan, subject, context)
     if isinstance(reference, Native):
-        arms.require_same_probe(candidate, settings.probe_files, subject.recipe)
+        arms.require_same_probe(container, settings.probe_files, subject.recipe)
     between = None
     if settings.schedule.is_triple:
-        between = arms.unpacked(context, subject)
-    elif settings.schedule.arms[-1:] == ("unpacked",):
-        candidate = arms.unpacked(context, subject)
+        between = _other(settings.schedule.arms[1], container, context, subject)
+    elif settings.schedule.arms:
+        candidate = _other(settings.schedule.arms[-1], container, context, subject)
     with ExitStack() as stack:
         joiner = None
         if settings.schedule.joiners:
-            joiner = stack.enter_context(_joiner(candidate, context, settings))
+            joiner = stack.enter_context(_joiner(container, context, settings))
         reference, made = stack.enter_context(reference_arm.shown(reference, settings, context))
         sides = Sides(
             reference=reference,
@@ -85,6 +88,15 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
         )
         measure(settings, subject, context, sides)
     return settings.output
+
+
+def _other(
+    name: ArmName, container: Contained, context: BenchContext, subject: BenchImage
+) -> OfImage:
+    """Give the arm of the image that was named, beside the first one."""
+    if name == "bare":
+        return bare_arm.bare(context, subject)
+    return container if name == "container" else arms.unpacked(context, subject)
 
 
 def _require_apart(settings: SessionSettings, subject: BenchImage) -> None:
@@ -240,13 +252,15 @@ def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
 
 def _attested(begun: Series, task: Task) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
     found: dict[ArmName, dict[str, Mapping[str, Json]]] = {}
-    reference = task.sides.reference
+    reference, sides = task.sides.reference, {side.name: side for side in task.sides.arms()}
     for stack in begun.stacks:
-        facts = stack.facts
+        facts, side = stack.facts, sides.get(stack.arm)
         is_made = task.settings.native_as != "tree" and stack.arm == reference.name
         if is_made and isinstance(reference, Native):
             # The session itself makes this tree, in a folder that is new each time.
             facts = continuation.moved(facts, str(reference.prefix))
+        if isinstance(side, Bare):
+            facts = continuation.moved(facts, str(side.here), inside=side.tree.prefix)
         found.setdefault(stack.arm, {})[stack.node] = facts
     return found
 

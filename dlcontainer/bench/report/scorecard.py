@@ -176,7 +176,10 @@ def _sessions(rule: ByVerdict | ByRatio, analyses: Sequence[Analysis]) -> list[A
     found = []
     for analysis in analyses:
         declared = analysis.series.session.declared
-        if (declared.probe, declared.question) == asked and "container" in declared.arms:
+        sides = declared.sides.names
+        # Beside the bare image a container's figure is the engine's part of its cost alone.
+        is_whole = "container" in sides and "bare" not in sides
+        if (declared.probe, declared.question) == asked and is_whole:
             found.append(analysis)
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dlcontainer.bench.samples import owners
 from dlcontainer.bench.samples.owners import Owner
 from dlcontainer.bench.samples.records import Sample, Stack
-from dlcontainer.bench.samples.vocabulary import ArmPair, Question, counted
+from dlcontainer.bench.samples.vocabulary import ON_HOST, ArmPair, Question, counted
 
 # The probe of an image that was built earlier says nothing of builds of libraries, and an engine
 # may hide what is the whole kernel's.
@@ -56,12 +56,12 @@ def differences(
     bears only what is expected of a container, or `declared` by name; a deployment question all.
     """
     ours, theirs = flat(reference.facts), flat(candidate.facts)
-    is_contained = reference.arm == "native" != candidate.arm
+    sides = ArmPair(reference=reference.arm, candidate=candidate.arm)
     found = []
     for name in sorted(ours.keys() | theirs.keys()):
         if ours.get(name) == theirs.get(name):
             continue
-        owner, expected = _owned(name, ours, theirs, is_contained=is_contained)
+        owner, expected = _owned(name, ours, theirs, sides)
         expected = expected or name in declared
         refuses = not expected and (owner == "surroundings" or question == "overhead")
         found.append(
@@ -76,20 +76,26 @@ def differences(
     return sorted(found, key=lambda item: (not item.refuses, item.name))
 
 
-def _owned(name: str, ours: _Facts, theirs: _Facts, *, is_contained: bool) -> tuple[Owner, bool]:
+def _owned(name: str, ours: _Facts, theirs: _Facts, sides: ArmPair) -> tuple[Owner, bool]:
     """Tell whose a difference is, and whether it is expected."""
+    is_contained = sides.reference in ON_HOST and sides.candidate not in ON_HOST
     one, other = ours.get(name), theirs.get(name)
     filtered = ours.get("seccomp") == "0" and theirs.get("seccomp") == "2"
     if is_contained and owners.added_by_engine(name, one, other, filtered=filtered):
         return "engine", True
-    if is_contained and owners.is_module_pack(name, one, other):
+    if is_contained and owners.set_by_engine(name, one, other):
+        return "engine", True
+    is_packed = sides.reference == "native" != sides.candidate
+    if is_packed and owners.is_module_pack(name, one, other):
         return "image", True
     if owners.added_by_engine(name, other, one, filtered=True):
         # What only an engine adds, on the side that has none.
         return "surroundings", False
+    # With and without an engine one image has one build of all: another is a library of the host.
+    is_one_image = "bare" in sides.names and "native" not in sides.names
     expected = (
         owners.is_in(name, owners.PASSING)
-        or owners.is_in(name, owners.REBUILDS)
+        or (owners.is_in(name, owners.REBUILDS) and not is_one_image)
         or owners.is_of_a_container(name, candidate_only=one is None)
         or (None in (one, other) and _is_unreadable(name, ours, theirs))
     )

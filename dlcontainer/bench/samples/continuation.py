@@ -119,15 +119,18 @@ def groups_done(series: Series, schedule: Iterable[Group]) -> int:
     return done
 
 
-def moved(facts: Mapping[str, Json], prefix: str) -> dict[str, Json]:
+def moved(facts: Mapping[str, Json], prefix: str, *, inside: str = "") -> dict[str, Json]:
     """Give attested facts of a tree that was brought to a new place since.
+
+    `inside`: the tree is that of an image, and its environment lies there in it.
 
     A copy or a mount of a session's own lies in its private folder, which has another name each
     time: only the place differs, and what lies below it must still be the same.
     """
     before = facts.get("sys_prefix")
-    if not isinstance(before, str) or not before:
+    if not isinstance(before, str) or not before or not before.endswith(inside):
         return dict(facts)
+    before, prefix = before.removesuffix(inside), prefix.removesuffix(inside)
 
     def at_new_place(value: Json) -> Json:
         if isinstance(value, dict):

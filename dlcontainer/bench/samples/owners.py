@@ -28,9 +28,8 @@ OWNERS: Mapping[str, Owner] = {
     ),
     **dict.fromkeys(
         (
-            *("cgroup_paths", "limits.core", "limits.msgqueue", "limits.nofile", "limits.nproc"),
-            *("limits.sigpending", "namespaces", "no_new_privs", "seccomp", "seccomp_filters"),
-            *("sys_prefix_mount",),
+            *("cgroup_paths", "limits.core", "limits.msgqueue", "limits.sigpending"),
+            *("namespaces", "no_new_privs", "seccomp", "seccomp_filters", "sys_prefix_mount"),
         ),
         "engine",
     ),
@@ -44,9 +43,8 @@ PASSING = frozenset(
 OF_A_CONTAINER = frozenset(
     {
         *("environment.LANG", "environment.LD_LIBRARY_PATH", "environment.PYTHONNOUSERSITE"),
-        *("environment.PYTHONPATH", "limits.core", "limits.msgqueue", "limits.nofile"),
-        *("limits.nproc", "limits.sigpending", "prefix", "sys_path", "sys_prefix"),
-        *("sys_prefix_mount", "user_site"),
+        *("environment.PYTHONPATH", "limits.core", "limits.msgqueue", "limits.sigpending"),
+        *("prefix", "sys_path", "sys_prefix", "sys_prefix_mount", "user_site"),
     }
 )
 # A distribution rebuilds one version for security. It does not refuse, and it is always named:
@@ -113,6 +111,34 @@ def added_by_engine(name: str, one: object, other: object, *, filtered: bool) ->
         return filtered and "mitigated" in str(other)
     known = _ADDED.get(name.partition(".")[0])
     return known is not None and known(one, other)
+
+
+# Limits that engines set unasked, soft and hard. What Docker's containers inherit of a service: the
+# default (systemd-system.conf(5), DefaultLimitNOFILE), or "infinity", of files fs.nr_open at most,
+# which systemd raises to the second number. Podman's: 1048576, of processes as many as the kernel
+# numbers at most (the defaults of kernel.pid_max, proc_sys_kernel(5)).
+_NO_LIMIT: list[object] = ["none", "none"]
+_PODMAN: list[object] = [1048576, 1048576]
+_SET: Mapping[str, tuple[list[object], ...]] = {
+    "limits.nofile": (_NO_LIMIT, _PODMAN, [1024, 524288], [1073741816, 1073741816]),
+    "limits.nproc": (_NO_LIMIT, _PODMAN, [32768, 32768], [4194304, 4194304]),
+}
+# Podman's --pids-limit where none is given (docs.podman.io): 2048, 4096 in versions before.
+_PROCESSES = "cgroup.processes"
+_PIDS_LIMITS = (2048, 4096)
+
+
+def set_by_engine(name: str, one: object, other: object) -> bool:
+    """Tell whether a container's limit is an engine's default, or the host's hard limit taken.
+
+    Any other is somebody's: whoever started the container could have left it as it was.
+    """
+    if name == _PROCESSES:
+        # The group of a host's processes may be the topmost, which has no such file.
+        return other in _PIDS_LIMITS and (one in {None, "none"} or _is_more(other, one))
+    if name not in _SET or not isinstance(one, list):
+        return False
+    return other in _SET[name] or other == 2 * one[1:]
 
 
 def is_module_pack(name: str, one: object, other: object) -> bool:

@@ -35,7 +35,11 @@ GROUPS_PROCEDURE = 3
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
 SURROUNDINGS = "surroundings"
 
-Arms = tuple[ArmName, ArmName] | tuple[Literal["native"], Literal["unpacked"], Literal["container"]]
+Arms = (
+    tuple[ArmName, ArmName]
+    | tuple[Literal["native"], Literal["unpacked", "bare"], Literal["container"]]
+    | tuple[Literal["bare"], Literal["unpacked"], Literal["container"]]
+)
 # A `joiner` pair is like a `pair`, but its candidate joins an image that is already mounted. In a
 # `control` the reference runs against itself, in a `candidate_control` the candidate.
 Role = Literal["warmup", "pair", "triple", "joiner", "control", "candidate_control"]

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-ArmName = Literal["native", "unpacked", "container"]
+ArmName = Literal["native", "bare", "unpacked", "container"]
+# These run on the host as it is; the others through an engine.
+ON_HOST: frozenset[ArmName] = frozenset({"native", "bare"})
 # How an import is shown the native tree.
 NativeAs = Literal["tree", "staged", "packed", "squashfs"]
 Question = Literal["overhead", "deployment"]
@@ -26,12 +28,21 @@ class ArmPair:
 
 
 IMAGE_MOUNT = "image mount"
-# What two arms of one session differ in.
+# What two arms of one session differ in; of three arms, the outer two come first.
 MEANINGS: Mapping[ArmPair, str] = {
     ArmPair(reference="native", candidate="container"): "the whole",
     ArmPair(reference="native", candidate="unpacked"): "build and namespaces",
+    ArmPair(reference="native", candidate="bare"): "build",
+    ArmPair(reference="bare", candidate="container"): "engine",
+    ArmPair(reference="bare", candidate="unpacked"): "engine without the image mount",
     ArmPair(reference="unpacked", candidate="container"): IMAGE_MOUNT,
 }
+# Three arms back to back.
+TRIPLES: tuple[tuple[ArmName, ArmName, ArmName], ...] = (
+    ("native", "unpacked", "container"),
+    ("native", "bare", "container"),
+    ("bare", "unpacked", "container"),
+)
 
 
 def counted(count: int, one: str, more: str = "") -> str:

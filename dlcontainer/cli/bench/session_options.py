@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 import typer
 
 from dlcontainer.bench.probes.base import NATIVE_AS, Values
-from dlcontainer.bench.samples.vocabulary import ArmName, Question
+from dlcontainer.bench.samples.vocabulary import TRIPLES, ArmName, Question
 from dlcontainer.cli import options
 from dlcontainer.cli.bench import rank_options
 from dlcontainer.errors import UsageError
@@ -69,8 +69,8 @@ Arms = Annotated[
     typer.Option(
         "--arms",
         metavar="ARM,ARM[,ARM]",
-        help="The sides to compare: native, unpacked, container. Default: native, or what "
-        "stands for it, and container.",
+        help="The sides to compare: native, bare (the image's Python without an engine), "
+        "unpacked, container. Default: native, or what stands for it, and container.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -220,10 +220,15 @@ def arms(text: str | None) -> tuple[ArmName, ...]:
         return ()
     words = {word.strip() for word in text.split(",")}
     found = tuple(name for name in get_args(ArmName) if name in words)
-    if len(found) < len(words) or len(words) < len(text.split(",")) or len(words) < 2:
+    if len(found) < len(words) or len(words) < len(text.split(",")) or not 1 < len(words) < 4:
         raise UsageError(
             f"--arms {text}: two or three different ones of {', '.join(get_args(ArmName))}",
             next_step="e.g. --arms native,unpacked,container",
+        )
+    if len(found) == 3 and found not in TRIPLES:
+        raise UsageError(
+            f"--arms {text}: not three arms that are measured together",
+            next_step="one of: " + "; ".join(map(",".join, TRIPLES)),
         )
     return found
 

@@ -56,6 +56,8 @@ def _obstacles(settings: SessionSettings, sides: Sides, devices: Path) -> Iterat
         yield "the steps of ranks overlap, and a group's processes take turns"
     if settings.schedule.is_triple:
         yield "a group has two arms"
+    if "bare" in settings.schedule.arms:
+        yield "the bare arm is measured in fresh launches"
     if settings.steps:
         yield "--steps are those of a launch"
     if settings.has_controls:

@@ -134,14 +134,17 @@ def _differences(analysis: Analysis) -> Table:
     system = [d for d in analysis.differences if d.name.startswith(_SYSTEM) and not d.refuses]
     # An engine sets a dozen variables of its own.
     named = [d for d in analysis.differences if d.name.startswith(_VARIABLES) and not d.refuses]
+    expected = "expected of a container"
+    if candidate == "bare":
+        expected = "expected where the image lies elsewhere"
     rows = [
-        (item.name, *item.values, _meaning(item))
+        (item.name, *item.values, _meaning(item, expected))
         for item in analysis.differences
         if item not in system and item not in named
     ]
     if named:
         names = ", ".join(item.name.removeprefix(_VARIABLES) for item in named)
-        rows.append((_VARIABLES.rstrip("."), "", names, "expected of a container"))
+        rows.append((_VARIABLES.rstrip("."), "", names, expected))
     if system:
         count = f"{len(system)} of the distribution's libraries"
         rows.append((_SYSTEM.rstrip("."), count, "other builds, or none", _REBUILT))
@@ -155,13 +158,13 @@ def _differences(analysis: Analysis) -> Table:
     )
 
 
-def _meaning(item: FactDifference) -> str:
-    if owners.is_in(item.name, owners.REBUILDS):
+def _meaning(item: FactDifference, expected: str) -> str:
+    if owners.is_in(item.name, owners.REBUILDS) and not item.refuses:
         return _REBUILT
     if item.is_expected and item.name in owners.MODULE_PACK:
         return "the image's module pack"
     if item.is_expected and item.owner != "engine":
-        return "expected of a container"
+        return expected
     return _MEANINGS[item.owner]
 
 

@@ -2,7 +2,7 @@
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import comparable
-from dlcontainer.bench.samples.vocabulary import MEANINGS, counted
+from dlcontainer.bench.samples.vocabulary import MEANINGS, ArmPair, counted
 
 
 def scope(analysis: Analysis) -> str:
@@ -37,6 +37,8 @@ def _differs(analysis: Analysis) -> str:
     declared = analysis.series.session.declared
     others = comparable.also_differing(analysis.differences)
     beside = f", together with {' and '.join(others)}" if others else ""
+    if "bare" in declared.sides.names:
+        return _of_bare(declared.sides, beside)
     if declared.arms[0] == "unpacked":
         return (
             "The reference is the unpacked image, run by the same engine: what differs is the "
@@ -53,6 +55,20 @@ def _differs(analysis: Analysis) -> str:
     bits = "the same versions and wheels" if others else "the same bits"
     what = "the container" if whole else "the image"
     return f"Both sides ran {bits}, so what differs is {what}{beside}."
+
+
+def _of_bare(sides: ArmPair, beside: str) -> str:
+    if sides.candidate == "bare":
+        return (
+            "The candidate is the image's own Python, started on the host without an engine: what "
+            f"differs is the build{beside}. No container ran: this is not a container's cost."
+        )
+    mount = ", without its image mount" if sides.candidate == "unpacked" else ""
+    return (
+        "The reference is the image's own Python, started on the host without an engine: what "
+        f"differs is the engine{mount}{beside}. This is not the container's cost against a native "
+        "stack."
+    )
 
 
 def _is_given(analysis: Analysis) -> bool:

@@ -199,6 +199,8 @@ def _factor(ratio: float) -> str:
 
 def _candidate(analysis: Analysis) -> str:
     arm = analysis.series.session.declared.sides.candidate
+    if arm == "bare":
+        return "the image's own Python"
     return "the container" if arm == "container" else f"the {arm} tree"
 
 

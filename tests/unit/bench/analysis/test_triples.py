@@ -21,7 +21,7 @@ from dlcontainer.cli.bench import defaults, session_options
 from dlcontainer.errors import BenchDataError, UsageError
 from tests import benchtriples
 from tests.benchrunner import Bench, ProbeRunner
-from tests.benchseries import INSIDE, OTHER_TORCH
+from tests.benchseries import FACTS, INSIDE, OTHER_TORCH
 from tests.benchtriples import Triples
 from tests.judging import analyse
 from tests.unit.bench.report.test_html_report import TEMPLATES
@@ -74,6 +74,18 @@ def test_it_ends_where_the_whole_decides(bench: Bench) -> None:
     analysis = analyse(series)
     assert words(analysis) == {"the whole": "SLOWER", "build and namespaces": "SLOWER",
                                "image mount": "INCONCLUSIVE"}  # fmt: skip
+
+
+def test_the_build_and_the_engine_are_held_apart(tmp_path: Path) -> None:
+    stacks = {**Triples().stacks, "bare": FACTS}
+    plan = Triples(between="bare", built=1.05, whole=1.1, stacks=stacks)
+    analysis = analysed(tmp_path, plan)
+    assert words(analysis) == {"the whole": "SLOWER", "build": "SLOWER", "engine": "SLOWER"}
+    whole, build, engine = analysis.contrasts
+    assert build.figure.interval.ratio == pytest.approx(1.05, rel=0.01)
+    assert engine.figure.interval.ratio == pytest.approx(1.1 / 1.05, rel=0.01)
+    # What the container costs is the whole.
+    assert analysis.verdict.difference == whole.verdict.difference
 
 
 @pytest.mark.parametrize("launch", [3, 4, 5, 6, 11, 20, 30, 47])
@@ -247,6 +259,11 @@ def test_what_was_asked_of_three_arms() -> None:
     for wrong in ("native", "native,native", "native,box", "", "native,,container"):
         with pytest.raises(UsageError, match="two or three different ones"):
             session_options.arms(wrong)
+    assert session_options.arms("container,bare,native") == ("native", "bare", "container")
+    for wrong in ("native,bare,unpacked", "native,bare,unpacked,container"):
+        with pytest.raises(UsageError, match=r"two or three|not three arms") as refused:
+            session_options.arms(wrong)
+        assert "native,unpacked,container" in str(refused.value.next_step)
     assert session_options.controls("8,4") == (8, 4)
     assert session_options.controls("8") == (8, 0)
     for wrong in ("-1", "8,4,2", "x", ""):

@@ -43,6 +43,16 @@ def test_by_sessions(names: tuple[str, ...], claim: str, standing: str) -> None:
     assert scores(*names)[claim].standing == standing
 
 
+def test_the_engine_s_part_of_a_cost_is_no_container_s_cost() -> None:
+    session = recorded("equal")
+    assert scorecard.scores([session], [])[0].standing == "supported"
+    line = session.series.session
+    declared = replace(line.declared, arms=("bare", "container"))
+    series = replace(session.series, session=replace(line, declared=declared))
+    engine = replace(session, series=series)
+    assert {score.standing for score in scorecard.scores([engine], [])} == {"not testable here"}
+
+
 @pytest.mark.parametrize(("ratio", "standing"), [(1.0, "supported"), (1.5, "not supported")])
 def test_by_a_session_of_rows(ratio: float, standing: str, tmp_path: Path) -> None:
     planted = Plant(ratios=dict.fromkeys(("all_reduce", "send_recv", "barrier"), ratio))

@@ -1,6 +1,7 @@
 """Whose a fact is, and what of a container is expected."""
 
 import hashlib
+from collections.abc import Mapping
 
 import pytest
 
@@ -11,8 +12,8 @@ from dlcontainer.bench.samples.vocabulary import ArmName, Question
 
 
 def compared(
-    ours: dict[str, Json],
-    theirs: dict[str, Json],
+    ours: Mapping[str, Json],
+    theirs: Mapping[str, Json],
     question: Question = "overhead",
     arms: tuple[ArmName, ArmName] = ("native", "container"),
 ) -> list[FactDifference]:
@@ -32,8 +33,10 @@ def compared(
         ("hooks.meta_path", "image"),
         ("hooks.profile", "surroundings"),
         ("seccomp", "engine"),
-        ("limits.nofile", "engine"),
+        ("limits.core", "engine"),
+        ("limits.nofile", "surroundings"),
         ("limits.stack", "surroundings"),
+        ("cgroup.processes", "surroundings"),
         ("cgroup.cpu_quota", "surroundings"),
         ("environment.MALLOC_ARENA_MAX", "surroundings"),
         ("what nobody knows", "surroundings"),
@@ -79,6 +82,64 @@ def test_speculation_that_no_filter_explains_refuses() -> None:
         {"seccomp": "0", "speculation_store_bypass": "thread force mitigated"},
     )
     assert [(item.name, item.refuses) for item in found] == [("speculation_store_bypass", True)]
+
+
+HOST_LIMITS: dict[str, dict[str, Json]] = {
+    "limits": {"nofile": [20000, 20000], "nproc": [96343, 96343], "as": ["none", "none"]},
+    "cgroup": {"processes": "none"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limits.nofile", [1048576, 1048576]),
+        ("limits.nofile", [1024, 524288]),
+        ("limits.nofile", ["none", "none"]),
+        ("limits.nproc", [32768, 32768]),
+        ("cgroup.processes", 2048),
+    ],
+)
+def test_a_limit_that_an_engine_sets_unasked_is_the_engine_s(name: str, value: Json) -> None:
+    found = compared(HOST_LIMITS, limited(name, value))
+    assert [(item.name, item.owner, item.refuses) for item in found] == [(name, "engine", False)]
+    # A host's processes may be in the topmost group, which states no number of them.
+    unstated = {**HOST_LIMITS, "cgroup": {}}
+    assert not compared(unstated, limited("cgroup.processes", 2048))[0].refuses
+    assert compared(unstated, limited("cgroup.processes", 64))[0].refuses
+    # Of two containers of one engine, or the other way round, somebody has set it.
+    two = compared(HOST_LIMITS, limited(name, value), arms=("unpacked", "container"))
+    lower = compared(limited("limits.nofile", [64, 64]), limited("limits.nofile", [32, 64]))
+    host = compared(limited("cgroup.processes", 2048), HOST_LIMITS)
+    assert [item.refuses for item in (*two, *lower, *host)] == [True] * 3
+
+
+@pytest.mark.parametrize("question", ["overhead", "deployment"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limits.as", [4294967296, 4294967296]),  # ulimit -v
+        ("limits.nofile", [64, 64]),  # --ulimit nofile=64
+        ("limits.nofile", [64, 20000]),
+        ("limits.nproc", [500, 500]),
+        ("limits.memlock", [65536, 65536]),
+        ("cgroup.processes", 64),  # --pids-limit 64
+    ],
+)
+def test_a_limit_that_somebody_set_refuses(question: Question, name: str, value: Json) -> None:
+    for ours, theirs in (
+        (HOST_LIMITS, limited(name, value)),
+        (limited(name, value), HOST_LIMITS),
+    ):
+        found = compared(ours, theirs, question)
+        # Podman takes what the user may have at most: a soft limit of the host's alone is raised.
+        taken = ours["limits"] == {**HOST_LIMITS["limits"], "nofile": [64, 20000]}
+        assert [item.refuses for item in found] == [not taken]
+
+
+def limited(name: str, value: Json) -> dict[str, dict[str, Json]]:
+    kind, _, limit = name.partition(".")
+    return {**HOST_LIMITS, kind: {**HOST_LIMITS[kind], limit: value}}
 
 
 @pytest.mark.parametrize("question", ["overhead", "deployment"])
@@ -166,3 +227,20 @@ def test_what_only_looks_like_a_module_pack_refuses(
 ) -> None:
     found = compared(ours, theirs, arms=arms or ("native", "container"))
     assert any(item.refuses for item in found)
+
+
+def test_the_bare_image_has_the_build_and_not_the_engine() -> None:
+    ours: dict[str, Json] = {"executable": {"build": "1"}, "namespaces": {"user": "the machine's"}}
+    theirs: dict[str, Json] = {**ours, "executable": {"build": "2"}}
+    inside: dict[str, Json] = {**ours, "namespaces": {"user": "another"}}
+    # Another build of the distribution's is what native and bare differ in; of one image it is
+    # a library of the host.
+    assert [x.refuses for x in compared(ours, theirs, arms=("native", "bare"))] == [False]
+    assert [x.refuses for x in compared(ours, theirs, arms=("bare", "container"))] == [True]
+    (found,) = compared(ours, inside, arms=("bare", "container"))
+    assert (found.owner, found.refuses) == ("engine", False)
+    (found,) = compared(ours, inside, arms=("native", "bare"))
+    assert found.refuses
+    found_pack = compared(PLAIN, PACKED, arms=("native", "bare"))
+    assert not any(item.refuses for item in found_pack)
+    assert any(item.refuses for item in compared(PLAIN, PACKED, arms=("bare", "container")))
