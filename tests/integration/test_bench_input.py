@@ -167,12 +167,16 @@ def test_a_data_set_that_is_kept_is_read_through_a_slow_file_system(
     assert series.complete
     # Both sides saw the same files through the same mount.
     assert analyse(series).verdict.word == "INCONCLUSIVE"
-    for sample in series.samples:
-        rows = {
-            (row.parameters["tier"], row.parameters["format"]): row.median
+    best = {
+        tier: min(
+            row.best
+            for sample in series.samples
             for row in sample.rows
-            if (row.parameters["shuffle"], row.parameters["readers"]) == ("full", 0)
-        }
-        # 32 files, each a look-up, an open and a read of a millisecond; half of them from a copy.
-        assert rows["folder", "files"] > 32 * 2e-3
-        assert rows["folder", "files"] > rows["mixed", "files"]
+            if dict(row.parameters)
+            == {"tier": tier, "format": "files", "shuffle": "full", "readers": 0}
+        )
+        for tier in ("folder", "mixed")
+    }
+    # 32 files, each an open and a read of a millisecond at least; half of them from a copy.
+    assert best["folder"] > 32 * 2e-3
+    assert best["folder"] > best["mixed"]
