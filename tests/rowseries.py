@@ -113,7 +113,7 @@ def draw(plant: Plant) -> list[Sample]:
 
 
 def _factor(plant: Plant, number: int, arm: ArmName, chance: random.Random) -> float:
-    ratio = plant.ratios.get(str(PLAN.rows[number]["operation"]), 1.0)
+    ratio = plant.ratios.get(str(PLAN.rows[number].get("operation")), 1.0)
     return math.exp(chance.gauss(0, plant.sd)) * (ratio if arm == "container" else 1.0)
 
 

@@ -2,7 +2,8 @@
 
 Each row is checked before any time counts. Rounds visit all rows, each round in an order of its
 own, so that what comes and goes on a machine meets all of them. Best and median, and beside them
-the processor time of this process and what other guests of the machine took (steal).
+the processor time of this process and of those that it started and that have ended, and what other
+guests of the machine took (steal).
 """
 
 import os
@@ -37,9 +38,9 @@ class _Row(object):
 
     def take(self, visit):
         """Visit it once more."""
-        cpu, steal = time.process_time(), stolen()
+        cpu, steal = spent(), stolen()
         self._times += visit(self._parameters)
-        self._cpu += time.process_time() - cpu
+        self._cpu += spent() - cpu
         self._steal += max(0.0, stolen() - steal)
 
     def said(self):
@@ -60,6 +61,11 @@ def median(values):
     """Give the middle value, or the mean of the two in the middle."""
     ordered, half = sorted(values), len(values) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0
+
+
+def spent():
+    """Give the processor time of this process, and of the processes that it has waited for."""
+    return time.process_time() + sum(os.times()[2:4])
 
 
 def stolen(path="/proc/stat"):

@@ -14,7 +14,7 @@ from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.measure.units import baton
 from dlcontainer.bench.measure.units.baton import Seat
-from dlcontainer.bench.probes.base import Cell, Probe
+from dlcontainer.bench.probes.base import Cell, Lent, Probe
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import Binds, Containment, RunSpec
@@ -50,11 +50,14 @@ class Workload:
     environment: Mapping[str, str]
     gathering: Gathering | None = None
     seat: Seat | None = None
+    lent: tuple[Lent, ...] = ()
 
     def argv(self, python: str, folder: str, *, contained: bool = False) -> tuple[str, ...]:
         """Give the command that runs the probe, which lies in a folder, with a Python."""
         # -S: the probe runs the site module itself, and times it.
         argv = (python, "-S", folder, *self.probe.words(self.cell))
+        for one in self.lent:
+            argv += (f"--{one.option}", one.inside if contained else str(one.source))
         if self.seat is None:
             return argv
         return (*argv, *self.seat.words(baton.INSIDE if contained else str(self.seat.folder)))
@@ -64,7 +67,8 @@ class Workload:
         """What a container sees of the host for it."""
         if self.seat is not None:
             return self.seat.binds
-        return self.gathering.binds if self.gathering else ()
+        lent = tuple((one.source, one.inside) for one in self.lent)
+        return (self.gathering.binds if self.gathering else ()) + lent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

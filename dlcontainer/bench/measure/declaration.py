@@ -16,7 +16,16 @@ from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.measure.ranks import RankGroup
-from dlcontainer.bench.probes.base import MARGIN, NATIVE_AS, STEADY_S, STEPS, Cell, Probe, Values
+from dlcontainer.bench.probes.base import (
+    MARGIN,
+    NATIVE_AS,
+    STEADY_S,
+    STEPS,
+    Cell,
+    Lent,
+    Probe,
+    Values,
+)
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
     GROUPS_PROCEDURE,
@@ -67,6 +76,8 @@ class SessionSettings:
     has_controls: bool = False
     # Those of a process in a group; None: as many as a launch has.
     group_threads: int | None = None
+    # Folders that the launches share.
+    lent: tuple[Lent, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -153,7 +164,12 @@ def workload(
     """Give what every arm runs, and the environment that is declared for all of them."""
     environment = common(subject.environment, settings.threads, context)
     environment |= settings.probe.environment
-    return Workload(probe=settings.probe, cell=settings.cell(steps), environment=environment)
+    return Workload(
+        probe=settings.probe,
+        cell=settings.cell(steps),
+        environment=environment,
+        lent=settings.lent,
+    )
 
 
 def common(environment: Mapping[str, str], threads: int, context: BenchContext) -> dict[str, str]:

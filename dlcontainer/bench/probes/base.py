@@ -4,7 +4,9 @@ Cheap to import: the command line reads all probes before it knows which command
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dlcontainer.bench.samples.traits import Derived, Metric, Section, Traits
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
+    from dlcontainer.system.process import Runner
 
 # The judged figure's margin; those of further figures are their own.
 MARGIN = 0.02
@@ -125,6 +128,27 @@ class Cell:
     ranks: int = 0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lent:
+    """A folder of the host that the launches of all arms are handed, as an option of the probe.
+
+    The native side has it where it is, a container at `inside`.
+    """
+
+    option: str
+    source: Path
+    inside: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """Where a session keeps what its launches share: `work` is its own, and goes with it."""
+
+    work: Path
+    runner: "Runner"
+    note: Callable[[str], None]
+
+
 def given_or_default(
     options: Sequence[Option], typed: Values, setting: Setting
 ) -> dict[str, Value]:
@@ -215,6 +239,10 @@ def _no_section(_series: "Series") -> Section | None:
     return None
 
 
+def _lends_nothing(_values: Values, _room: Room) -> AbstractContextManager[Sequence[Lent]]:
+    return nullcontext(())
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
     """One thing to measure: `bench NAME`, run inside an image by its file probe_NAME.py.
@@ -239,6 +267,8 @@ class Probe:
     arguments: Callable[[Cell], Sequence[str]] = _arguments
     # What of a cell is part of the declaration, threads and ranks apart.
     declared: "Callable[[Cell], Mapping[str, Json]]" = _work
+    # Folders that all launches share, made before the first one and taken away after the last.
+    lends: Callable[[Values, Room], AbstractContextManager[Sequence[Lent]]] = _lends_nothing
     # Variables that are set in all arms, besides the image's own.
     environment: Mapping[str, str] = field(default_factory=dict)
     phases: Callable[[Mapping[str, Any]], Sequence[str]] = _no_phases

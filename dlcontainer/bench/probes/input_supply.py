@@ -1,0 +1,272 @@
+"""What the tiers supply: each format's best row, what was read for it, when copying pays."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dlcontainer.bench.samples.traits import Section
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Declared
+    from dlcontainer.bench.samples.rows.records import Parameters
+    from dlcontainer.bench.samples.series import Series
+
+# 4 TB/s over 27,000 GPUs, the example of docs/input.md: our division.
+EXAMPLE_MB_S = 148
+_HEAD = (
+    *("tier", "shuffle", "format", "readers", "samples/s", "MB/s", "enough", "calls a sample"),
+    *("bytes a byte", "from the device, %", "major faults a sample", "mixing", "reading"),
+    *("converting pays after", "staging pays after"),
+)
+_FEWEST = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """The samples of an epoch, their bytes together, and what a step takes; 0: not known."""
+
+    samples: int
+    total: int
+    demand: int
+
+    @classmethod
+    def of(cls, declared: "Declared") -> "Work":
+        """Read a declaration; files come from anybody."""
+        given = {
+            name: value if isinstance(value := declared.workload.get(name), int) else 0
+            for name in ("samples", "sample_bytes", "total", "demand")
+        }
+        total = given["total"] or given["samples"] * given["sample_bytes"]
+        return cls(samples=given["samples"], total=total, demand=given["demand"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A row on one side: the epochs' medians of all launches, s, and what an epoch has read."""
+
+    parameters: "Parameters"
+    seconds: tuple[float, ...]
+    counts: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        """The mean of the launches' medians, s."""
+        return math.fsum(self.seconds) / len(self.seconds)
+
+    def is_of(self, *names: str) -> tuple[str, ...]:
+        """Give some of its parameters as words."""
+        return tuple(str(self.parameters.get(name, "")) for name in names)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """What was paid once: seconds to write and to stage each format; how orders mix."""
+
+    write: Mapping[str, float]
+    stage: Mapping[str, float]
+    mixing: Mapping[str, float]
+
+
+def section(series: "Series") -> Section | None:
+    """Give the candidate's supply by tier: what users of the image have."""
+    declared = series.session.declared
+    arm = declared.sides.candidate
+    used = [s for s in series.samples if s.ok and s.arm == arm and s.role in {"pair", "triple"}]
+    told = [_mapping(sample.values.get("counts")) for sample in used]
+    rows = list(_rows(series, told))
+    if not rows:
+        return None
+    best, costs, work = _best(rows), _costs(told), Work.of(declared)
+    lines = tuple(_lines(best, rows, costs, work))
+    return Section(
+        title=f"Supply by tier ({arm})",
+        head=_HEAD,
+        rows=lines,
+        note=f"{_advice(best)} {_demand(work)} {_NOTE}{_left_out(declared)}",
+    )
+
+
+_NOTE = (
+    "Of each format the number of readers with the quickest epoch. samples/s, MB/s and mixing: "
+    "more is better; all others: less. Bytes a byte: the bytes that read calls gave for a byte of "
+    "a sample; a format that reads mapped files has major faults in place of calls. From the "
+    "device: 0 is the page cache, or a file system that the kernel does not count. Mixing: the "
+    "entropy of shards within a stretch of the order, 1 the most; only rows of like mixing are "
+    "alike. Reading: against the quickest of the same tier and shuffle, over the launches. "
+    "Converting pays after so many epochs of this format, one reading of the single files and the "
+    "writing included; staging after so many, the copy included. Both times of writing are without "
+    "the wait for the disk."
+)
+
+
+def _rows(series: "Series", told: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    plan, launches = series.session.declared.rows, series.launches
+    arm = series.session.declared.sides.candidate
+    used = launches.where(
+        lambda kind: kind.ok and kind.arm == arm and kind.role in {"pair", "triple"}
+    )
+    counted = [one.get("rows") for one in told]
+    for number, parameters in enumerate(plan.rows if plan and used else ()):
+        seconds = tuple(launches.column(f"rows.{number}.median", used))
+        if any(math.isnan(one) for one in seconds):
+            continue
+        each = [_at(one, number) for one in counted]
+        yield Row(parameters=parameters, seconds=seconds, counts=_means(each))
+
+
+def _at(listed: object, number: int) -> Mapping[str, Any]:
+    if not isinstance(listed, list) or number >= len(listed):
+        return {}
+    return _mapping(listed[number])
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _means(each: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Give the mean of each number that all of them have."""
+    names = [name for name in (each[0] if each else {}) if all(_number(one, name) for one in each)]
+    return {name: math.fsum(one[name] for one in each) / len(each) for name in names}
+
+
+def _number(one: Mapping[str, Any], name: str) -> bool:
+    value = one.get(name)
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _costs(told: Sequence[Mapping[str, Any]]) -> Costs:
+    formats = [_mapping(one.get("formats")) for one in told]
+    orders = [_mapping(one.get("orders")) for one in told]
+    return Costs(
+        write=_inner(formats, "write_s"),
+        stage=_means([_mapping(one.get("stage_s")) for one in told]),
+        mixing=_inner(orders, "mixing"),
+    )
+
+
+def _inner(each: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
+    return _means([{name: _mapping(one[name]).get(key) for name in one} for one in each])
+
+
+def _best(rows: Sequence[Row]) -> list[Row]:
+    """Give the quickest number of readers of each tier, shuffle and format, quickest first."""
+    found: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = row.is_of("tier", "shuffle", "format")
+        if key not in found or row.mean < found[key].mean:
+            found[key] = row
+    places = list(dict.fromkeys(row.is_of("tier", "shuffle") for row in rows))
+    return sorted(
+        found.values(), key=lambda row: (places.index(row.is_of("tier", "shuffle")), row.mean)
+    )
+
+
+def _lines(
+    best: Sequence[Row], rows: Sequence[Row], costs: Costs, work: Work
+) -> Iterator[tuple[str, ...]]:
+    readings = _readings(best)
+    for row, reading in zip(best, readings, strict=True):
+        tier, shuffle, name, readers = row.is_of("tier", "shuffle", "format", "readers")
+        per_s = work.samples / row.mean
+        counts, samples = row.counts, max(1, work.samples)
+        mixing = costs.mixing.get(f"{shuffle} {readers}")
+        yield (
+            tier, shuffle, name, readers, f"{per_s:,.0f}", f"{work.total / row.mean / 1e6:.3g}",
+            ("yes" if per_s >= work.demand else "no") if work.demand else "-",
+            _shown(counts.get("calls"), samples), _shown(counts.get("bytes"), work.total),
+            _shown(counts.get("device_bytes"), work.total / 100),
+            _shown(counts.get("major_faults"), samples),
+            "-" if mixing is None else f"{mixing:.2f}", reading,
+            _converting(row, best, costs), _staging(row, rows, costs),
+        )  # fmt: skip
+
+
+def _shown(value: float | None, of: float) -> str:
+    return "-" if value is None or not of else f"{value / of:.3g}"
+
+
+def _readings(best: Sequence[Row]) -> list[str]:
+    """Hold each format against the quickest of its tier and shuffle, launch by launch."""
+    from dlcontainer.bench.stats import paired
+
+    found, quickest = [], best[0]
+    for row in best:
+        place = row.is_of("tier", "shuffle")
+        if place != quickest.is_of("tier", "shuffle") or row is quickest:
+            quickest = row
+            found.append("quickest")
+            continue
+        others = sum(one.is_of("tier", "shuffle") == place for one in best) - 1
+        logs = [math.log(a / b) for a, b in zip(row.seconds, quickest.seconds, strict=True)]
+        if len(logs) < _FEWEST:
+            found.append("-")
+            continue
+        # Bonferroni over the formats of the tier.
+        interval = paired.mean_interval(logs, 1 - 0.05 / max(1, others))
+        told = f"{interval.ratio:.3g}x" if interval.excludes_one() else "not told apart"
+        found.append(told)
+    return found
+
+
+def _converting(row: Row, best: Sequence[Row], costs: Costs) -> str:
+    """Say after how many epochs writing a format has paid, against single files of the tier."""
+    tier, shuffle, name = row.is_of("tier", "shuffle", "format")
+    files = next((r for r in best if r.is_of("tier", "shuffle", "format")[:2] == (tier, shuffle)
+                  and r.is_of("format") == ("files",)), None)  # fmt: skip
+    written = costs.write.get(name)
+    if files is None or written is None or name == "files":
+        return "-"
+    return _epochs(files.mean + written, files.mean - row.mean)
+
+
+def _staging(row: Row, rows: Sequence[Row], costs: Costs) -> str:
+    """Say after how many epochs staging a format has paid, against the folder itself."""
+    tier, name = row.is_of("tier")[0], row.is_of("format")[0]
+    copied = costs.stage.get(name)
+    if tier != "folder" or copied is None:
+        return "-"
+    same = row.is_of("format", "shuffle", "readers")
+    staged = [
+        one.mean
+        for one in rows
+        if one.is_of("tier") == ("staged",) and one.is_of("format", "shuffle", "readers") == same
+    ]
+    return _epochs(copied, row.mean - staged[0]) if staged else "-"
+
+
+def _epochs(cost: float, gain: float) -> str:
+    return f"{math.ceil(cost / gain):,}" if gain > 0 else "never"
+
+
+def _advice(best: Sequence[Row]) -> str:
+    """Name the formats to take in each tier; no format is the best of all tiers."""
+    by_place: dict[tuple[str, ...], list[str]] = {}
+    for row, reading in zip(best, _readings(best), strict=True):
+        if reading in {"quickest", "not told apart", "-"}:
+            by_place.setdefault(row.is_of("tier", "shuffle"), []).append(row.is_of("format")[0])
+    said = [
+        f"{tier}, {shuffle}: {names[0]}" + (f" (or {', '.join(names[1:])})" if names[1:] else "")
+        for (tier, shuffle), names in by_place.items()
+    ]
+    return f"By tier, no format is best for all: {'; '.join(said)}."
+
+
+def _demand(work: Work) -> str:
+    text = f"{EXAMPLE_MB_S} MB/s a GPU is 4 TB/s over 27,000 of them, the example of docs/input.md."
+    if not work.demand or not work.samples:
+        return text
+    needed = work.demand * work.total / work.samples / 1e6
+    return f"A step that takes {work.demand:,} samples/s needs {needed:.3g} MB/s. {text}"
+
+
+def _left_out(declared: "Declared") -> str:
+    left = declared.workload.get("left_out")
+    if not isinstance(left, str) or not left:
+        return ""
+    names = left.replace(",", ", ")
+    return (
+        f" Left out, since the image has no module for them: {names}; an image of the recipe "
+        "pytorch, variant io, has all."
+    )
