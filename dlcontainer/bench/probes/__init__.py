@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.probes.collectives import COLLECTIVES
 from dlcontainer.bench.probes.import_ import IMPORT
+from dlcontainer.bench.probes.kernels import KERNEL_TIMES
 from dlcontainer.bench.probes.train import TRAIN
 from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.series import Series
 
 # The only list of probes: commands, options, sessions and reports come from it.
-PROBES: dict[str, Probe] = {one.name: one for one in (IMPORT, TRAIN, COLLECTIVES)}
+PROBES: dict[str, Probe] = {one.name: one for one in (IMPORT, TRAIN, COLLECTIVES, KERNEL_TIMES)}
 
 
 def traits(series: "Series") -> Traits:
