@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
+    from dlcontainer.bench.samples.vocabulary import ArmName
 
 Row = Mapping[str, str | int]
 FRAMEWORK = "torch"
@@ -241,12 +242,11 @@ RATES = (
 def libraries(series: "Series") -> Section | None:
     """Make the table of the libraries that ran, one line a row."""
     declared = series.session.declared
-    attested = {stack.arm: stack.facts.get("kernel_libraries") for stack in series.stacks}
     plan = declared.rows.rows if declared.rows else ()
     names = tuple(dict.fromkeys(name for row in plan for name in row))
     lines = []
     for row in plan:
-        own = [_ran(attested.get(arm), row) for arm in declared.arms]
+        own = [ran(series, arm, row) for arm in declared.arms]
         same = "the same" if len(set(own)) == 1 else "DIFFERENT"
         lines.append((*(str(row.get(name, "")) for name in names), *own, same))
     if not lines:
@@ -264,7 +264,10 @@ def libraries(series: "Series") -> Section | None:
     )
 
 
-def _ran(attested: object, row: Row) -> str:
+def ran(series: "Series", arm: "ArmName", row: Row) -> str:
+    """Name the library and the kernel that one side attests for a row."""
+    facts = next((stack.facts for stack in series.stacks if stack.arm == arm), {})
+    attested = facts.get("kernel_libraries")
     named = attested.get(fact(row)) if isinstance(attested, Mapping) else None
     return str(named or "not stated")
 

@@ -92,7 +92,7 @@ def test_no_row_is_there_twice() -> None:
     assert {row["kernel"] for row in own} == set(kernel_shapes.KERNELS)
     quick = rows(settled(quick=True))
     assert {row["kernel"] for row in quick} == set(kernel_shapes.KERNELS)
-    assert len(quick) < 30
+    assert len(quick) == 2 * 4 + 3 * 2 + 2 + 3 + 2
     assert all(row in own for row in quick)
 
 
