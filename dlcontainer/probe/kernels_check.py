@@ -17,6 +17,7 @@ LAMBDA = 10.0
 ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11, "int8": 0.0}
 # fp64 against fp64: the reference has errors of its own.
 _OWN_ERROR = 2.0
+PIECE = 1 << 20  # elements
 
 
 def sum_roundoff(precision):
@@ -31,22 +32,30 @@ def bound(precision, count):
 
 def right(operation):
     """Give how many values were right; raises rows.WrongError where one was not."""
+    checked = 0
+    for result, known, limit in _compared(operation):
+        limit = limit + ROUNDOFF[operation.parameters["precision"]] * known.abs()
+        # So written that a NaN is wrong.
+        wrong = int((~((result - known).abs() <= limit)).sum().item())
+        if wrong:
+            raise rows.WrongError(_words(operation.parameters, wrong, result, known, limit))
+        checked += result.numel()
+    return checked
+
+
+def _compared(operation):
+    """Give results, what they should be, and what they may be off by, all in fp64."""
     kernel, precision = operation.parameters["kernel"], operation.parameters["precision"]
+    if kernel in ("copy", "triad"):
+        return _stream(operation, precision)
     wanted = [one.double() for one in operation.given]
     result = operation.act().double()
-    if kernel in ("copy", "triad", "reduction", "attention"):
-        known, limit = globals()["_" + kernel](operation, precision, wanted)
-    elif precision == "fp64":
+    if kernel in ("reduction", "attention"):
+        return [(result,) + globals()["_" + kernel](operation, precision, wanted)]
+    if precision == "fp64":
         # By the same library, the same error twice: a product with a vector is another way.
-        result, known, limit = _by_a_vector(wanted, result)
-    else:
-        known, limit = _products(operation, precision, wanted)
-    limit = limit + ROUNDOFF[precision] * known.abs()
-    # So written that a NaN is wrong.
-    wrong = int((~((result - known).abs() <= limit)).sum().item())
-    if wrong:
-        raise rows.WrongError(_words(operation.parameters, wrong, result, known, limit))
-    return result.numel()
+        return [_by_a_vector(wanted, result)]
+    return [(result,) + _products(operation, precision, wanted)]
 
 
 def _words(parameters, wrong, result, known, limit):
@@ -88,17 +97,20 @@ def _by_a_vector(wanted, result):
     return result @ signs, one @ (other @ signs), limit
 
 
-def _copy(_operation, _precision, wanted):
-    known = wanted[1]
-    return known, torch.zeros((), dtype=known.dtype, device=known.device)
-
-
-def _triad(_operation, precision, wanted):
+def _stream(operation, precision):
+    """Go piece by piece: arrays beyond the caches would take seconds in fp64."""
     import kernels_torch
 
-    known = wanted[1] + kernels_torch.SCALE * wanted[2]
-    # The product is rounded too, where it is not fused with the sum.
-    return known, ROUNDOFF[precision] * (kernels_torch.SCALE * wanted[2]).abs()
+    result, given = operation.act(), operation.given[1:]
+    for at in range(0, result.numel(), PIECE):
+        own, one = (tensor[at : at + PIECE].double() for tensor in (result, given[0]))
+        if operation.parameters["kernel"] == "copy":
+            # Bytes: nothing is rounded.
+            yield own, one, -ROUNDOFF[precision] * one.abs()
+        else:
+            product = kernels_torch.SCALE * given[1][at : at + PIECE].double()
+            # The product is rounded too, where it is not fused with the sum.
+            yield own, one + product, ROUNDOFF[precision] * product.abs()
 
 
 def _reduction(operation, precision, wanted):

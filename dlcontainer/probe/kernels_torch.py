@@ -110,6 +110,22 @@ def _cuda_kernels(operation):
     return kernels_log.said(sorted(set(names)), kernels_log.operations(profiled.events()))
 
 
+class _Library(object):
+    """oneDNN is off while it lasts, where a row asks for that; else it is as the process has it."""
+
+    def __init__(self, is_off):
+        self._is_off, self._was = is_off, True
+
+    def __enter__(self):
+        if self._is_off:
+            self._was = torch._C._get_mkldnn_enabled()
+            torch._C._set_mkldnn_enabled(False)
+
+    def __exit__(self, *_problem):
+        if self._is_off:
+            torch._C._set_mkldnn_enabled(self._was)
+
+
 class Operation(object):
     """One row: its data, and the call."""
 
@@ -123,8 +139,8 @@ class Operation(object):
         self._make.manual_seed(random.Random(shape).randrange(1 << 31))
         self.given = getattr(self, "_given_" + _family(kernel))(**self.sizes)
         self._call = getattr(self, "_" + kernel)
-        # The key of a switch has another name in rows of the probe "threads".
-        self._has_onednn = parameters.get("library") != "without oneDNN"
+        # A parameter of the probe "threads" alone.
+        self._library = _Library(parameters.get("library") == "without oneDNN")
 
     def act(self):
         """Run it once, and return when it is through."""
@@ -136,13 +152,8 @@ class Operation(object):
     def call(self, *given):
         """Run it with other data; see `act`."""
         torch.set_num_threads(self.parameters["threads"])
-        if self._has_onednn:
+        with self._library:
             return self._call(*given)
-        torch._C._set_mkldnn_enabled(False)
-        try:
-            return self._call(*given)
-        finally:
-            torch._C._set_mkldnn_enabled(True)
 
     def check(self):
         """Hold the result against fp64; see kernels_check.py."""
@@ -153,16 +164,12 @@ class Operation(object):
         self.act()
         if self._device == "cuda":
             return self._by_events(repeats)
-        if not self._has_onednn:
-            torch._C._set_mkldnn_enabled(False)
         call, given, times = self._call, self.given, []
-        try:
+        with self._library:
             for _ in range(repeats):
                 begin = time.perf_counter()
                 call(*given)
                 times.append(time.perf_counter() - begin)
-        finally:
-            torch._C._set_mkldnn_enabled(True)
         return times
 
     def _by_events(self, repeats):
@@ -200,10 +207,14 @@ class Operation(object):
 
     def _given_stream(self, n):
         # Written once, so that the memory is there before the first time.
-        first, second = (torch.arange(n, dtype=self.type, device=self._device) % one for one in (7, 11))
+        first, second = (self._counting(n, period) for period in (7, 11))
         if self.parameters["kernel"] == "copy":
             return torch.zeros_like(first), first
         return torch.zeros_like(first), first, second
+
+    def _counting(self, n, period):
+        one = torch.arange(period, dtype=self.type, device=self._device)
+        return one.repeat(-(-n // period))[:n]
 
     def _gemm(self, one, other):
         return torch._int_mm(one, other) if self.type == torch.int8 else torch.mm(one, other)
