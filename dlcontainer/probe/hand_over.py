@@ -3,7 +3,7 @@
 A probe_NAME.py calls `report` last. `stamps` are those that `run` was given, with its own, in
 nanoseconds of CLOCK_REALTIME; `values` hold `wall_s`, unless the time ends at one of the stamps.
 `rows` are those of rows.py, `framework` is the module that was measured, `more` what else a probe's
-own gate or attestation takes.
+own gate takes, `attested` the facts that it adds to those of the process.
 """
 
 import os
@@ -17,8 +17,9 @@ SCHEMA = "dlcontainer/probe/1"
 
 
 def report(
-    name, stamps, values, workload, counts=None, steps_s=(), rows=(), framework=None, more=None
-):
+    name, stamps, values, workload, counts=None, steps_s=(), rows=(), framework=None, more=None,
+    attested=None,
+):  # fmt: skip
     """Hand over what was measured: printed by a single process, written to a file by a rank."""
     stamps = dict(stamps, **ranks.stamps(os.environ))
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -38,7 +39,7 @@ def report(
         "counts": measured,
         "steps_s": [round(step, 6) for step in steps_s],
         "affinity": sorted(os.sched_getaffinity(0)),
-        "stack": attest.stack(framework) if ranks.attests() else None,
+        "stack": dict(attest.stack(framework), **(attested or {})) if ranks.attests() else None,
     }
     if rows:
         body["rows"] = list(rows)

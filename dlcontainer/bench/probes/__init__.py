@@ -6,6 +6,8 @@ from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.probes.collectives import COLLECTIVES
 from dlcontainer.bench.probes.import_ import IMPORT
 from dlcontainer.bench.probes.input_ import INPUT
+from dlcontainer.bench.probes.kernels import KERNEL_TIMES
+from dlcontainer.bench.probes.threads import THREADS
 from dlcontainer.bench.probes.train import TRAIN
 from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.series import Series
 
 # The only list of probes: commands, options, sessions and reports come from it.
-PROBES: dict[str, Probe] = {one.name: one for one in (IMPORT, TRAIN, COLLECTIVES, INPUT)}
+PROBES: dict[str, Probe] = {
+    one.name: one for one in (IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS)
+}
 
 
 def traits(series: "Series") -> Traits:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dlcontainer.bench.samples.traits import Derived, Metric, Section, Traits
+from dlcontainer.bench.samples.traits import Derived, Metric, Roofline, Section, Traits
 from dlcontainer.bench.samples.vocabulary import NativeAs
 
 if TYPE_CHECKING:
@@ -281,6 +281,8 @@ class Probe:
     rows: "Callable[[Cell], RowPlan | None]" = _no_rows
     # Further columns of the table of rows.
     derived: "Callable[[Declared], Sequence[Derived]]" = _no_derived
+    # Rows that compute are drawn under the machine's roof.
+    roofline: Roofline | None = None
     section: "Callable[[Series], Section | None]" = _no_section
     # The file's name in images that were built when it had another one.
     earlier_file: str | None = None
@@ -329,5 +331,6 @@ class Probe:
             unsaid=self.unsaid + self.unsaid_of(declared),
             section=self.section(series),
             derived=tuple(self.derived(declared)),
+            roofline=self.roofline,
             ends_at=self.ends_at or "",
         )

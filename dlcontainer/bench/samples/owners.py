@@ -22,7 +22,7 @@ OWNERS: Mapping[str, Owner] = {
             *("mxnet", "nccl", "numpy", "numpy_blas", "onednn", "options", "prefix", "pth_files"),
             *("python", "python_flags", "python_threads", "soabi", "start_files", "switches"),
             *("sys_path", "sys_prefix", "system_library_builds", "tensorflow", "torch"),
-            *("transport", "user_site"),
+            *("transport", "user_site", "kernel_libraries"),
         ),
         "image",
     ),

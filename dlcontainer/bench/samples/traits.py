@@ -46,6 +46,20 @@ class Derived:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Roofline:
+    """How rows are drawn under the machine's roof: their operations, and the bytes that must move.
+
+    The largest row of the kernel `peak` gives the roof of its precision, the best of the kernels
+    `streams` the bandwidth. Rows have the parameters kernel, precision and threads.
+    """
+
+    operations: Callable[[Mapping[str, str | int]], float | None]
+    least_bytes: Callable[[Mapping[str, str | int]], float | None]
+    peak: str
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """A table of the probe's own in the report of a session."""
 
@@ -69,6 +83,7 @@ class Traits:
     unsaid: str = ""
     section: Section | None = None
     derived: tuple[Derived, ...] = ()
+    roofline: Roofline | None = None
     # The phase with which the wall time of a launch ends; empty where the probe times itself.
     ends_at: str = ""
 

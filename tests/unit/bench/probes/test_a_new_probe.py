@@ -24,7 +24,7 @@ from tests.values import HOST, ROOT, TRIAL, folder_of, plan_of
 
 DOC = ROOT / "docs/add-a-probe.md"
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
-ENTRY = re.compile(r"^PROBES: .*\n", re.MULTILINE)
+ENTRY = re.compile(r"^PROBES: .*?\}\n", re.MULTILINE | re.DOTALL)
 IMPORTED = re.compile(r"^from dlcontainer\.bench\.probes\.(?:copy|hash)_ import .*\n", re.MULTILINE)
 ROW = re.compile(r"<tr.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<t[dh].*?</t[dh]>", re.DOTALL)

@@ -1,0 +1,52 @@
+"""The precisions that this machine's processor computes in, and the size of its caches."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+PRECISIONS = ("fp64", "fp32", "bf16", "fp16", "int8")
+# precision -> flags of /proc/cpuinfo (Linux, arch/x86/include/asm/cpufeatures.h and
+# Documentation/arch/arm64/elf_hwcaps.rst), any of which is arithmetic in it. What has none is
+# computed by conversion, or in loops: a time of that says nothing of the device.
+_FLAGS: Mapping[str, frozenset[str]] = {
+    "bf16": frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"}),
+    "fp16": frozenset({"avx512_fp16", "amx_fp16", "asimdhp"}),
+    "int8": frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"}),
+}
+_KILO = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def precisions(root: Path = Path("/")) -> tuple[str, ...]:
+    """Name the precisions that the processor has arithmetic for."""
+    flags = _flags(root)
+    return tuple(name for name in PRECISIONS if name not in _FLAGS or _FLAGS[name] & flags)
+
+
+def _flags(root: Path) -> frozenset[str]:
+    try:
+        lines = (root / "proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() in {"flags", "Features"}:
+            return frozenset(value.split())
+    return frozenset()
+
+
+def last_caches(root: Path = Path("/")) -> int:
+    """Give the size of all last-level caches together, bytes; 0 where Linux does not say."""
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    for folder in root.glob("sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*"):
+        texts = [_text(folder / name) for name in ("level", "size", "shared_cpu_list", "type")]
+        level, size, shared, kind = texts
+        if kind != "Instruction" and level.isdigit() and size[:-1].isdigit():
+            found[level, shared] = int(level), int(size[:-1]) * _KILO.get(size[-1], 1)
+    last = max((level for level, _ in found.values()), default=0)
+    return sum(size for level, size in found.values() if level == last)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

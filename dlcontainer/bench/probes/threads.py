@@ -1,0 +1,188 @@
+"""`bench threads`: which number of threads, and which kernel library, is best for which kernel."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from dlcontainer.bench.probes import kernel_shapes, kernels
+from dlcontainer.bench.probes.base import (
+    MEMORY,
+    QUICK,
+    Cell,
+    Option,
+    Probe,
+    Setting,
+    Values,
+    given_or_default,
+)
+from dlcontainer.bench.probes.kernels import ROUNDS, Row
+from dlcontainer.bench.samples.traits import ROWS_METRIC, Metric, Section
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Json
+    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.series import Series
+    from dlcontainer.bench.samples.vocabulary import ArmName
+
+# The probe's own words: with "without oneDNN" it is switched off around the call.
+LIBRARIES = ("oneDNN", "without oneDNN")
+_LAYERS = ("BERT-base feed-forward in", "ResNet-50 conv2_x 3x3", "ResNet-50 conv5_x 1x1")
+_QUICK_LAYERS = ("BERT-base feed-forward in", "ResNet-50 conv4_x 3x3")
+_ROUNDS, _QUICK_ROUNDS = 5, 3
+_MARGIN = 0.05
+_MOST = 4096
+
+_COUNTS = Option(
+    name="counts",
+    metavar="N,...",
+    help="Numbers of threads. Default: 1, 2, 4 ... as far as each launch has threads.",
+)
+
+
+def _settled(typed: Values, setting: Setting) -> Values:
+    kernels.require(setting, "bench threads")
+    values = given_or_default(THREADS.options, typed, setting)
+    quick = bool(values[QUICK.name])
+    return {
+        _COUNTS.name: _numbers(values[_COUNTS.name]),
+        QUICK.name: quick,
+        ROUNDS.name: values[ROUNDS.name] or (_QUICK_ROUNDS if quick else _ROUNDS),
+    }
+
+
+def _numbers(asked: object) -> str:
+    if not asked:
+        return ""
+    words = [word.strip() for word in str(asked).split(",")]
+    if not all(word.isdecimal() and 1 <= int(word[:9]) <= _MOST for word in words):
+        raise UsageError(
+            f"{_COUNTS.flag} {asked}: numbers of threads from 1 to {_MOST}, with commas between",
+            next_step=f"e.g. {_COUNTS.flag} 32,64,128",
+        )
+    return ",".join(map(str, sorted({int(word) for word in words})))
+
+
+def counts(cell: Cell) -> tuple[int, ...]:
+    """List the numbers of threads: those asked for, else powers of two and all."""
+    asked = cell.values[_COUNTS.name]
+    if asked:
+        return tuple(map(int, str(asked).split(",")))
+    powers = (1 << i for i in range(cell.threads.bit_length()))
+    return tuple(sorted({*powers, cell.threads}))
+
+
+def _listed(cell: Cell) -> list[dict[str, str | int]]:
+    layers = _QUICK_LAYERS if cell.values[QUICK.name] else _LAYERS
+    return [
+        {
+            "kernel": kernel,
+            "precision": "fp32",
+            "layer": shape.layer,
+            "shape": shape.shape,
+            "library": library,
+            "threads": number,
+        }
+        for shape in kernel_shapes.SHAPES
+        if shape.layer in layers
+        for kernel in shape.kernels
+        for library in LIBRARIES
+        for number in counts(cell)
+    ]
+
+
+def _declared(cell: Cell) -> "Mapping[str, Json]":
+    return {**cell.values, "framework": kernels.FRAMEWORK, "seed": kernels.SEED}
+
+
+def _rows(cell: Cell) -> "RowPlan":
+    from dlcontainer.bench.samples.rows.records import RowPlan
+
+    rounds = int(cell.values[ROUNDS.name] or 1)
+    return RowPlan(rows=tuple(_listed(cell)), rounds=rounds, curve="threads")
+
+
+def _section(series: "Series") -> Section | None:
+    declared = series.session.declared
+    lines = tuple(
+        line
+        for arm in declared.arms
+        for group in _groups(series)
+        for line in _line(series, group, arm)
+    )
+    if not lines:
+        return None
+    return Section(
+        title="The best setting",
+        head=(
+            "kernel", "layer", "arm", "best", "ran", "median, us", "next", "next / best",
+            "interval", "how sure",
+        ),
+        rows=lines,
+        note="The setting with the smallest geometric mean of its launches' medians, less is "
+        f"better. Sure: all others differ from it, paired by launch, Holm's p over all pairs of "
+        f"settings of the kernel at most {declared.alpha:.3g}; otherwise those are named that are "
+        "not told apart. The interval is that of the one pair. Threads are set in the process "
+        "(torch.set_num_threads), oneDNN is switched off as torch.backends.mkldnn does it.",
+    )  # fmt: skip
+
+
+def _groups(series: "Series") -> list[dict[int, Row]]:
+    """Give the rows of each kernel and layer by their numbers: the settings."""
+    plan = series.session.declared.rows
+    found: dict[tuple[object, ...], dict[int, Row]] = {}
+    for number, row in enumerate(plan.rows if plan else ()):
+        key = tuple(row.get(name) for name in ("kernel", "precision", "layer", "shape"))
+        found.setdefault(key, {})[number] = row
+    return list(found.values())
+
+
+def _line(series: "Series", group: Mapping[int, Row], arm: "ArmName") -> Iterator[tuple[str, ...]]:
+    import math
+
+    from dlcontainer.bench.stats import best
+
+    used = series.launches.where(
+        lambda kind: kind.ok and kind.arm == arm and kind.role in {"pair", "triple"}
+    )
+    columns = [series.launches.column(f"rows.{number}.median", used) for number in group]
+    logs = [[math.log(value) for value in column] for column in columns]
+    found = best.of(logs, series.session.declared.alpha)
+    if found is None:
+        return
+    rows = list(group.values())
+    time = math.exp(math.fsum(logs[found.setting]) / len(used))
+    tied = ", ".join(_setting(rows[i]) for i in found.tied)
+    behind = found.behind
+    yield (
+        str(rows[0].get("kernel", "")), str(rows[0].get("layer", "")), arm,
+        _setting(rows[found.setting]), kernels.ran(series, arm, rows[found.setting]),
+        f"{1e6 * time:.4g}", _setting(rows[found.next]),
+        f"{behind.ratio:.3f}", f"[{behind.low:.3f}, {behind.high:.3f}]",
+        f"not told apart from: {tied}" if tied else "sure",
+    )  # fmt: skip
+
+
+def _setting(row: Row) -> str:
+    return f"{row.get('library', '')} x{row.get('threads', '')}"
+
+
+THREADS = Probe(
+    name="threads",
+    summary="Which number of threads and kernel library is best: native against container.",
+    metrics=(
+        Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=_MARGIN),
+        Metric(name="wall_s", unit="s"),
+        MEMORY,
+    ),
+    options=(_COUNTS, ROUNDS, QUICK),
+    settle=_settled,
+    arguments=lambda cell: kernels.words(_listed(cell), cell),
+    declared=_declared,
+    rows=_rows,
+    derived=lambda _declared: kernels.RATES,
+    phases=lambda _stamps: ("import", "checked", "libraries", "rows"),
+    subject=lambda _declared: "An operation of a network, over numbers of threads,",
+    task=lambda _declared: "operations by threads and library",
+    unsaid=", whole networks or other shapes",
+    section=_section,
+)
