@@ -73,7 +73,11 @@ def _refuse_foreign(probe: Probe, probes: Mapping[str, Probe], values: Mapping[s
     for option in foreign:
         if option.name in own or option.elsewhere == "ignored" or values[option.name] is None:
             continue
-        names = [one.name for one in probes.values() if option in one.options]
+        names = [
+            one.name
+            for one in probes.values()
+            if option.name in {other.name for other in one.options}
+        ]
         commands = " and ".join(f"'bench {name}'" for name in names)
         raise UsageError(
             f"{option.flag} applies to {commands} only",

@@ -156,6 +156,10 @@ def test_two_probes_may_have_an_option_of_one_name(tmp_path: Path) -> None:
     assert ran[0].values == {"size": 3}
     with pytest.raises(UsageError, match="--steps applies to 'bench other' only"):
         command(site="local", image=tmp_path, size=None, steps=3)
+    third = probe_of(name="third", options=())
+    refusing = probe_command.make(third, {**probes, "third": third}, lambda *_: None)
+    with pytest.raises(UsageError, match="--size applies to 'bench one' and 'bench other' only"):
+        refusing(site="local", image=tmp_path, size=3, steps=None)
 
 
 @pytest.mark.parametrize(
