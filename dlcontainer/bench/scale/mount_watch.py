@@ -62,9 +62,13 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        below = list(_below(os.getpid(), processes()))
-        serving = {pid: name for pid in below if (name := _name(pid)) in _SERVERS}
-        # Seen twice: engines ask these programs for their version, and they fork as they begin.
+        children = processes()
+        below = list(_below(os.getpid(), children))
+        named = {pid: name for pid in below if (name := _name(pid)) in _SERVERS}
+        # Engines ask these programs for their version too: then they hold no device.
+        serving = served_by(
+            {pid: name for pid, name in named.items() if _holds_fuse(pid)}, children
+        )
         served = [name for pid, name in serving.items() if pid in self._last]
         self._last = set(serving)
         mounts: set[str] = set()
@@ -93,6 +97,29 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return ""
+
+
+def served_by(named: Mapping[int, str], children: Mapping[int, list[int]]) -> dict[int, str]:
+    """Leave out a server that has forked and waits for its child, which serves in its place."""
+    return {
+        pid: name
+        for pid, name in named.items()
+        if not any(child in named for child in children.get(pid, []))
+    }
+
+
+def _holds_fuse(pid: int) -> bool:
+    """Tell whether a process has the FUSE device open; also where that may not be seen."""
+    try:
+        files = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return True
+    for file in files:
+        with suppress(OSError):
+            # Another mount namespace may have the device under another folder.
+            if file.readlink().name == "fuse":
+                return True
+    return False
 
 
 def _namespace(pid: int) -> str:

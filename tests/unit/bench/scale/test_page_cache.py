@@ -68,6 +68,12 @@ def test_mounts_are_read_with_their_place() -> None:
     assert mount_watch.images(text) == {"7:0": Path("/srv/mount"), "0:50": Path("/else")}
 
 
+def test_a_server_that_waits_for_its_child_is_no_second_one() -> None:
+    named = {10: "squashfuse_ll", 11: "squashfuse_ll", 20: "squashfuse_ll"}
+    children = {1: [10, 20], 10: [11], 20: [21]}
+    assert mount_watch.served_by(named, children) == {11: "squashfuse_ll", 20: "squashfuse_ll"}
+
+
 def test_a_watch_of_nothing_counts_nothing(tmp_path: Path) -> None:
     with mount_watch.Watch(tmp_path) as seen:
         pass
