@@ -14,7 +14,8 @@ from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.measure.units import baton
 from dlcontainer.bench.measure.units.baton import Seat
-from dlcontainer.bench.probes.base import Cell, Lent, Probe
+from dlcontainer.bench.probes.base import Cell, Probe
+from dlcontainer.bench.probes.lending import Lent
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import Binds, Containment, RunSpec

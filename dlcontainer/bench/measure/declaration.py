@@ -22,10 +22,10 @@ from dlcontainer.bench.probes.base import (
     STEADY_S,
     STEPS,
     Cell,
-    Lent,
     Probe,
     Values,
 )
+from dlcontainer.bench.probes.lending import Lent
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
     GROUPS_PROCEDURE,

@@ -28,7 +28,8 @@ from dlcontainer.bench.measure.units.availability import Choice
 from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
 from dlcontainer.bench.measure.units.launches import RANKS, Launches
 from dlcontainer.bench.measure.units.unit import Task, Unit
-from dlcontainer.bench.probes.base import UNIT, Room
+from dlcontainer.bench.probes.base import UNIT
+from dlcontainer.bench.probes.lending import Lending
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
@@ -55,8 +56,8 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
     _require_apart(settings, subject)
     bare_arm.require(settings, subject, plan)
     execution = context.execution
-    room = Room(work=context.work, runner=execution.runner, note=execution.progress.note)
-    with settings.probe.lends(settings.values, room) as lent:
+    lending = Lending(work=context.work, runner=execution.runner, note=execution.progress.note)
+    with settings.probe.lends(settings.values, lending) as lent:
         _run(replace(settings, lent=tuple(lent)), plan, subject, context)
     return settings.output
 

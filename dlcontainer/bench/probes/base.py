@@ -4,24 +4,35 @@ Cheap to import: the command line reads all probes before it knows which command
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dlcontainer.bench.samples.traits import Derived, Metric, Roofline, Section, Traits
+from dlcontainer.bench.probes.lending import Lending, Lent, lends_nothing
+from dlcontainer.bench.samples.traits import (
+    ROWS_METRIC,
+    Derived,
+    Metric,
+    Roofline,
+    Section,
+    Traits,
+)
 from dlcontainer.bench.samples.vocabulary import NativeAs
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
-    from dlcontainer.system.process import Runner
 
 # The judged figure's margin; those of further figures are their own.
 MARGIN = 0.02
 MEMORY = Metric(name="counts.max_rss_mb", unit="MB", statistic="largest", margin=0.05)
-
+# Of probes whose rows are shown: the whole of them is judged.
+ROWS_METRICS = (
+    Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=0.05),
+    Metric(name="wall_s", unit="s"),
+    MEMORY,
+)
 # Steps of a launch fill as many seconds where their number was not given.
 STEADY_S = 10.0
 
@@ -128,27 +139,6 @@ class Cell:
     ranks: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lent:
-    """A folder of the host that the launches of all arms are handed, as an option of the probe.
-
-    The native side has it where it is, a container at `inside`.
-    """
-
-    option: str
-    source: Path
-    inside: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Room:
-    """Where a session keeps what its launches share: `work` is its own, and goes with it."""
-
-    work: Path
-    runner: "Runner"
-    note: Callable[[str], None]
-
-
 def given_or_default(
     options: Sequence[Option], typed: Values, setting: Setting
 ) -> dict[str, Value]:
@@ -239,10 +229,6 @@ def _no_section(_series: "Series") -> Section | None:
     return None
 
 
-def _lends_nothing(_values: Values, _room: Room) -> AbstractContextManager[Sequence[Lent]]:
-    return nullcontext(())
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
     """One thing to measure: `bench NAME`, run inside an image by its file probe_NAME.py.
@@ -268,7 +254,7 @@ class Probe:
     # What of a cell is part of the declaration, threads and ranks apart.
     declared: "Callable[[Cell], Mapping[str, Json]]" = _work
     # Folders that all launches share, made before the first one and taken away after the last.
-    lends: Callable[[Values, Room], AbstractContextManager[Sequence[Lent]]] = _lends_nothing
+    lends: Callable[[Values, Lending], AbstractContextManager[Sequence[Lent]]] = lends_nothing
     # Variables that are set in all arms, besides the image's own.
     environment: Mapping[str, str] = field(default_factory=dict)
     phases: Callable[[Mapping[str, Any]], Sequence[str]] = _no_phases

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dlcontainer.bench.probes.base import (
-    MEMORY,
     QUICK,
+    ROWS_METRICS,
     Cell,
     Option,
     Probe,
@@ -14,7 +14,7 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import ROWS_METRIC, Derived, Metric, Section
+from dlcontainer.bench.samples.traits import Derived, Section
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
 
@@ -47,7 +47,6 @@ _LARGEST, _QUICK_LARGEST = 64 << 20, 4 << 20
 # From one size to the next.
 _FACTOR, _QUICK_FACTOR = 4, 16
 _ROUNDS, _QUICK_ROUNDS = 5, 3
-_MARGIN = 0.05
 _SEED = 20261123
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -279,11 +278,7 @@ def _task(declared: "Declared") -> str:
 COLLECTIVES = Probe(
     name="collectives",
     summary="Times of collective operations by size: native against container.",
-    metrics=(
-        Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=_MARGIN),
-        Metric(name="wall_s", unit="s"),
-        MEMORY,
-    ),
+    metrics=ROWS_METRICS,
     options=(_BACKEND, _OPERATIONS, _LARGEST_SIZE, QUICK),
     settle=_settled,
     arguments=_arguments,

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlcontainer.bench.probes import input_options as choices
 from dlcontainer.bench.probes import input_place, input_supply
 from dlcontainer.bench.probes.base import (
-    MEMORY,
     QUICK,
+    ROWS_METRICS,
     Cell,
     Option,
     Probe,
@@ -17,26 +18,14 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import ROWS_METRIC, Derived, Metric
+from dlcontainer.bench.probes.input_options import FORMATS, SIZE
+from dlcontainer.bench.samples.traits import Derived
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.rows.records import RowPlan
 
-# format -> the module that it takes; the probe's own list, which a test holds against this.
-FORMATS: Mapping[str, str] = {
-    "files": "",
-    "tar": "",
-    "raw": "",
-    "npz": "",
-    "tfrecord": "",
-    "hdf5": "h5py",
-    "hdf5-contiguous": "h5py",
-    "lmdb": "lmdb",
-    "zarr": "zarr",
-    "parquet": "pyarrow",
-}
 # They can't read one sample alone.
 STREAMED = ("parquet",)
 SHUFFLES = ("full", "window")
@@ -46,76 +35,12 @@ OWN = "own"
 VARIANT = "pytorch, variant io"
 
 _MOST_READERS = 64
-# CIFAR-10's images, 3 x 32 x 32, as float32.
-_SIZE = 3 * 32 * 32 * 4
 _SHARDS, _QUICK_SHARDS = 16, 8
 _BATCH = 32
 # A batch of a user's own files is at most so many bytes.
 _LARGEST_BATCH = 64 << 20
 _ROUNDS, _QUICK_ROUNDS = 3, 2
-_MARGIN = 0.05
 _SEED = 20261123
-
-_FORMATS = Option(
-    name="formats",
-    metavar="NAME,...",
-    help=f"Of {', '.join(FORMATS)}. Default: those that the image's recipe has the modules for.",
-)
-_SHUFFLES = Option(name="shuffles", metavar="NAME,...", help="full, window. Default: both.")
-_READERS = Option(
-    name="readers",
-    metavar="N,...",
-    help="Processes that read; 0: the one that trains. Default: 0,1,2,4, quick 0,2.",
-)
-_TIERS = Option(
-    name="tiers",
-    metavar="NAME,...",
-    help="cache, disk; with --folder or --data cache, folder, staged (copied to TMPDIR before), "
-    "mixed (some shards copied). Default: all of them, quick the first two.",
-)
-_SAMPLES = Option(
-    name="samples", kind=int, metavar="N", least=2, help="Samples. Default: 1024, quick 512."
-)
-_BYTES = Option(
-    name="sample_bytes", kind=int, metavar="N", least=1, help=f"Of a sample. Default: {_SIZE}."
-)
-_WINDOW = Option(
-    name="window",
-    kind=int,
-    metavar="N",
-    least=1,
-    help="Samples that the window shuffle draws from. Default: those of a shard.",
-)
-_FOLDER = Option(
-    name="folder",
-    metavar="FOLDER",
-    help="Where the data set is made and read, on the file system to measure. Default: TMPDIR.",
-)
-_KEEP = Option(
-    name="keep",
-    kind=bool,
-    help="Leave the data set in --folder: later sessions find it there, and need not write.",
-)
-_DATA = Option(
-    name="data",
-    metavar="FOLDER",
-    help="Your own samples: every file below it is one. Nothing is written to it.",
-)
-_HITS = Option(
-    name="hits",
-    kind=int,
-    metavar="PERCENT",
-    default=50,
-    least=0,
-    help="Of tier mixed: the share of the shards that are copied. Default: 50.",
-)
-_DEMAND = Option(
-    name="demand",
-    kind=int,
-    metavar="SAMPLES/S",
-    least=1,
-    help="What a training step takes: the report says which rows supply it.",
-)
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
@@ -124,51 +49,54 @@ def _settled(typed: Values, setting: Setting) -> Values:
             "bench input: a launch is one process and its readers, no ranks",
             next_step="leave --ranks out; --readers says how many processes read",
         )
-    values = given_or_default(INPUT.options, typed, setting)
-    quick, folder, data = bool(values[QUICK.name]), values[_FOLDER.name], values[_DATA.name]
+    values = given_or_default(choices.OPTIONS, typed, setting)
+    quick = bool(values[QUICK.name])
+    folder, data = values[choices.FOLDER.name], values[choices.DATA.name]
     _require_consistent(values)
     settled: dict[str, Value] = {
-        _FORMATS.name: ",".join(_formats(values[_FORMATS.name], setting)),
+        choices.BY_FORMAT.name: ",".join(_formats(values[choices.BY_FORMAT.name], setting)),
         "left_out": ",".join(_left_out(values, setting)),
-        _SHUFFLES.name: ",".join(_listed(_SHUFFLES, values, SHUFFLES, SHUFFLES)),
-        _READERS.name: ",".join(map(str, _readers(values[_READERS.name], quick=quick))),
-        _TIERS.name: ",".join(_tiers(values, quick=quick)),
-        _SAMPLES.name: values[_SAMPLES.name] or (512 if quick else 1024),
-        _BYTES.name: values[_BYTES.name] or _SIZE,
+        choices.BY_SHUFFLE.name: ",".join(_listed(choices.BY_SHUFFLE, values, SHUFFLES, SHUFFLES)),
+        choices.BY_READERS.name: ",".join(
+            map(str, _readers(values[choices.BY_READERS.name], quick=quick))
+        ),
+        choices.BY_TIER.name: ",".join(_tiers(values, quick=quick)),
+        choices.SAMPLES.name: values[choices.SAMPLES.name] or (512 if quick else 1024),
+        choices.SAMPLE_BYTES.name: values[choices.SAMPLE_BYTES.name] or SIZE,
         "shards": _QUICK_SHARDS if quick else _SHARDS,
         "batch": _BATCH,
-        _HITS.name: values[_HITS.name],
-        _FOLDER.name: str(Path(str(folder)).absolute()) if folder else None,
-        _DATA.name: str(Path(str(data)).absolute()) if data else None,
+        choices.HITS.name: values[choices.HITS.name],
+        choices.FOLDER.name: str(Path(str(folder)).absolute()) if folder else None,
+        choices.DATA.name: str(Path(str(data)).absolute()) if data else None,
         "total": None,
-        _KEEP.name: bool(values[_KEEP.name]),
-        _DEMAND.name: values[_DEMAND.name],
+        choices.KEEP.name: bool(values[choices.KEEP.name]),
+        choices.DEMAND.name: values[choices.DEMAND.name],
         QUICK.name: quick,
     }
     if data:
         settled |= _own(Path(str(data)).absolute())
-    samples = settled[_SAMPLES.name]
+    samples = settled[choices.SAMPLES.name]
     per_shard = -(-int(samples or 0) // int(settled["shards"] or 1))
-    return {**settled, _WINDOW.name: values[_WINDOW.name] or per_shard}
+    return {**settled, choices.WINDOW.name: values[choices.WINDOW.name] or per_shard}
 
 
 def _require_consistent(values: Values) -> None:
-    if values[_FOLDER.name] and values[_DATA.name]:
+    if values[choices.FOLDER.name] and values[choices.DATA.name]:
         raise UsageError(
             "--folder and --data: the samples are either made or your own",
             next_step="leave one of them out",
         )
-    if values[_KEEP.name] and not values[_FOLDER.name]:
+    if values[choices.KEEP.name] and not values[choices.FOLDER.name]:
         raise UsageError("--keep is about --folder", next_step="name it: --folder FOLDER")
-    if values[_DATA.name]:
-        for option in (_FORMATS, _SAMPLES, _BYTES):
+    if values[choices.DATA.name]:
+        for option in (choices.BY_FORMAT, choices.SAMPLES, choices.SAMPLE_BYTES):
             if values[option.name] is not None:
                 raise UsageError(
                     f"{option.flag} and --data: your files are read as they are",
                     next_step="leave one of them out",
                 )
-    if int(values[_HITS.name] or 0) > 100:
-        raise UsageError(f"--hits {values[_HITS.name]}: 0 to 100 percent")
+    if int(values[choices.HITS.name] or 0) > 100:
+        raise UsageError(f"--hits {values[choices.HITS.name]}: 0 to 100 percent")
 
 
 def _own(folder: Path) -> dict[str, Value]:
@@ -182,15 +110,19 @@ def _own(folder: Path) -> dict[str, Value]:
             next_step="name a folder of single samples",
         )
     batch = max(1, min(_BATCH, _LARGEST_BATCH // max(1, largest)))
-    own: dict[str, Value] = {_FORMATS.name: OWN, "left_out": "", _SAMPLES.name: len(sizes)}
-    return {**own, _BYTES.name: 0, "total": sum(sizes), "batch": batch}
+    own: dict[str, Value] = {
+        choices.BY_FORMAT.name: OWN,
+        "left_out": "",
+        choices.SAMPLES.name: len(sizes),
+    }
+    return {**own, choices.SAMPLE_BYTES.name: 0, "total": sum(sizes), "batch": batch}
 
 
 def _formats(asked: object, setting: Setting) -> tuple[str, ...]:
     modules = setting.contents.modules
     if asked is None:
         return tuple(name for name, module in FORMATS.items() if not module or module in modules)
-    words = _words(_FORMATS, str(asked), tuple(FORMATS))
+    words = _words(choices.BY_FORMAT, str(asked), tuple(FORMATS))
     for word in words:
         if FORMATS[word] and FORMATS[word] not in modules:
             raise ChecksFailedError(
@@ -204,7 +136,7 @@ def _formats(asked: object, setting: Setting) -> tuple[str, ...]:
 
 
 def _left_out(values: Values, setting: Setting) -> tuple[str, ...]:
-    if values[_FORMATS.name] is not None:
+    if values[choices.BY_FORMAT.name] is not None:
         return ()
     known = setting.contents.modules
     return tuple(name for name, module in FORMATS.items() if module and module not in known)
@@ -212,9 +144,9 @@ def _left_out(values: Values, setting: Setting) -> tuple[str, ...]:
 
 def _tiers(values: Values, *, quick: bool) -> tuple[str, ...]:
     known: tuple[str, ...] = ("cache", "disk")
-    if values[_FOLDER.name] or values[_DATA.name]:
+    if values[choices.FOLDER.name] or values[choices.DATA.name]:
         known = ("cache", "folder", "staged", "mixed")
-    return _listed(_TIERS, values, known, known[:2] if quick else known)
+    return _listed(choices.BY_TIER, values, known, known[:2] if quick else known)
 
 
 def _listed(
@@ -257,7 +189,7 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
         *("hits", "total"),
     )
     own = {name: cell.values[name] for name in names}
-    own["size"] = cell.values[_BYTES.name]
+    own["size"] = cell.values[choices.SAMPLE_BYTES.name]
     return as_options({**own, "rounds": _rounds(cell.values), "seed": _SEED})
 
 
@@ -312,15 +244,8 @@ def _unsaid(declared: "Declared") -> str:
 INPUT = Probe(
     name="input",
     summary="Time of an epoch's reading by format, shuffle and tier: native against container.",
-    metrics=(
-        Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=_MARGIN),
-        Metric(name="wall_s", unit="s"),
-        MEMORY,
-    ),
-    options=(
-        _FORMATS, _SHUFFLES, _READERS, _TIERS, _SAMPLES, _BYTES, _WINDOW, _FOLDER, _KEEP, _DATA,
-        _HITS, _DEMAND, QUICK,
-    ),
+    metrics=ROWS_METRICS,
+    options=choices.OPTIONS,
     settle=_settled,
     arguments=_arguments,
     declared=_declared,
@@ -332,4 +257,4 @@ INPUT = Probe(
     task=lambda _declared: "reading an epoch's samples",
     unsaid_of=_unsaid,
     section=input_supply.section,
-)  # fmt: skip
+)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dlcontainer.bench.probes.base import Lent, Room, Values
+from dlcontainer.bench.probes.base import Values
+from dlcontainer.bench.probes.lending import Lending, Lent
 from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.system import foreign_files
 
@@ -38,18 +39,18 @@ def sizes(folder: Path) -> list[int]:
 
 
 @contextmanager
-def lent(values: Values, room: Room) -> Iterator[tuple[Lent, ...]]:
+def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
     """Hand all launches the session's folder and that of the data set, made by the first of them.
 
     Raises ChecksFailedError where a disk has no room for it, or nothing can be written.
     """
-    work = room.work / "input"
+    work = lending.work / "input"
     # The data set, or where a container sees the user's folder.
     (work / "at").mkdir(parents=True, mode=0o700)
     copied = _bytes(values) if set(_COPIED) & set(str(values["tiers"]).split(",")) else 0
     made_here = not values["folder"] and not values["data"]
     _require_room(work, copied + (_bytes(values) if made_here else 0), "TMPDIR")
-    with _placed(values, room, work / "at") as at:
+    with _placed(values, lending, work / "at") as at:
         yield (
             Lent(option="work", source=work, inside=_INSIDE),
             Lent(option="at", source=at, inside=f"{_INSIDE}/at"),
@@ -75,7 +76,7 @@ def _require_room(folder: Path, needed: int, what: str) -> None:
 
 
 @contextmanager
-def _placed(values: Values, room: Room, own: Path) -> Iterator[Path]:
+def _placed(values: Values, lending: Lending, own: Path) -> Iterator[Path]:
     if values["data"]:
         yield Path(str(values["data"]))
         return
@@ -91,7 +92,7 @@ def _placed(values: Values, room: Room, own: Path) -> Iterator[Path]:
     kept = folder / name
     if (kept / MADE).is_file():
         _require_formats(values, kept)
-        room.note(f"the data set that is there is read: {kept}")
+        lending.note(f"the data set that is there is read: {kept}")
         yield kept
         return
     if not os.access(folder, os.W_OK):
@@ -102,10 +103,10 @@ def _placed(values: Values, room: Room, own: Path) -> Iterator[Path]:
     _require_room(folder, _bytes(values), "--folder")
     if values["keep"]:
         kept.mkdir(exist_ok=True)
-        room.note(f"the data set stays: {kept}")
+        lending.note(f"the data set stays: {kept}")
         yield kept
         return
-    with workspace(folder, room.runner, room.note) as private:
+    with workspace(folder, lending.runner, lending.note) as private:
         (private / "samples").mkdir()
         yield private / "samples"
 

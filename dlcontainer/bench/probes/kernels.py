@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import kernel_shapes
 from dlcontainer.bench.probes.base import (
-    MEMORY,
     QUICK,
+    ROWS_METRICS,
     Cell,
     Option,
     Probe,
@@ -17,7 +17,7 @@ from dlcontainer.bench.probes.base import (
     given_or_default,
 )
 from dlcontainer.bench.probes.kernel_shapes import KERNELS, Shape
-from dlcontainer.bench.samples.traits import ROWS_METRIC, Derived, Metric, Roofline, Section
+from dlcontainer.bench.samples.traits import Derived, Roofline, Section
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ SEED = 20261123
 _OF_A_GPU = ("fp64", "fp32", "fp16")
 _PRECISIONS = kernel_shapes.PRECISIONS["gemm"]
 _ROUNDS, _QUICK_ROUNDS = 5, 3
-_MARGIN = 0.05
 # Repetitions of a visit: so much work (operations, or bytes times 8), and no more than so many.
 _WORK, _MOST_REPEATS = 4e8, 10
 _WORK_OF_A_BYTE = 8
@@ -281,11 +280,7 @@ def fact(row: Row) -> str:
 KERNEL_TIMES = Probe(
     name="kernels",
     summary="Times of single operations of networks: native against container.",
-    metrics=(
-        Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=_MARGIN),
-        Metric(name="wall_s", unit="s"),
-        MEMORY,
-    ),
+    metrics=ROWS_METRICS,
     options=(_KERNELS, _PRECISION, _DEVICE, ROUNDS, QUICK),
     settle=_settled,
     arguments=lambda cell: words(_listed(cell), cell),

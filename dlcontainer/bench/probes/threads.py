@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import kernel_shapes, kernels
 from dlcontainer.bench.probes.base import (
-    MEMORY,
     QUICK,
+    ROWS_METRICS,
     Cell,
     Option,
     Probe,
@@ -15,7 +15,7 @@ from dlcontainer.bench.probes.base import (
     given_or_default,
 )
 from dlcontainer.bench.probes.kernels import ROUNDS, Row
-from dlcontainer.bench.samples.traits import ROWS_METRIC, Metric, Section
+from dlcontainer.bench.samples.traits import Section
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ LIBRARIES = ("oneDNN", "without oneDNN")
 _LAYERS = ("BERT-base feed-forward in", "ResNet-50 conv2_x 3x3", "ResNet-50 conv5_x 1x1")
 _QUICK_LAYERS = ("BERT-base feed-forward in", "ResNet-50 conv4_x 3x3")
 _ROUNDS, _QUICK_ROUNDS = 5, 3
-_MARGIN = 0.05
 _MOST = 4096
 
 _COUNTS = Option(
@@ -169,11 +168,7 @@ def _setting(row: Row) -> str:
 THREADS = Probe(
     name="threads",
     summary="Which number of threads and kernel library is best: native against container.",
-    metrics=(
-        Metric(name=ROWS_METRIC, unit="s", statistic="geometric mean", margin=_MARGIN),
-        Metric(name="wall_s", unit="s"),
-        MEMORY,
-    ),
+    metrics=ROWS_METRICS,
     options=(_COUNTS, ROUNDS, QUICK),
     settle=_settled,
     arguments=lambda cell: kernels.words(_listed(cell), cell),

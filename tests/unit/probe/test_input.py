@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.measure.arms import Native, Workload
-from dlcontainer.bench.probes import PROBES, input_, input_place, input_supply
-from dlcontainer.bench.probes.base import Cell, Contents, Lent, Room, Setting, Values
+from dlcontainer.bench.probes import PROBES, input_, input_options, input_place, input_supply
+from dlcontainer.bench.probes.base import Cell, Contents, Setting, Values
+from dlcontainer.bench.probes.lending import Lending, Lent
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.bench.samples.rows.records import Row
 from dlcontainer.config.resources import PROBE
@@ -75,7 +76,7 @@ def test_session_and_probe_have_the_same_lists(probe: Any) -> None:
     assert inside.input_data.OWN == input_.OWN
     assert inside.input_data.MADE == input_place.MADE
     known = {**probe("input_formats").FORMATS, **libraries.FORMATS}
-    assert {name: one.module for name, one in known.items()} == dict(input_.FORMATS)
+    assert {name: one.module for name, one in known.items()} == dict(input_options.FORMATS)
     assert tuple(name for name, one in known.items() if not one.alone) == input_.STREAMED
 
 
@@ -309,14 +310,14 @@ def test_only_a_format_that_is_streamed_and_a_full_shuffle() -> None:
         INPUT.rows(settled(WHOLE, formats="parquet", shuffles="full"))
 
 
-def room(folder: Path, notes: list[str]) -> Room:
+def lending_of(folder: Path, notes: list[str]) -> Lending:
     folder.mkdir(exist_ok=True)
-    return Room(work=folder, runner=ProbeRunner(), note=notes.append)
+    return Lending(work=folder, runner=ProbeRunner(), note=notes.append)
 
 
 def test_every_arm_is_handed_the_same_folders(tmp_path: Path) -> None:
     cell = settled(quick=True)
-    with INPUT.lends(cell.values, room(tmp_path / "w", [])) as lent:
+    with INPUT.lends(cell.values, lending_of(tmp_path / "w", [])) as lent:
         load = Workload(probe=INPUT, cell=cell, environment={}, lent=tuple(lent))
         assert load.binds == (
             (tmp_path / "w/input", "/mnt"), (tmp_path / "w/input/at", "/mnt/at")
@@ -331,13 +332,13 @@ def test_every_arm_is_handed_the_same_folders(tmp_path: Path) -> None:
         assert side.argv[-4:] == (
             "--work", str(tmp_path / "w/input"), "--at", str(tmp_path / "w/input/at")
         )  # fmt: skip
-    others = {name: probe.lends({}, room(tmp_path / "w", [])) for name, probe in PROBES.items()
-              if name != "input"}  # fmt: skip
+    lending = lending_of(tmp_path / "w", [])
+    others = {name: probe.lends({}, lending) for name, probe in PROBES.items() if name != "input"}
     assert all(isinstance(one, nullcontext) for one in others.values())
 
 
 def test_samples_that_do_not_fit_are_refused_before_anything_is_made(tmp_path: Path) -> None:
-    lending = INPUT.lends(values(samples=1 << 40), room(tmp_path / "w", []))
+    lending = INPUT.lends(values(samples=1 << 40), lending_of(tmp_path / "w", []))
     with pytest.raises(ChecksFailedError, match="GB are free"), lending:
         pass
     far = tmp_path / "far"
@@ -345,7 +346,7 @@ def test_samples_that_do_not_fit_are_refused_before_anything_is_made(tmp_path: P
     typed: dict[str, Any] = {"samples": 1 << 40, "folder": str(far), "tiers": "folder"}
     with (
         pytest.raises(ChecksFailedError, match="--folder: the samples take"),
-        INPUT.lends(values(**typed), room(tmp_path / "v", [])),
+        INPUT.lends(values(**typed), lending_of(tmp_path / "v", [])),
     ):
         pass
     assert list(far.iterdir()) == []
@@ -358,7 +359,7 @@ def placed(found: Sequence[Lent]) -> Path:
 def test_a_folder_of_the_user_is_left_as_it_was(tmp_path: Path) -> None:
     far, notes = tmp_path / "far", list[str]()
     far.mkdir()
-    with INPUT.lends(values(folder=str(far)), room(tmp_path / "w", notes)) as lent:
+    with INPUT.lends(values(folder=str(far)), lending_of(tmp_path / "w", notes)) as lent:
         assert placed(lent).parent.parent == far
         (placed(lent) / "raw").mkdir()
     assert list(far.iterdir()) == []
@@ -367,12 +368,12 @@ def test_a_folder_of_the_user_is_left_as_it_was(tmp_path: Path) -> None:
 def test_a_data_set_that_is_kept_is_found_again(tmp_path: Path) -> None:
     far, notes = tmp_path / "far", list[str]()
     far.mkdir()
-    with INPUT.lends(values(folder=str(far), keep=True), room(tmp_path / "w", notes)) as lent:
+    with INPUT.lends(values(folder=str(far), keep=True), lending_of(tmp_path / "w", notes)) as lent:
         first = placed(lent)
         (first / input_place.MADE).write_text(json.dumps({"formats": {"raw": {}}}))
     assert first.is_dir()
     assert any(str(first) in note for note in notes)
-    with INPUT.lends(values(folder=str(far)), room(tmp_path / "v", notes)) as lent:
+    with INPUT.lends(values(folder=str(far)), lending_of(tmp_path / "v", notes)) as lent:
         assert placed(lent) == first
     assert first.is_dir()
 
@@ -382,13 +383,13 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     far.mkdir()
     # Root may write anywhere.
     monkeypatch.setattr(os, "access", lambda *_: False)
-    lending = INPUT.lends(values(folder=str(far)), room(tmp_path / "w", []))
+    lending = INPUT.lends(values(folder=str(far)), lending_of(tmp_path / "w", []))
     with pytest.raises(ChecksFailedError, match="it can't be written"), lending:
         pass
     kept = far / "dlcontainer-input-1024x12288-16"
     kept.mkdir()
     (kept / input_place.MADE).write_text(json.dumps({"formats": {"raw": {}}}))
-    lending = INPUT.lends(values(folder=str(far)), room(tmp_path / "v", []))
+    lending = INPUT.lends(values(folder=str(far)), lending_of(tmp_path / "v", []))
     with pytest.raises(ChecksFailedError, match="there is no files, tar, npz") as caught, lending:
         pass
     assert "--formats raw" in str(caught.value.next_step)

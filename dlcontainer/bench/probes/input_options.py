@@ -1,0 +1,87 @@
+"""What `bench input` can be asked for."""
+
+from collections.abc import Mapping
+
+from dlcontainer.bench.probes.base import QUICK, Option
+
+# format -> the module that it takes; the probe's own list, which a test holds against this.
+FORMATS: Mapping[str, str] = {
+    "files": "",
+    "tar": "",
+    "raw": "",
+    "npz": "",
+    "tfrecord": "",
+    "hdf5": "h5py",
+    "hdf5-contiguous": "h5py",
+    "lmdb": "lmdb",
+    "zarr": "zarr",
+    "parquet": "pyarrow",
+}
+# CIFAR-10's images, 3 x 32 x 32, as float32.
+SIZE = 3 * 32 * 32 * 4
+
+BY_FORMAT = Option(
+    name="formats",
+    metavar="NAME,...",
+    help=f"Of {', '.join(FORMATS)}. Default: those that the image's recipe has the modules for.",
+)
+BY_SHUFFLE = Option(name="shuffles", metavar="NAME,...", help="full, window. Default: both.")
+BY_READERS = Option(
+    name="readers",
+    metavar="N,...",
+    help="Processes that read; 0: the one that trains. Default: 0,1,2,4, quick 0,2.",
+)
+BY_TIER = Option(
+    name="tiers",
+    metavar="NAME,...",
+    help="cache, disk; with --folder or --data cache, folder, staged (copied to TMPDIR before), "
+    "mixed (some shards copied). Default: all of them, quick the first two.",
+)
+SAMPLES = Option(
+    name="samples", kind=int, metavar="N", least=2, help="Samples. Default: 1024, quick 512."
+)
+SAMPLE_BYTES = Option(
+    name="sample_bytes", kind=int, metavar="N", least=1, help=f"Of a sample. Default: {SIZE}."
+)
+WINDOW = Option(
+    name="window",
+    kind=int,
+    metavar="N",
+    least=1,
+    help="Samples that the window shuffle draws from. Default: those of a shard.",
+)
+FOLDER = Option(
+    name="folder",
+    metavar="FOLDER",
+    help="Where the data set is made and read, on the file system to measure. Default: TMPDIR.",
+)
+KEEP = Option(
+    name="keep",
+    kind=bool,
+    help="Leave the data set in --folder: later sessions find it there, and need not write.",
+)
+DATA = Option(
+    name="data",
+    metavar="FOLDER",
+    help="Your own samples: every file below it is one. Nothing is written to it.",
+)
+HITS = Option(
+    name="hits",
+    kind=int,
+    metavar="PERCENT",
+    default=50,
+    least=0,
+    help="Of tier mixed: the share of the shards that are copied. Default: 50.",
+)
+DEMAND = Option(
+    name="demand",
+    kind=int,
+    metavar="SAMPLES/S",
+    least=1,
+    help="What a training step takes: the report says which rows supply it.",
+)
+
+OPTIONS = (
+    *(BY_FORMAT, BY_SHUFFLE, BY_READERS, BY_TIER, SAMPLES, SAMPLE_BYTES, WINDOW),
+    *(FOLDER, KEEP, DATA, HITS, DEMAND, QUICK),
+)
