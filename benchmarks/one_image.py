@@ -133,7 +133,7 @@ def ready(
 ) -> Iterator[Ready]:
     """Make a session ready; of `copies` the reference has the first, the candidate the other."""
     world, console = here(), Console(verbose=False, quiet=True)
-    settled = sessions._settled(probe, options, world, console)
+    settled = sessions.settled(probe, options, world, console)
     with bench_context.opened(world, console, settled.plan, None, settled.image) as context:
         candidate = arms.container(context, settled.image, probe)
         reference = replace(candidate, name="native", mount="none")

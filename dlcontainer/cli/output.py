@@ -148,6 +148,11 @@ def shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _is_live() -> bool:
+    # Of the stream that is there now, not of the one at import.
+    return sys.stderr.isatty()
+
+
 @dataclass(slots=True)
 class Console:
     """Progress on stderr, with the time since the start.
@@ -159,7 +164,7 @@ class Console:
     verbose: bool = False
     events: bool = False
     quiet: bool = False
-    live: bool = field(default_factory=sys.stderr.isatty)
+    live: bool = field(default_factory=_is_live)
     began: float = field(default_factory=time.monotonic)
     spoke: float = field(default_factory=time.monotonic)
     # The running step, when it began, and its tool's last line.

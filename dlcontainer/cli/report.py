@@ -51,16 +51,13 @@ def report(
     """Report measured sessions; a verdict alone is never an error."""
     from dataclasses import replace
 
-    from dlcontainer.bench import probes
     from dlcontainer.bench.analysis.across_sessions import across
-    from dlcontainer.bench.analysis.session_analysis import analyse
     from dlcontainer.bench.job import analysis as jobbing
     from dlcontainer.bench.job.records import Job
     from dlcontainer.bench.report import files as written
+    from dlcontainer.bench.report import given, json_report
     from dlcontainer.bench.report import html_report as reporting
-    from dlcontainer.bench.report import inputs, json_report
     from dlcontainer.bench.report.tables import site_tables
-    from dlcontainer.bench.samples import contradictions, reader
     from dlcontainer.cli.context import here
     from dlcontainer.system import report_files
 
@@ -71,13 +68,7 @@ def report(
     if target is not None:
         written.check(wanted, target, files)
         report_files.require(target)
-    found = [inputs.read(path) for path in files if inputs.is_one(path)]
-    others = {one.path for one in found}
-    sessions = [reader.read(path) for path in files if path not in others]
-    traits = [probes.traits(series) for series in sessions]
-    for series, one in zip(sessions, traits, strict=True):
-        contradictions.refuse(series, one.ends_at)
-    analyses = [analyse(series, one) for series, one in zip(sessions, traits, strict=True)]
+    analyses, found = given.read(files)
     sites = [analysis.series.session.declared.site for analysis in analyses]
     reached = _reached(proofs, sites) if proofs else {}
     if target is not None:

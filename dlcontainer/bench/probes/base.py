@@ -103,6 +103,17 @@ NATIVE_AS = Option(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class InSuite:
+    """How a probe takes part in `bench suite`: its ranks, 0 for single processes.
+
+    A probe that takes longer than some minutes is in no quick suite.
+    """
+
+    ranks: int = 0
+    quick: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
     """The image that is measured: its file's name, its recipe, the modules that this verifies."""
 
@@ -270,6 +281,7 @@ class Probe:
     # Rows that compute are drawn under the machine's roof.
     roofline: Roofline | None = None
     section: "Callable[[Series], Section | None]" = _no_section
+    in_suite: InSuite = InSuite()
     # The file's name in images that were built when it had another one.
     earlier_file: str | None = None
 

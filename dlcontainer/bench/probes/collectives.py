@@ -7,6 +7,7 @@ from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
     Cell,
+    InSuite,
     Option,
     Probe,
     Setting,
@@ -291,4 +292,5 @@ COLLECTIVES = Probe(
     task=_task,
     unsaid=", other networks, more ranks or operations beside computation",
     section=_section,
+    in_suite=InSuite(ranks=2),
 )

@@ -24,6 +24,8 @@ from dlcontainer.cli.bench import (
 from dlcontainer.cli.bench.session_options import SessionOptions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.declaration import SessionSettings
     from dlcontainer.bench.measure.launcher import RankOptions
@@ -33,20 +35,15 @@ if TYPE_CHECKING:
 
 def _run(probe: Probe, options: SessionOptions) -> None:
     """Measure a session with a probe; say where its file is."""
-    from dlcontainer.bench.measure import session
     from dlcontainer.cli.context import here
 
     console = output.Console(verbose=options.verbose, quiet=options.as_json)
     options.check()
     world = here()
-    ready = _settled(probe, options, world, console)
-    settings, group = ready.settings, ready.settings.rank_group
-    # Every node must see what its ranks read and write: the file's own file system is shared.
-    beside = settings.output.parent if group and group.nodes > 1 else None
-    with bench_context.opened(world, console, ready.plan, beside, ready.image) as context:
-        path = session.run(settings, ready.plan, ready.image, context)
+    ready = settled(probe, options, world, console)
+    path = run(ready, world, console)
     if options.as_json:
-        schedule = settings.schedule
+        schedule = ready.settings.schedule
         looks = {"pairs": schedule.longest, "looks": list(schedule.looks)}
         output.emit("bench", {"file": str(path), "probe": probe.name, **looks})
         return
@@ -54,8 +51,19 @@ def _run(probe: Probe, options: SessionOptions) -> None:
     output.say(str(path))
 
 
+def run(ready: "Ready", world: "World", console: output.Console) -> "Path":
+    """Measure a session that is settled; give its file of samples. Raises BenchDataError."""
+    from dlcontainer.bench.measure import session
+
+    settings, group = ready.settings, ready.settings.rank_group
+    # Every node must see what its ranks read and write: the file's own file system is shared.
+    beside = settings.output.parent if group and group.nodes > 1 else None
+    with bench_context.opened(world, console, ready.plan, beside, ready.image) as context:
+        return session.run(settings, ready.plan, ready.image, context)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Ready:
+class Ready:
     """A session that is settled, with the image and the plan of its native twin."""
 
     settings: "SessionSettings"
@@ -63,10 +71,13 @@ class _Ready:
     image: "BenchImage"
 
 
-def _settled(
+def settled(
     probe: Probe, options: SessionOptions, world: "World", console: output.Console
-) -> _Ready:
-    """Settle the options, once; nothing is made or started before they are all known."""
+) -> Ready:
+    """Settle the options, once; nothing is made or started before they are all known.
+
+    Raises UsageError, and ChecksFailedError where the image holds nothing to measure.
+    """
     from dlcontainer.bench.measure import bench_image, launcher
     from dlcontainer.bench.measure.declaration import SessionSettings
     from dlcontainer.bench.probes.base import Setting
@@ -105,7 +116,7 @@ def _settled(
         cut=begun,
         has_controls=options.controls is not None,
     )
-    return _Ready(settings=settings, plan=plan, image=image)
+    return Ready(settings=settings, plan=plan, image=image)
 
 
 def _declared(image: "BenchImage", plan: "Plan", console: output.Console) -> "BenchImage":

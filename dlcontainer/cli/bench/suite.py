@@ -1,0 +1,254 @@
+"""`dlcontainer bench suite`: a session of each probe that fits, and one report of them all."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from dlcontainer.bench.probes.base import Probe
+from dlcontainer.cli import options, output
+from dlcontainer.cli.bench import rank_options, session_options
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.suite.folder import Subject
+    from dlcontainer.cli.context import World
+    from dlcontainer.errors import DlcontainerError
+
+Folder = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FOLDER",
+        help="Where the sessions and the report go. Given again, what is whole stays and what was "
+        "interrupted goes on.",
+    ),
+]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="Small sets: about two minutes a probe on two cores, beside making the native side.",
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="PROBE,...", help="These probes. Default: all that fit."),
+]
+_REPORT = "report.html"
+# Of a quick session.
+_QUICK_MINUTES = 2
+Outcome = Literal["measured", "was whole", "left out", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Result:
+    """What became of a probe."""
+
+    probe: str
+    outcome: Outcome
+    file: Path | None = None
+    why: str = ""
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "probe": self.probe,
+            "outcome": self.outcome,
+            "file": str(self.file) if self.file else None,
+            "why": self.why,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def suite(
+    site: options.Site,
+    image: session_options.Image,
+    folder: Folder,
+    quick: Quick = False,
+    only: Only = None,
+    native: session_options.NativeFolder = None,
+    timeout: session_options.Timeout = 600.0,
+    ranks: rank_options.Ranks = None,
+    launcher: rank_options.LauncherWords = None,
+    recipe: session_options.RecipeOf = None,
+    settings: options.Set = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Measure an image with every probe that fits, one after the other, and report them together.
+
+    A probe that the image has nothing for is left out by name; one that fails keeps no other from
+    being measured.
+    """
+    from dlcontainer.bench.measure import bench_image
+    from dlcontainer.bench.probes import PROBES
+    from dlcontainer.bench.suite import folder as suites
+    from dlcontainer.cli.context import here
+
+    console = output.Console(verbose=verbose, quiet=as_json)
+    world = here()
+    probes = suites.chosen(list(PROBES.values()), only, quick=quick)
+    found = bench_image.read(options.image_file(image), world.host.arch)
+    subject = suites.Subject(image_sha256=found.sha256, site=site, quick=quick)
+    where = _folder(folder)
+    typed: dict[str, Any] = {
+        "site": site,
+        "image": image,
+        "native": native,
+        "timeout": timeout,
+        "launcher": launcher,
+        "recipe": recipe,
+        "settings": settings,
+        "verbose": verbose,
+    }
+    console.note(_outlook(probes, quick=quick))
+    task = _Suite(
+        folder=where, subject=subject, typed=typed, ranks=ranks, world=world, console=console
+    )
+    results = [
+        task.result(probe, f"{number} of {len(probes)}") for number, probe in enumerate(probes, 1)
+    ]
+    _end(results, where, world, as_json=as_json)
+
+
+def _folder(folder: Path) -> Path:
+    from dlcontainer.errors import UsageError
+
+    where = folder.absolute()
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"-o {folder}: {error.strerror}", next_step="name a folder that can be made"
+        ) from None
+    return where
+
+
+def _outlook(probes: Sequence[Probe], *, quick: bool) -> str:
+    names = ", ".join(probe.name for probe in probes)
+    if quick:
+        minutes = _QUICK_MINUTES * len(probes)
+        return f"{len(probes)} probes, about {minutes} minutes and the native side: {names}"
+    return (
+        f"{len(probes)} probes, each as long as its own command, which says so after its warm-up: "
+        f"{names}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Suite:
+    """A suite under way: what was typed for all of its sessions."""
+
+    folder: Path
+    subject: "Subject"
+    typed: Mapping[str, Any]
+    ranks: int | None
+    world: "World"
+    console: output.Console
+
+    def result(self, probe: Probe, place: str) -> _Result:
+        """Measure what is left of a probe's session; a failure is a result."""
+        from dlcontainer.bench.suite import folder as suites
+        from dlcontainer.cli.bench import sessions
+        from dlcontainer.errors import ChecksFailedError, DlcontainerError, InterruptedByUserError
+
+        path = suites.file_of(self.folder, probe)
+        began = time.monotonic()
+        try:
+            state = suites.state(path, probe, self.subject)
+            if state == "whole":
+                self.console.step(f"{probe.name}, {place}: is whole")
+                return _Result(probe=probe.name, outcome="was whole", file=path)
+            self.console.step(f"{probe.name}, {place}{': goes on' if state == 'cut' else ''}")
+            if state == "begun":
+                aside = suites.set_aside(path)
+                self.console.note(f"was cut before its first sample: now {aside.name}")
+            typed = self._options(probe, path, goes_on=state == "cut")
+            typed.check()
+            try:
+                ready = sessions.settled(probe, typed, self.world, self.console)
+            except ChecksFailedError as error:
+                self.console.note(f"left out: {_in_short(error)}")
+                return _Result(probe=probe.name, outcome="left out", why=_in_short(error))
+            sessions.run(ready, self.world, self.console)
+        except InterruptedByUserError:
+            raise
+        except DlcontainerError as error:
+            self.console.note(f"failed: {_in_short(error)}")
+            return _Result(probe=probe.name, outcome="failed", file=path, why=_in_short(error))
+        seconds = time.monotonic() - began
+        return _Result(probe=probe.name, outcome="measured", file=path, seconds=seconds)
+
+    def _options(
+        self, probe: Probe, path: Path, *, goes_on: bool
+    ) -> session_options.SessionOptions:
+        from dlcontainer.bench.probes.base import QUICK
+        from dlcontainer.bench.samples.schedule import FEWEST
+
+        has_set = QUICK in probe.options
+        is_ranked = probe.in_suite.ranks > 0
+        return session_options.SessionOptions(
+            **{**self.typed, "launcher": self.typed["launcher"] if is_ranked else None},
+            values={
+                **{option.name: None for option in probe.options},
+                **({QUICK.name: True} if has_set and self.subject.quick else {}),
+            },
+            # A session that goes on has its looks.
+            pairs=FEWEST if self.subject.quick and not has_set and not goes_on else None,
+            ranks=(self.ranks or probe.in_suite.ranks) if is_ranked else None,
+            target=None if goes_on else path,
+            resume=path if goes_on else None,
+        )
+
+
+def _in_short(error: "DlcontainerError") -> str:
+    return f"{error.what} ({error.why})" if error.why else error.what
+
+
+def _end(results: Sequence[_Result], folder: Path, world: "World", *, as_json: bool) -> None:
+    """Write the report and say what became of each; raises ChecksFailedError where one failed."""
+    from dlcontainer.errors import ChecksFailedError
+
+    files = [
+        one.file
+        for one in results
+        if one.file is not None and one.outcome in {"measured", "was whole"}
+    ]
+    page = _report(files, folder / _REPORT, world) if files else None
+    failed = [one for one in results if one.outcome == "failed"]
+    if as_json:
+        body = {"folder": str(folder), "report": str(page) if page else None}
+        output.emit("bench-suite", {**body, "probes": [one.as_json() for one in results]})
+        raise typer.Exit(ChecksFailedError.exit_code if failed else 0)
+    rows = [
+        (one.probe, one.outcome, f"{one.seconds:.0f} s" if one.seconds else "", one.why)
+        for one in results
+    ]
+    output.say(output.table(rows, head=("probe", "outcome", "time", "why")))
+    if page:
+        output.say(f"\nwrote {page}")
+    if failed:
+        raise ChecksFailedError(
+            f"{len(failed)} of {len(results)} probes failed",
+            where=str(folder),
+            why="; ".join(f"{one.probe}: {one.why}" for one in failed),
+            next_step="remove the cause, then give the same command again: what is whole stays",
+        )
+
+
+def _report(files: Sequence[Path], page: Path, world: "World") -> Path:
+    from dlcontainer.bench.report import files as written
+    from dlcontainer.bench.report import given
+    from dlcontainer.bench.report import html_report as reporting
+
+    wanted = written.targets(page, "")
+    written.check(wanted, page, files)
+    analyses, found = given.read(files)
+    settled = reporting.page(analyses, found)
+    series = [one.series for one in analyses]
+    written.write(wanted, settled, series, world.resources.template_folders(), found)
+    return page
