@@ -37,18 +37,6 @@ def test_what_fits_is_measured_once(
     assert (folder / "report.md").is_file()
 
 
-def test_another_image_is_no_part_of_a_suite(
-    launching: World, tiny_image: Built, as_built: Built, tiny: Path, tmp_path: Path
-) -> None:
-    more = ("--recipe", tiny, "--only", "import")
-    suite(launching, tiny_image, tmp_path, *more)
-    path = tmp_path / "import.jsonl"
-    path.write_text(path.read_text().replace('"site":"local"', '"site":"other"', 1))
-    argv = ["--site", "local", "--image", as_built.image, "-o", tmp_path, "--quick", *more]
-    done = launching.run("bench", "suite", *map(str, argv), code=1)
-    assert "1 of 1 probes failed" in done.stderr
-
-
 @pytest.mark.long
 def test_all_that_pytorch_has_in_one_report(
     launching: World, pytorch_image: Built, tmp_path: Path
