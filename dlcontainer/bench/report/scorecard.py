@@ -11,6 +11,8 @@ from pydantic import Field, model_validator
 from dlcontainer import config
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Word
+from dlcontainer.bench.report import beside
+from dlcontainer.bench.report.beside import Beside
 from dlcontainer.bench.report.inputs import Counting, Found, Storm, Tally
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
@@ -74,10 +76,11 @@ class ByStorm(_Bounded):
 
 
 class ByNone(Strict):
-    """By nothing that a session of ours could be."""
+    """By nothing that a session of ours could be; `beside` is what is shown next to it."""
 
     by: Literal["none"]
     needs: Line
+    beside: Beside | None = None
 
 
 Rule = Annotated[ByVerdict | ByRatio | ByCount | ByStorm | ByNone, Field(discriminator="by")]
@@ -131,8 +134,9 @@ def scores(analyses: Sequence[Analysis], found: Sequence[Found]) -> tuple[Score,
 def _score(claim: Claim, analyses: Sequence[Analysis], found: Sequence[Found]) -> Score:
     rule = claim.judged
     if isinstance(rule, ByNone):
-        why = f"needs {rule.needs}"
-        return Score(claim=claim, standing="not testable here", value="-", why=why)
+        value = beside.text(rule.beside, analyses) if rule.beside else ""
+        why = f"not run: needs {rule.needs}"
+        return Score(claim=claim, standing="not testable here", value=value or "-", why=why)
     readings = _readings(rule, analyses, found)
     if not readings:
         why = f"not among the files given: {_asked(rule)}"
@@ -261,5 +265,7 @@ def table(found: Sequence[Score]) -> Table:
             for s in found
         ),
         note="Each rule stands in claims.yaml; where a paper states no threshold, it is ours. What "
-        "holds here holds for these machines and these files, not for the machines of the claims.",
+        "holds here holds for these machines and these files, not for the machines of the claims. "
+        "Where a claim needs another machine, what was measured here stands beside and judges "
+        "nothing.",
     )

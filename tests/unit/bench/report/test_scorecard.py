@@ -1,14 +1,18 @@
+import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.report import inputs, scorecard
-from dlcontainer.bench.report.scorecard import ByRatio, ByVerdict, Score
+from dlcontainer.bench.report.scorecard import ByNone, ByRatio, ByVerdict, Score
 from dlcontainer.bench.samples import reader
+from tests import benchseries, kernelseries, rowseries
 from tests import findings as made
-from tests import rowseries
 from tests.judging import analyse
 from tests.rowseries import Plant
 from tests.unit.bench.analysis.test_session_analysis import recorded
@@ -61,7 +65,7 @@ def test_by_a_session_of_rows(ratio: float, standing: str, tmp_path: Path) -> No
     assert found["summit-no-impact-collectives"].standing == standing
     # It says nothing of training.
     assert found["summit-no-impact"].standing == "not testable here"
-    assert found["knl-pure-mpi"].why == "needs 768 nodes with Xeon Phi"
+    assert found["knl-pure-mpi"].why == "not run: needs 768 nodes with Xeon Phi"
 
 
 def test_a_ratio_needs_the_architecture_and_the_whole_interval() -> None:
@@ -123,3 +127,69 @@ def test_claims_are_judged_by_probes_that_exist() -> None:
     named = {rule.probe for rule in rules if isinstance(rule, ByVerdict | ByRatio)}
     assert named
     assert named <= PROBES.keys()
+
+
+def claim_of(beside: dict[str, Any]) -> Score:
+    rule = ByNone.model_validate({"by": "none", "needs": "a V100", "beside": beside})
+    claim = scorecard.claims()[0].model_copy(update={"judged": rule})
+    return scorecard._score(claim, [recorded("equal"), kernels()], ())
+
+
+def kernels() -> Analysis:
+    with tempfile.TemporaryDirectory() as folder:
+        path = kernelseries.write(Path(folder) / "kernels.jsonl", kernelseries.Plant(ratio=2.0))
+        return analyse(reader.read(path))
+
+
+def test_the_best_row_stands_beside_a_claim() -> None:
+    wanted = {"probe": "kernels", "figure": "rate", "rows": {"kernel": "gemm"}, "tell": ("shape",)}
+    score = claim_of(wanted)
+    assert (score.standing, score.why) == ("not testable here", "not run: needs a V100")
+    found = re.fullmatch(
+        r"kernels\.jsonl: gemm shape (\S+) rate: native (\S+), container (\S+) GFLOP/s", score.value
+    )
+    assert found, score.value
+    # As it was planted: 50 GFLOP/s, and half of it in the container.
+    assert float(found[2]) == pytest.approx(kernelseries.GIGAFLOPS, rel=0.1)
+    assert float(found[3]) == pytest.approx(kernelseries.GIGAFLOPS / 2, rel=0.1)
+
+
+@pytest.mark.parametrize("more", [{}, {"tell": ("kernel",)}])
+def test_of_seconds_the_least_is_best(more: dict[str, Any]) -> None:
+    score = claim_of({"probe": "kernels", "figure": "seconds", **more})
+    assert ("kernel reduction" in score.value) == bool(more)
+    assert score.value.endswith(" s")
+
+
+def test_a_figure_of_launches_stands_beside_a_claim() -> None:
+    assert re.fullmatch(
+        r"equal\.jsonl: mean wall_s: native \S+, container \S+ s",
+        claim_of({"probe": "train", "figure": "wall_s"}).value,
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"probe": "kernels", "figure": "rate", "rows": {"kernel": "no such"}},
+        {"probe": "kernels", "figure": "no such"},
+        {"probe": "collectives", "figure": "busbw"},
+        # Copies have no operations.
+        {"probe": "kernels", "figure": "rate", "rows": {"kernel": "copy"}},
+    ],
+)
+def test_what_was_not_measured_stands_nowhere(wanted: dict[str, Any]) -> None:
+    assert claim_of(wanted).value == "-"
+
+
+def test_each_figure_beside_is_one_of_its_probe() -> None:
+    """A row that names no probe's figure would stay empty for ever."""
+    session = benchseries.session(benchseries.Plan()).declared
+    for claim in scorecard.claims():
+        wanted = claim.judged.beside if isinstance(claim.judged, ByNone) else None
+        if wanted is None:
+            continue
+        probe = PROBES[wanted.probe]
+        names = {one.name for one in probe.metrics}
+        names |= {one.name for one in probe.derived(session)} | {"seconds"}
+        assert wanted.figure in names, claim.id
