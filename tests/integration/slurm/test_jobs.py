@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,7 +85,9 @@ def test_a_form_lays_ranks_on_nodes_and_the_proof_is_run(
     [ranks] = tmp_path.glob("job.o*")
     said = sorted(line for line in ranks.read_text().splitlines() if line.endswith(" 42"))
     assert said == ["0 n1 42", "1 n1 42", "2 n2 42", "3 n2 42"]
-    submit.run(script, "/opt/tiny/bin/python", "-c", FAIL, code=3)
+    done = submit.run(script, "/opt/tiny/bin/python", "-c", FAIL, code=None)
+    # srun gives the highest code of its ranks: one that was still at work is ended by SIGTERM.
+    assert done.returncode in {3, 128 + signal.SIGTERM}
 
 
 def test_an_image_that_is_not_there_fails_the_job(
