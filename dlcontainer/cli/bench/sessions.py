@@ -16,6 +16,7 @@ from dlcontainer.cli.bench import (
     count,
     defaults,
     job,
+    nodes,
     probe_command,
     scale,
     slowfs,
@@ -138,6 +139,7 @@ def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     app.command("scale")(scale.scale)
     app.command("job")(job.job)
     app.command("storm")(storm.storm)
+    app.command("nodes")(nodes.nodes)
     return app
 
 
