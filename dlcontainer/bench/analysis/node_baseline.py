@@ -118,6 +118,8 @@ def read(path: Path) -> Baseline:
     """Read a baseline; raises BenchDataError for one that was edited, or is no baseline."""
     try:
         body: Any = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
+        if not isinstance(body, dict):
+            raise TypeError("it is no JSON object")
         schema, stated = body.pop("schema"), body.pop("sha256")
         if schema != SCHEMA:
             raise ValueError(f"its schema is {schema}, and {SCHEMA} is read here")
@@ -127,7 +129,7 @@ def read(path: Path) -> Baseline:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     raise BenchDataError(
         "no baseline of nodes",
