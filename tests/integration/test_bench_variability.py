@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import step_times
+from dlcontainer.bench.analysis.steps import step_times
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer

@@ -19,7 +19,7 @@ from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.analysis.step_times import Process
+    from dlcontainer.bench.analysis.steps.step_times import Process
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
@@ -84,7 +84,7 @@ def _rows(cell: Cell) -> "RowPlan":
 
 
 def _section(series: "Series") -> Section | None:
-    from dlcontainer.bench.analysis import step_times
+    from dlcontainer.bench.analysis.steps import step_times
     from dlcontainer.bench.stats.stragglers import BOUND, LEAST
 
     processes = {arm: own for arm, own in step_times.of(series).items() if own}
@@ -122,7 +122,7 @@ def _figures(processes: _ByArm) -> Iterator[tuple[str, ...]]:
 
 
 def _scatter(processes: _ByArm) -> Iterator[tuple[str, ...]]:
-    from dlcontainer.bench.analysis import step_times
+    from dlcontainer.bench.analysis.steps import step_times
 
     each = [step_times.scatter(own) for own in processes.values()]
     for same in zip(*each, strict=True):
@@ -141,7 +141,7 @@ def _by_rank(processes: _ByArm) -> Iterator[tuple[str, ...]]:
     """Give each rank's row: its median over the launches, slowest first; the first few."""
     from statistics import median
 
-    from dlcontainer.bench.analysis import step_times
+    from dlcontainer.bench.analysis.steps import step_times
 
     each = [step_times.medians(own) for own in processes.values()]
     shared = [rank for rank in each[0] if all(rank in own for own in each)]
@@ -158,7 +158,7 @@ def _by_rank(processes: _ByArm) -> Iterator[tuple[str, ...]]:
 
 
 def _named(processes: _ByArm) -> str:
-    from dlcontainer.bench.analysis import step_times
+    from dlcontainer.bench.analysis.steps import step_times
 
     texts = []
     for arm, own in processes.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dlcontainer.bench.analysis.node_times import Judged, Usual
+from dlcontainer.bench.analysis.steps.node_times import Judged, Usual
 from dlcontainer.bench.report.html_report import Page
 from dlcontainer.bench.report.sections.predictions import Exhibit
 from dlcontainer.bench.report.table import Table

@@ -48,7 +48,7 @@ def nodes(
     as_json: options.Json = False,
 ) -> None:
     """Name the nodes outside of what is usual of their kind; exit with 1 where there are any."""
-    from dlcontainer.bench.analysis import node_baseline, node_times
+    from dlcontainer.bench.analysis.steps import node_baseline, node_times
     from dlcontainer.bench.report import node_page
     from dlcontainer.errors import ChecksFailedError
 

@@ -16,7 +16,6 @@ from dlcontainer.cli.bench import (
     count,
     defaults,
     job,
-    nodes,
     probe_command,
     scale,
     slowfs,
@@ -139,7 +138,6 @@ def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     app.command("scale")(scale.scale)
     app.command("job")(job.job)
     app.command("storm")(storm.storm)
-    app.command("nodes")(nodes.nodes)
     return app
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import node_baseline, node_times
-from dlcontainer.bench.analysis.node_times import Judged, Node
+from dlcontainer.bench.analysis.steps import node_baseline, node_times
+from dlcontainer.bench.analysis.steps.node_times import Judged, Node
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.stats import outside
 from dlcontainer.errors import BenchDataError

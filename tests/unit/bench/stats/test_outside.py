@@ -47,3 +47,14 @@ def test_how_often_an_equal_node_is_named(count: int, further: float, own: float
         within += any(usual.side(value) for value in values)
     assert counts.rate_not_excluded(missed, trials) < further + 0.005
     assert counts.rate_not_excluded(within, trials) < own + 0.01
+
+
+# Twelve nodes in the baseline: how often a node so much slower is found.
+@pytest.mark.parametrize(("sd", "factor", "least"), [(0.005, 1.05, 0.97), (0.01, 1.1, 0.97)])
+def test_how_often_a_slow_node_is_found(sd: float, factor: float, least: float) -> None:
+    chance, trials, found = random.Random(SEED), 1000, 0
+    for _ in range(trials):
+        usual = outside.usual(draw(chance, 12, sd))
+        assert usual is not None
+        found += usual.side(factor * draw(chance, 1, sd)[0]) == "above"
+    assert found / trials >= least

@@ -76,3 +76,30 @@ def test_how_often_an_equal_rank_is_named(
     )
     assert named / sessions <= most
     assert counts.rate_not_excluded(named, sessions) < most + 0.015
+
+
+# Ranks that do differ, by as much as their processes: none of them is beyond the others.
+@pytest.mark.parametrize(("ranks", "most"), [(4, 0.03), (8, 0.015)])
+def test_how_often_a_rank_of_unequal_ones_is_named(ranks: int, most: float) -> None:
+    chance, sessions, named = random.Random(SEED), 500, 0
+    for _ in range(sessions):
+        places = [chance.gauss(0, 0.05) for _ in range(ranks)]
+        medians = {
+            rank: [math.exp(place + chance.gauss(0, 0.05)) for _ in range(8)]
+            for rank, place in enumerate(places)
+        }
+        named += bool(stragglers.named(medians).found)
+    assert named / sessions <= most
+
+
+# Processes that scatter by 2 %, eight launches: how often a rank so much slower is the one named.
+@pytest.mark.parametrize(
+    ("ranks", "factor", "least"), [(3, 1.1, 0.97), (8, 1.1, 0.93), (8, 1.15, 0.99)]
+)
+def test_how_often_a_slow_rank_is_found(ranks: int, factor: float, least: float) -> None:
+    chance, sessions, found = random.Random(SEED), 500, 0
+    for _ in range(sessions):
+        medians = draw(chance, ranks, 8, 0.02)
+        medians[0] = [factor * value for value in medians[0]]
+        found += [one.rank for one in stragglers.named(medians).found] == [0]
+    assert found / sessions >= least

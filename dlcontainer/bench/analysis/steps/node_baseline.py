@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dlcontainer import __version__
-from dlcontainer.bench.analysis import node_times
-from dlcontainer.bench.analysis.node_times import Kind, Node, Usual
+from dlcontainer.bench.analysis.steps import node_times
+from dlcontainer.bench.analysis.steps.node_times import Kind, Node, Usual
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files, report_files

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from dlcontainer.bench.analysis import step_times
-from dlcontainer.bench.analysis.step_times import Process
+from dlcontainer.bench.analysis.steps import step_times
+from dlcontainer.bench.analysis.steps.step_times import Process
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, counted
 from dlcontainer.bench.stats import outside
