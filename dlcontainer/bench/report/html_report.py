@@ -71,6 +71,7 @@ class Page:
     files: tuple[str, ...]
     # How far the sessions' sites got.
     reached: tuple[Table, ...] = ()
+    guide: str = "docs/reading-a-report.md"
     version: str = __version__
 
     @property

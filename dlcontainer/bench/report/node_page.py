@@ -43,6 +43,7 @@ def page(judged: Sequence[Judged], held_against: str, files: Sequence[str]) -> P
         scorecard=None,
         glossary=glossary.table(),
         files=tuple(files),
+        guide="docs/variability.md",
     )
 
 
