@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
+from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.samples.launch_order import Counts, plan_stages
 from dlcontainer.bench.samples.records import Declared, Json, Sample, Session, Stack
 from dlcontainer.bench.samples.rows import agreement
@@ -70,6 +71,7 @@ def session(plant: Plant) -> Session:
         procedure=2,
         workload=work,
         rows=RowPlan(rows=(ROW,), rounds=1),
+        secondary=PROBES["variability"].margins(None),
     )
     machine = {**base.machine, "node": plant.nodes[0]}
     return replace(base, declared=declared, machine=machine)
@@ -112,6 +114,8 @@ def _filled(sample: Sample, plant: Plant, each: list[list[float]]) -> Sample:
     )
     values: dict[str, Json] = {**sample.values, ROWS_METRIC: agreement.mean([row])}
     values["steps_s"] = list(each[0])
+    tails = [sorted(own)[math.ceil(0.99 * len(own)) - 1] / median(own) for own in each]
+    values["counts"] = {"tail_ratio": max(tails)}
     ranks: tuple[Mapping[str, Json], ...] = tuple(
         {"rank": rank, "node": plant.node(rank), "steps_s": list(own)}
         for rank, own in enumerate(each)

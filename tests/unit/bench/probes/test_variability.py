@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Cell, Contents, Setting
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Sample
+from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.bench.samples.traits import Section
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError, UsageError
@@ -132,3 +132,26 @@ def test_a_launch_without_times_is_refused_with_its_line(tmp_path: Path, steps: 
         analyse(reader.read(path))
     # The session's line, and five launches before.
     assert caught.value.where == f"{path}:7"
+
+
+def test_the_slow_tail_has_a_ratio_with_an_interval(tmp_path: Path) -> None:
+    def tails(sample: Sample) -> Sample:
+        # Ten steps of a hundred take half as long again, in the container alone.
+        steps = list(sample.values["steps_s"])  # type: ignore[arg-type]
+        if sample.arm == "container":
+            for number in range(90, 100):
+                steps[number] = 1.5 * float(str(steps[number]))
+        tail = sorted(float(str(one)) for one in steps)[98] / stepseries.STEP_S
+        counts: dict[str, Json] = {"tail_ratio": tail}
+        return replace(sample, values={**sample.values, "steps_s": steps, "counts": counts})
+
+    plant, path = Plant(processes=0.005), tmp_path / "x.jsonl"
+    with Writer(path, stepseries.session(plant)) as out:
+        for sample in stepseries.draw(plant):
+            out.sample(tails(sample))
+        out.end(complete=True)
+    analysis = analyse(reader.read(path))
+    (figure,) = (one for one in analysis.secondary if one.metric == "counts.tail_ratio")
+    assert figure.interval.low > 1.2
+    shown = lines(analysis.traits.section or Section(title="", head=(), rows=()))
+    assert float(shown["slow tail"][3]) == pytest.approx(figure.interval.ratio, rel=0.05)
