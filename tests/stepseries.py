@@ -19,7 +19,7 @@ from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries
 
 STEP_S = 3e-3
-ROW: Mapping[str, str | int] = {"kernel": "gemm", "threads": 1}
+ROW: Mapping[str, str | int] = {"kernel": "gemm", "device": "cpu", "threads": 1}
 TYPE: Mapping[str, Json] = {"cpu_model": "a synthetic processor", "cpus": 4, "memory_gib": 8}
 KERNEL = "6.1.0"
 
@@ -56,7 +56,7 @@ def session(plant: Plant) -> Session:
     base = benchseries.session(
         benchseries.Plan(pairs=plant.pairs, control_pairs=0, seed=plant.seed)
     )
-    work: dict[str, Json] = {"kernel": "gemm", "timed": plant.steps, "quick": False, "threads": 1}
+    work: dict[str, Json] = {**ROW, "timed": plant.steps, "quick": False}
     if plant.ranks > 1:
         work |= {"ranks": plant.ranks, "ranks_per_node": plant.ranks_per_node}
         work |= {"nodes": len(plant.nodes), "distributed": ""}

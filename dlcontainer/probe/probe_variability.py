@@ -1,8 +1,8 @@
 """The variability probe: the times of many equal steps, one by one. Python >= 3.6.
 
-A step is one fixed piece of work, by a class of KERNELS, made from (threads):
+A step is one fixed piece of work, by a class of KERNELS, made from (threads, device, local rank):
 - `framework`: the module that is attested; None where Python alone computes.
-- `step()`: do it.
+- `step()`: do it; on a GPU until that is idle.
 - `right()`: how many values of the last step were held against the known result; raises
   rows.WrongError where one differs.
 
@@ -34,22 +34,31 @@ WARMUP = 20
 class Gemm(object):
     """One product of two square matrices in fp32, by PyTorch."""
 
-    def __init__(self, threads):
+    def __init__(self, threads, device, local_rank):
         import torch
 
         torch.set_num_threads(threads)
         self.framework, self._torch = torch, torch
+        self._settle = lambda: None
+        if device == "cuda":
+            if not torch.cuda.is_available():
+                raise RuntimeError("PyTorch sees no GPU here: leave out --device cuda")
+            torch.cuda.set_device(local_rank % torch.cuda.device_count())
+            self._settle = torch.cuda.synchronize
         count = torch.arange(SIDE)
         line, column = count.remainder(PERIOD), count.remainder(PERIOD - 2)
         whole = line[:, None] + column[None, :]
-        self._one, self._other = whole.float(), whole.t().contiguous().float()
-        # Whole numbers: this sum has no rounding, in whatever order.
-        self._known = whole.matmul(whole.t()).float()
-        self._result = torch.empty(SIDE, SIDE)
+        self._one, self._other = (
+            one.float().to(device) for one in (whole, whole.t().contiguous())
+        )
+        # Whole numbers: this sum has no rounding, in whatever order; nor in TF32.
+        self._known = whole.matmul(whole.t()).float().to(device)
+        self._result = torch.empty(SIDE, SIDE, device=device)
 
     def step(self):
         """Multiply."""
         self._torch.mm(self._one, self._other, out=self._result)
+        self._settle()
 
     def right(self):
         """Hold all values against the sums of whole numbers."""
@@ -59,6 +68,7 @@ class Gemm(object):
                 "gemm: {:,} of {:,} values are not the known result".format(wrong, SIDE * SIDE)
             )
         self._result.fill_(-1.0)  # a step that computes nothing must not pass
+        self._settle()
         return SIDE * SIDE
 
 
@@ -67,8 +77,7 @@ class Hash(object):
 
     framework = None
 
-    def __init__(self, threads):
-        del threads  # it has one
+    def __init__(self, _threads, _device, _local_rank):
         self._block, self._digest = bytes(bytearray(range(256))) * (BLOCK >> 8), ""
 
     def step(self):
@@ -92,6 +101,7 @@ def options(arguments):
     parser.add_argument("--kernel", choices=sorted(KERNELS), required=True)
     parser.add_argument("--timed", type=int, required=True, help="steps")
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     return parser.parse_args(arguments)
 
 
@@ -105,11 +115,12 @@ def run(arguments, stamps):
 
 
 def _run(wanted, stamps):
-    meeting = barrier.Meeting(ranks.place())
+    place = ranks.place()
+    meeting = barrier.Meeting(place)
     if os.environ.get("DLC_RANKS_START") == "storm":
         meeting.wait()
         stamps["barrier"] = _now()
-    kernel = KERNELS[wanted.kernel](wanted.threads)
+    kernel = KERNELS[wanted.kernel](wanted.threads, wanted.device, place.local_rank)
     stamps["import"] = _now()
     for _ in range(WARMUP):
         kernel.step()
@@ -126,7 +137,7 @@ def _run(wanted, stamps):
         times.extend(timed(kernel, wanted.timed))
         return times
 
-    row = {"kernel": wanted.kernel, "threads": wanted.threads}
+    row = {"kernel": wanted.kernel, "device": wanted.device, "threads": wanted.threads}
     found = rows.measured([row], 1, 0, check, visit)
     wall = time.perf_counter() - begin
     stamps["steps"] = _now()
@@ -136,7 +147,7 @@ def _run(wanted, stamps):
         NAME,
         stamps,
         {"wall_s": wall},
-        workload={"kernel": wanted.kernel, "timed": wanted.timed, "threads": wanted.threads},
+        workload=dict(row, timed=wanted.timed),
         counts={"tail_ratio": quantile(times, 0.99) / rows.median(times)},
         steps_s=times,
         rows=found,

@@ -52,7 +52,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import torch
 import probe_variability, rows
-kernel = probe_variability.Gemm(1)
+kernel = probe_variability.Gemm(1, "cpu", 0)
 kernel.step()
 print(kernel.right())
 product = torch.mm

@@ -48,6 +48,13 @@ _KERNEL = Option(
     help="What a step is: a product of matrices by PyTorch (gemm), SHA-256 by Python (hash). "
     "Default: gemm where the image has PyTorch.",
 )
+_DEVICE = Option(
+    name="device",
+    choices=("cpu", "cuda"),
+    default="cpu",
+    help="Where to compute. Default: cpu.",
+    elsewhere="ignored",
+)
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
@@ -62,12 +69,21 @@ def _settled(typed: Values, setting: Setting) -> Values:
             f"verifies {', '.join(modules) or 'no module'}",
             next_step=f"--kernel hash, or an image whose recipe has {module} in verify.imports",
         )
-    timed = values[_TIMED_STEPS.name] or (_QUICK_TIMED if quick else _TIMED)
-    return {_KERNEL.name: kernel, _TIMED_STEPS.name: timed, QUICK.name: quick}
+    if not module and values[_DEVICE.name] != _DEVICE.default:
+        raise UsageError(
+            f"--kernel {kernel} runs on processors, not with {_DEVICE.flag} {values[_DEVICE.name]}",
+            next_step=f"leave out {_DEVICE.flag}, or take an image with PyTorch",
+        )
+    return {
+        _KERNEL.name: kernel,
+        _DEVICE.name: values[_DEVICE.name],
+        _TIMED_STEPS.name: values[_TIMED_STEPS.name] or (_QUICK_TIMED if quick else _TIMED),
+        QUICK.name: quick,
+    }
 
 
 def _arguments(cell: Cell) -> tuple[str, ...]:
-    own = {name: cell.values[name] for name in (_KERNEL.name, _TIMED_STEPS.name)}
+    own = {name: cell.values[name] for name in (_KERNEL.name, _DEVICE.name, _TIMED_STEPS.name)}
     return as_options({**own, "threads": cell.threads})
 
 
@@ -80,6 +96,7 @@ def _rows(cell: Cell) -> "RowPlan":
 
     row: dict[str, str | int] = {
         "kernel": str(cell.values[_KERNEL.name]),
+        "device": str(cell.values[_DEVICE.name]),
         "threads": cell.threads,
     }
     return RowPlan(rows=(row,), rounds=1)
@@ -195,7 +212,7 @@ VARIABILITY = Probe(
             margin=_TAIL_MARGIN,
         ),
     ),
-    options=(_KERNEL, _TIMED_STEPS, QUICK),
+    options=(_KERNEL, _DEVICE, _TIMED_STEPS, QUICK),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,

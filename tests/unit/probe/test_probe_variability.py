@@ -17,7 +17,7 @@ from dlcontainer.bench.stats import stragglers
 from tests.unit.probe.test_collectives import port
 from tests.unit.probe.test_probe import copied
 
-CELL = Cell(values={"kernel": "hash", "timed": 100, "quick": False}, threads=1)
+CELL = Cell(values={"kernel": "hash", "device": "cpu", "timed": 100, "quick": False}, threads=1)
 # Appended to the probe: SLOW is a rank's number, WRONG the step that computes nothing.
 FAULTY = """
 

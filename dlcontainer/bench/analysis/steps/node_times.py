@@ -136,6 +136,9 @@ def _kind(series: Series, arm: ArmName, node: str) -> Kind:
     declared = series.session.declared
     row = declared.rows.rows[0] if declared.rows else {}
     work = [f"{name} {value}" for name, value in row.items()]
+    devices = stack.get("devices")
+    if isinstance(devices, list):
+        work.append(f"GPUs {', '.join(map(str, devices)) or 'none'}")
     per_node = declared.workload.get("ranks_per_node") or 1
     software = f"image {declared.image_sha256[:12]}" if arm != "native" else stack.get("framework")
     if isinstance(said, Mapping) and isinstance(kernel, str):

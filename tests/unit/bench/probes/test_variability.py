@@ -41,21 +41,30 @@ def percent(cell: str) -> float:
 
 
 def test_the_kernel_follows_the_image_and_the_steps_the_size() -> None:
-    assert settled().values == {"kernel": "gemm", "timed": 1000, "quick": False}
-    assert settled(NONE, quick=True).values == {"kernel": "hash", "timed": 200, "quick": True}
+    assert settled().values == {"kernel": "gemm", "device": "cpu", "timed": 1000, "quick": False}
+    assert settled(NONE, quick=True).values == {
+        "kernel": "hash",
+        "device": "cpu",
+        "timed": 200,
+        "quick": True,
+    }
     assert settled(kernel="hash", timed=300).values["timed"] == 300
     with pytest.raises(UsageError, match="--kernel gemm: it takes torch, and the recipe demo"):
         settled(NONE, kernel="gemm")
+    with pytest.raises(
+        UsageError, match="--kernel hash runs on processors, not with --device cuda"
+    ):
+        settled(NONE, device="cuda")
 
 
 def test_words_and_rows() -> None:
     cell = settled(timed=150)
     assert PROBE.words(cell) == (
-        *("variability", "--kernel", "gemm", "--timed", "150", "--threads", "2"),
+        *("variability", "--kernel", "gemm", "--device", "cpu", "--timed", "150", "--threads", "2"),
     )
     plan = PROBE.rows(cell)
     assert plan is not None
-    assert plan.rows == ({"kernel": "gemm", "threads": 2},)
+    assert plan.rows == ({"kernel": "gemm", "device": "cpu", "threads": 2},)
 
 
 def test_the_parts_of_the_scatter_are_those_planted(tmp_path: Path) -> None:
