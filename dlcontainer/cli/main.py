@@ -37,7 +37,7 @@ from dlcontainer.cli import (
     validate,
 )
 from dlcontainer.cli.app import App
-from dlcontainer.cli.bench import sessions, suite
+from dlcontainer.cli.bench import nodes, sessions, suite
 from dlcontainer.cli.modules import group as modules
 from dlcontainer.cli.signing import attest, pull, push, sign, verify
 from dlcontainer.errors import (
@@ -83,8 +83,9 @@ app.command("publish", rich_help_panel=_SHIP)(publish.publish)
 app.add_typer(modules.app, name="modules", rich_help_panel=_SHIP)
 app.command("explain-env", rich_help_panel=_SHIP)(explain_env.explain_env)
 app.command("prove", rich_help_panel=_SHIP)(prove.prove)
-# Here, for it also reports: `export`, which needs the probes' commands, does not.
+# Here, for they also report: `export`, which needs the probes' commands, does not.
 sessions.app.command("suite")(suite.suite)
+sessions.app.command("nodes")(nodes.nodes)
 app.add_typer(sessions.app, name="bench", rich_help_panel=_MEASURE)
 app.command("report", rich_help_panel=_MEASURE)(report.report)
 app.add_typer(export.app, name="export", rich_help_panel=_MEASURE)

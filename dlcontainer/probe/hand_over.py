@@ -37,7 +37,7 @@ def report(
         "values": values,
         "calibration": calibrated,
         "counts": measured,
-        "steps_s": [round(step, 6) for step in steps_s],
+        "steps_s": [round(step, 9) for step in steps_s],
         "affinity": sorted(os.sched_getaffinity(0)),
         "stack": dict(attest.stack(framework), **(attested or {})) if ranks.attests() else None,
     }

@@ -9,6 +9,7 @@ from dlcontainer.bench.probes.input_ import INPUT
 from dlcontainer.bench.probes.kernels import KERNEL_TIMES
 from dlcontainer.bench.probes.threads import THREADS
 from dlcontainer.bench.probes.train import TRAIN
+from dlcontainer.bench.probes.variability import VARIABILITY
 from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 # The only list of probes: commands, options, sessions and reports come from it.
 PROBES: dict[str, Probe] = {
-    one.name: one for one in (IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS)
+    one.name: one for one in (IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS, VARIABILITY)
 }
 
 

@@ -65,11 +65,13 @@ class Page:
     sections: tuple[Section, ...]
     joint: tuple[Joint, ...]
     exhibits: tuple[Exhibit, ...]
-    scorecard: Table
+    # None where no claim is about what is shown.
+    scorecard: Table | None
     glossary: Table
     files: tuple[str, ...]
     # How far the sessions' sites got.
     reached: tuple[Table, ...] = ()
+    guide: str = "docs/reading-a-report.md"
     version: str = __version__
 
     @property

@@ -27,7 +27,7 @@ def page(settled: Page) -> str:
         blocks += [f"## {text(exhibit.title)}", f"**{text(exhibit.headline)}**"]
         blocks.append(text(exhibit.words))
         blocks += _tables([*exhibit.tables, *exhibit.folded])
-    blocks += _tables([*settled.reached, settled.scorecard])
+    blocks += _tables([*settled.reached, *([settled.scorecard] if settled.scorecard else [])])
     files = ", ".join(map(text, settled.files))
     blocks.append(f"Written by dlcontainer {text(settled.version)} from {files}.")
     return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,214 @@
+"""Many nodes' step times: what is usual of a kind of node, and the nodes outside of that. Pure.
+
+A node's figures are medians over its processes, those of all its launches. Nodes are of one kind
+where they attest the same processor, number of processors, memory and kernel, and ran the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from dlcontainer.bench.analysis.steps import step_times
+from dlcontainer.bench.analysis.steps.step_times import Process
+from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.samples.vocabulary import ArmName, counted
+from dlcontainer.bench.stats import outside
+from dlcontainer.bench.stats.outside import Range
+from dlcontainer.errors import BenchDataError
+
+# Of fewer a node's median is that of a mood.
+FEWEST_LAUNCHES = 3
+State = Literal["usual", "outside", "not judged"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Kind:
+    """What nodes must have in common: what they are, as attested, and what they ran."""
+
+    cpu_model: str
+    cpus: int
+    memory_gib: int
+    kernel: str
+    work: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cpu_model}, {counted(self.cpus, 'processor')}, {self.memory_gib} GiB, kernel "
+            f"{self.kernel}; {self.work}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """One node: its median step, s, and its slow tail (99th percentile over the median)."""
+
+    name: str
+    kind: Kind
+    launches: int
+    median_s: float
+    tail: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usual:
+    """What is usual of one kind: both ranges, of as many nodes."""
+
+    median_s: Range
+    tail: Range
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A node beside what is usual; `why` says what is outside, or why it is not judged."""
+
+    node: Node
+    state: State
+    why: str = ""
+    usual: Usual | None = None
+
+
+def of(sessions: Sequence[Series], arm: ArmName) -> list[Node]:
+    """Give the nodes of some sessions; those of one node count together.
+
+    Raises BenchDataError where one session is there twice, where a node does not attest what it
+    is, and where it attests two kinds.
+    """
+    seen: dict[str, Series] = {}
+    kinds: dict[str, Kind] = {}
+    processes: dict[str, list[Process]] = {}
+    launches: dict[str, int] = {}
+    for series in sessions:
+        if series.seal in seen:
+            raise BenchDataError(
+                f"the same session as {seen[series.seal].path}",
+                where=str(series.path),
+                why="a session counted twice would look like more launches",
+                next_step="give each session once",
+            )
+        seen[series.seal] = series
+        for name, own in _by_node(series, arm).items():
+            kind = _kind(series, arm, name)
+            if kinds.setdefault(name, kind) != kind:
+                raise _two_kinds(series, name)
+            processes.setdefault(name, []).extend(own)
+            launches[name] = launches.get(name, 0) + len({one.launch for one in own})
+    return [
+        Node(
+            name=name,
+            kind=kinds[name],
+            launches=launches[name],
+            median_s=median(one.median for one in own),
+            tail=median(one.tail for one in own),
+        )
+        for name, own in sorted(processes.items())
+    ]
+
+
+def _by_node(series: Series, arm: ArmName) -> dict[str, list[Process]]:
+    found = step_times.of(series).get(arm)
+    if found is None:
+        raise BenchDataError(
+            f"a session without the arm {arm}",
+            where=str(series.path),
+            why=f"it has {', '.join(series.session.declared.arms)}",
+            next_step="name another with --arm, or leave the file out",
+        )
+    nodes: dict[str, list[Process]] = {}
+    for one in found:
+        nodes.setdefault(one.node, []).append(one)
+    return nodes
+
+
+def _two_kinds(series: Series, node: str) -> BenchDataError:
+    return BenchDataError(
+        f"{node} attests another kind of node, or ran something else, than in a file before",
+        where=str(series.path),
+        why="a node's launches count together only where it is the same node at the same work",
+        next_step="give the sessions of before and after one at a time: --write-baseline, then "
+        "--baseline",
+    )
+
+
+def _kind(series: Series, arm: ArmName, node: str) -> Kind:
+    stack = next((s.facts for s in series.stacks if s.arm == arm and s.node in {node, ""}), {})
+    said, kernel = stack.get("node_type"), stack.get("kernel")
+    declared = series.session.declared
+    row = declared.rows.rows[0] if declared.rows else {}
+    work = [f"{name} {value}" for name, value in row.items()]
+    devices = stack.get("devices")
+    if isinstance(devices, list):
+        work.append(f"GPUs {', '.join(map(str, devices)) or 'none'}")
+    per_node = declared.workload.get("ranks_per_node") or 1
+    software = f"image {declared.image_sha256[:12]}" if arm != "native" else stack.get("framework")
+    if isinstance(said, Mapping) and isinstance(kernel, str):
+        model, cpus, memory = (said.get(name) for name in ("cpu_model", "cpus", "memory_gib"))
+        if isinstance(model, str) and isinstance(cpus, int) and isinstance(memory, int):
+            return Kind(
+                cpu_model=model,
+                cpus=cpus,
+                memory_gib=memory,
+                kernel=kernel,
+                work=", ".join([*work, f"ranks a node {per_node}", f"{arm}: {software}"]),
+            )
+    raise BenchDataError(
+        f"{node} does not attest its processor, memory and kernel",
+        where=str(series.path),
+        why="nodes of one kind alone can be held against each other",
+        next_step="measure again with this version; an image must be built with its probe",
+    )
+
+
+def by_kind(nodes: Iterable[Node]) -> dict[Kind, list[Node]]:
+    """Give the nodes of each kind that have launches enough."""
+    found: dict[Kind, list[Node]] = {}
+    for node in sorted(nodes, key=lambda one: (one.kind, one.name)):
+        if node.launches >= FEWEST_LAUNCHES:
+            found.setdefault(node.kind, []).append(node)
+    return found
+
+
+def baseline(nodes: Iterable[Node]) -> dict[Kind, Usual]:
+    """Give what is usual of each kind with nodes enough; raises BenchDataError where none has."""
+    kinds = by_kind(nodes)
+    found: dict[Kind, Usual] = {}
+    for kind, own in kinds.items():
+        medians = outside.usual([node.median_s for node in own])
+        tails = outside.usual([node.tail for node in own])
+        if medians and tails:
+            found[kind] = Usual(median_s=medians, tail=tails)
+    if not found:
+        most = max((len(own) for own in kinds.values()), default=0)
+        raise BenchDataError(
+            f"too few nodes to say what is usual: {most} of one kind, {outside.FEWEST} are needed",
+            why=f"of fewer nodes their scatter is not known; a node counts from {FEWEST_LAUNCHES} "
+            "launches on, and one kind has the same processor, memory, kernel and work",
+            next_step="measure more nodes, or give a baseline of such nodes with --baseline",
+        )
+    return found
+
+
+def judge(nodes: Iterable[Node], known: Mapping[Kind, Usual]) -> list[Judged]:
+    """Hold nodes against what is usual of their kind; those outside come first."""
+    found = [_judged(node, known.get(node.kind)) for node in nodes]
+    order: list[State] = ["outside", "not judged", "usual"]
+    return sorted(found, key=lambda one: (order.index(one.state), one.node.name))
+
+
+def _judged(node: Node, usual: Usual | None) -> Judged:
+    if node.launches < FEWEST_LAUNCHES:
+        few = f"{counted(node.launches, 'launch', 'launches')}, {FEWEST_LAUNCHES} are needed"
+        return Judged(node=node, state="not judged", why=few)
+    if usual is None:
+        return Judged(node=node, state="not judged", why=f"no baseline of its kind: {node.kind}")
+    reasons = []
+    side = usual.median_s.side(node.median_s)
+    if side:
+        ratio = node.median_s / usual.median_s.centre
+        word = "slower" if side == "above" else "quicker"
+        reasons.append(f"{word}: its median step is {ratio:.3f} times the usual one")
+    # Steps that are more even than usual are no trouble.
+    if usual.tail.side(node.tail) == "above":
+        reasons.append(f"a slow tail of {node.tail:.3f}, usual are {usual.tail.centre:.3f}")
+    state: State = "outside" if reasons else "usual"
+    return Judged(node=node, state=state, why="; ".join(reasons), usual=usual)

@@ -1,0 +1,225 @@
+"""`bench variability`: how the times of equal steps scatter: in a process, over ranks and nodes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dlcontainer.bench.probes.base import (
+    QUICK,
+    ROWS_METRICS,
+    Cell,
+    Option,
+    Probe,
+    Setting,
+    Values,
+    as_options,
+    given_or_default,
+)
+from dlcontainer.bench.samples.traits import Metric, Section
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.analysis.steps.step_times import Process
+    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.series import Series
+    from dlcontainer.bench.samples.vocabulary import ArmName
+    from dlcontainer.bench.stats.stragglers import Straggler
+
+# The probe's own words, and the module that each takes; without one it is Python alone.
+KERNELS: Mapping[str, str] = {"gemm": "torch", "hash": ""}
+_TIMED, _QUICK_TIMED, _LEAST_TIMED = 1000, 200, 100
+# Of the slowest hundredth: few steps decide it.
+_TAIL_MARGIN = 0.1
+# Of more the slowest are shown, and the stragglers.
+_MOST_RANKS = 64
+
+_TIMED_STEPS = Option(
+    name="timed",
+    kind=int,
+    metavar="N",
+    least=_LEAST_TIMED,
+    help=f"Steps that each process times, at least {_LEAST_TIMED}. Default: {_TIMED}, quick "
+    f"{_QUICK_TIMED}.",
+)
+_KERNEL = Option(
+    name="kernel",
+    choices=tuple(KERNELS),
+    help="What a step is: a product of matrices by PyTorch (gemm), SHA-256 by Python (hash). "
+    "Default: gemm where the image has PyTorch.",
+)
+_DEVICE = Option(
+    name="device",
+    choices=("cpu", "cuda"),
+    default="cpu",
+    help="Where to compute. Default: cpu.",
+    elsewhere="ignored",
+)
+
+
+def _settled(typed: Values, setting: Setting) -> Values:
+    values = given_or_default(VARIABILITY.options, typed, setting)
+    modules = setting.contents.modules
+    usual = next(name for name, module in KERNELS.items() if not module or module in modules)
+    kernel, quick = str(values[_KERNEL.name] or usual), bool(values[QUICK.name])
+    module = KERNELS[kernel]
+    if module and module not in modules:
+        raise UsageError(
+            f"--kernel {kernel}: it takes {module}, and the recipe {setting.contents.recipe} "
+            f"verifies {', '.join(modules) or 'no module'}",
+            next_step=f"--kernel hash, or an image whose recipe has {module} in verify.imports",
+        )
+    if not module and values[_DEVICE.name] != _DEVICE.default:
+        raise UsageError(
+            f"--kernel {kernel} runs on processors, not with {_DEVICE.flag} {values[_DEVICE.name]}",
+            next_step=f"leave out {_DEVICE.flag}, or take an image with PyTorch",
+        )
+    return {
+        _KERNEL.name: kernel,
+        _DEVICE.name: values[_DEVICE.name],
+        _TIMED_STEPS.name: values[_TIMED_STEPS.name] or (_QUICK_TIMED if quick else _TIMED),
+        QUICK.name: quick,
+    }
+
+
+def _arguments(cell: Cell) -> tuple[str, ...]:
+    own = {name: cell.values[name] for name in (_KERNEL.name, _DEVICE.name, _TIMED_STEPS.name)}
+    return as_options({**own, "threads": cell.threads})
+
+
+def _declared(cell: Cell) -> "Mapping[str, Json]":
+    return dict(cell.values)
+
+
+def _rows(cell: Cell) -> "RowPlan":
+    from dlcontainer.bench.samples.rows.records import RowPlan
+
+    row: dict[str, str | int] = {
+        "kernel": str(cell.values[_KERNEL.name]),
+        "device": str(cell.values[_DEVICE.name]),
+        "threads": cell.threads,
+    }
+    return RowPlan(rows=(row,), rounds=1)
+
+
+def _section(series: "Series") -> Section | None:
+    from dlcontainer.bench.analysis.steps import step_times
+    from dlcontainer.bench.stats.stragglers import BOUND, LEAST
+
+    processes = {arm: own for arm, own in step_times.of(series).items() if own}
+    arms = tuple(processes)
+    if len(arms) < len(series.session.declared.arms):
+        return None
+    return Section(
+        title="How steps scatter",
+        head=("figure", "unit", *arms, f"{arms[-1]} / {arms[0]}"),
+        rows=(*_figures(processes), *_scatter(processes), *_by_rank(processes)),
+        note="Of a process the median of its steps, and its slow tail, the 99th percentile over "
+        "the median; here the median of all processes. Less is better of all. The scatter is that "
+        "of the logs of all steps, as standard deviations in % of the time (nested analysis of "
+        "variance, docs/variability.md); few groups ('from') tell little. A straggler is a rank "
+        f"whose median lies above the others' by more than {100 * LEAST:.0f} % and {BOUND:.0f} "
+        f"scaled median deviations of their launches. {_named(processes)}",
+    )
+
+
+_ByArm = Mapping["ArmName", Sequence["Process"]]
+
+
+def _figures(processes: _ByArm) -> Iterator[tuple[str, ...]]:
+    from statistics import median
+
+    def line(
+        name: str, unit: str, of: "Callable[[Process], float]", factor: float
+    ) -> tuple[str, ...]:
+        own = [median(of(one) for one in each) for each in processes.values()]
+        shown = (f"{factor * value:.4g}" for value in own)
+        return name, unit, *shown, f"{own[-1] / own[0]:.3f}"
+
+    yield line("median step", "ms", lambda one: one.median, 1e3)
+    yield line("slow tail", "p99 / median", lambda one: one.tail, 1.0)
+
+
+def _scatter(processes: _ByArm) -> Iterator[tuple[str, ...]]:
+    from dlcontainer.bench.analysis.steps import step_times
+
+    each = [step_times.scatter(own) for own in processes.values()]
+    for same in zip(*each, strict=True):
+        if same[0].groups == 1:
+            cells = ["one only" for _ in same]
+        else:
+            cells = [
+                "in the line above" if one.sd is None else f"{100 * one.sd:.2f} (from {one.groups})"
+                for one in same
+            ]
+        first, last = same[0].sd, same[-1].sd
+        yield same[0].level, "sd, %", *cells, f"{last / first:.2f}" if first and last else "-"
+
+
+def _by_rank(processes: _ByArm) -> Iterator[tuple[str, ...]]:
+    """Give each rank's row: its median over the launches, slowest first; the first few."""
+    from statistics import median
+
+    from dlcontainer.bench.analysis.steps import step_times
+
+    each = [step_times.medians(own) for own in processes.values()]
+    shared = [rank for rank in each[0] if all(rank in own for own in each)]
+    if len(shared) < 2:
+        return
+    at = step_times.places(next(iter(processes.values())))
+    middle = {rank: [median(own[rank]) for own in each] for rank in shared}
+    slow = {one.rank for own in processes.values() for one in step_times.slow_ranks(own).found}
+    order = sorted(shared, key=lambda rank: (rank not in slow, -max(middle[rank])))
+    for rank in order[:_MOST_RANKS]:
+        own = middle[rank]
+        name = f"rank {rank} on {at[rank]}" + (", a straggler" if rank in slow else "")
+        yield name, "median, ms", *(f"{1e3 * one:.4g}" for one in own), f"{own[-1] / own[0]:.3f}"
+
+
+def _named(processes: _ByArm) -> str:
+    from dlcontainer.bench.analysis.steps import step_times
+
+    texts = []
+    for arm, own in processes.items():
+        verdict, at = step_times.slow_ranks(own), step_times.places(own)
+        found = [_slow(one, at[one.rank]) for one in verdict.found]
+        said = f"nobody is named, {verdict.refused}" if verdict.refused else "none"
+        texts.append(f"{arm}: {', '.join(found) or said}")
+    ranks = len({one.rank for own in processes.values() for one in own})
+    rest = f" {counted(ranks, 'rank')}, the slowest shown." if ranks > _MOST_RANKS else ""
+    return f"Stragglers, {'; '.join(texts)}.{rest}"
+
+
+def _slow(one: "Straggler", node: str) -> str:
+    return f"rank {one.rank} on {node} ({one.ratio:.2f} times the others' median)"
+
+
+def _subject(declared: "Declared") -> str:
+    ranks = declared.workload.get("ranks")
+    of = f" of the slowest of {ranks} ranks" if isinstance(ranks, int) and ranks > 1 else ""
+    return f"The median step{of}"
+
+
+VARIABILITY = Probe(
+    name="variability",
+    summary="How step times scatter, in processes, over ranks and nodes: native against container.",
+    metrics=(
+        *ROWS_METRICS,
+        Metric(
+            name="counts.tail_ratio",
+            unit="p99 / median",
+            statistic="largest",
+            margin=_TAIL_MARGIN,
+        ),
+    ),
+    options=(_KERNEL, _DEVICE, _TIMED_STEPS, QUICK),
+    settle=_settled,
+    arguments=_arguments,
+    declared=_declared,
+    rows=_rows,
+    phases=lambda _stamps: ("import", "warm", "steps"),
+    subject=_subject,
+    task=lambda declared: f"equal steps ({declared.workload.get(_KERNEL.name)})",
+    unsaid=", steps in which ranks wait for each other, other kernels or other nodes",
+    section=_section,
+)
