@@ -8,10 +8,6 @@ import torch
 from torch import nn
 
 
-class CountError(Exception):
-    """The network is not the published one: no time of it counts."""
-
-
 def parameters(model):
     """Count the values that are trained."""
     return sum(one.numel() for one in model.parameters() if one.requires_grad)
@@ -55,14 +51,3 @@ def _of(module, given, made):
         # Each value that comes in is spread over the kernel.
         return given[0].numel() * module.out_channels // module.groups * height * width
     return made.numel() * module.in_channels // module.groups * height * width
-
-
-def hold(name, found, published):
-    """Hold counts against the published ones, both by name; raises CountError with the first."""
-    for what in sorted(published):
-        if found.get(what) != published[what]:
-            raise CountError(
-                "{}: {:,} {} where the published network has {:,}".format(
-                    name, found.get(what, 0), what, published[what]
-                )
-            )

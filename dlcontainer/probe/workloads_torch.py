@@ -57,6 +57,21 @@ WORKLOADS = {
 HEADS = 0.3
 
 
+class CountError(Exception):
+    """The network is not the published one: no time of it counts."""
+
+
+def hold(name, found, published):
+    """Hold counts against the published ones, by their names; raises CountError."""
+    for what in sorted(published):
+        if found.get(what) != published[what]:
+            raise CountError(
+                "{}: {:,} {}, and the published network has {:,}".format(
+                    name, found.get(what, 0), what.replace("_", "-"), published[what]
+                )
+            )
+
+
 class Named(object):
     """A published network with its data, on a device, its counts held before anything is timed."""
 
@@ -85,7 +100,7 @@ class Named(object):
         published = {
             "parameters": facts["parameters"], "multiply_adds": own["multiply_adds"]
         }  # fmt: skip
-        networks_count.hold(wanted.workload, found, published)
+        hold(wanted.workload, found, published)
         self.counted = dict(found, shape="x".join(map(str, own["shape"])))
 
     def loss(self, said, labels):
