@@ -11,6 +11,7 @@ from dlcontainer.bench.probes.base import Cell, Contents, Setting
 from dlcontainer.bench.probes.networks import choices
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.report import json_report
+from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
@@ -225,6 +226,8 @@ def test_groups_have_both_tables(tmp_path: Path) -> None:
     assert float(line["samples/s"]) == pytest.approx(about, rel=0.1)
     body: Any = json_report._section(section)
     assert body["beside"]["title"] == section.beside.title
+    names = [table.name for table in session_tables.open_tables(analyse(other))]
+    assert names.index(section.beside.title) == names.index(section.title) + 1
 
 
 NAMED: dict[str, Json] = {"workload": "resnet50"}
