@@ -14,6 +14,8 @@ class Count:
 
     parameters: int = 0
     multiply_adds: int = 0
+    # Running means and variances: not trained, and no parameters here.
+    statistics: int = 0
 
 
 def total(counts: Iterable[Count]) -> Count:
@@ -21,6 +23,7 @@ def total(counts: Iterable[Count]) -> Count:
     return Count(
         parameters=sum(one.parameters for one in each),
         multiply_adds=sum(one.multiply_adds for one in each),
+        statistics=sum(one.statistics for one in each),
     )
 
 
@@ -33,7 +36,9 @@ def conv(inner: int, outer: int, side: int, pixels: int, *, groups: int = 1) -> 
 def normed(inner: int, outer: int, side: int, pixels: int) -> Count:
     """Count a convolution without a bias and the batch normalization after it."""
     weights = outer * side * side * inner
-    return Count(parameters=weights + 2 * outer, multiply_adds=weights * pixels)
+    return Count(
+        parameters=weights + 2 * outer, multiply_adds=weights * pixels, statistics=2 * outer
+    )
 
 
 def dense(inner: int, outer: int, places: int = 1) -> Count:
@@ -41,7 +46,7 @@ def dense(inner: int, outer: int, places: int = 1) -> Count:
 
 
 def norm(channels: int) -> Count:
-    return Count(parameters=2 * channels)
+    return Count(parameters=2 * channels, statistics=2 * channels)
 
 
 def convnet() -> Count:
@@ -227,16 +232,17 @@ def deeplabv3plus(height: int, width: int) -> Count:
 def transformer() -> Count:
     """Count six layers of d_model 512 and d_ff 2048 over 128 places and 8,000 words."""
     places, width, inner, words = 128, 512, 2048, 8000
+    layer_norm = Count(parameters=2 * width)
     layer = [
-        norm(width),
+        layer_norm,
         *(dense(width, width, places) for _ in ("query", "key", "value", "output")),
         Count(multiply_adds=2 * places * places * width),
-        norm(width),
+        layer_norm,
         dense(width, inner, places),
         dense(inner, width, places),
     ]
     tables = Count(parameters=(words + places) * width)
-    return total([tables, *(6 * layer), norm(width), dense(width, words, places)])
+    return total([tables, *(6 * layer), layer_norm, dense(width, words, places)])
 
 
 # name -> device -> counts, as sessions declare them
