@@ -35,11 +35,10 @@ import time
 import calibrate
 import hand_over
 import ranks
+import train_options
 from barrier import Meeting
+from train_options import FRAMEWORKS, WAYS, options  # noqa: F401
 
-FRAMEWORKS = ("torch", "tensorflow", "mxnet")
-# framework -> ways to train on several ranks, the first is the usual one
-WAYS = {"torch": ("ddp", "horovod"), "tensorflow": ("tensorflow", "horovod")}
 # The way whose file has another name: it would be train_tensorflow_tensorflow.
 FILES = {"tensorflow": "multiworker"}
 CLASSES = 10
@@ -54,31 +53,6 @@ _SUMS = 8
 def stamp(name):
     """Say that a phase is over, now."""
     STAMPS[name] = int(time.time() * 1e9)
-
-
-def options(arguments):
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="probe train")
-    parser.add_argument("--framework", choices=FRAMEWORKS, default="torch")
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--warmup", type=int, default=5)
-    for name in ("--batch", "--size", "--width"):
-        parser.add_argument(name, type=int, default=0, help="0: the device's usual one")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--distributed", metavar="WAY", help="ranks train together, e.g. ddp")
-    parser.add_argument("--baton", metavar="FOLDER", help="where the pipes lie: see baton.py")
-    parser.add_argument("--process", metavar="NAME", default="", help="this process's pipes")
-    parser.add_argument("--cpus", default="", help="the processors that it is bound to, e.g. 0,2")
-    wanted = parser.parse_args(arguments)
-    if wanted.distributed and wanted.distributed not in WAYS.get(wanted.framework, ()):
-        parser.error(
-            "--distributed {}: for {} there is {}".format(
-                wanted.distributed, wanted.framework, WAYS.get(wanted.framework) or "none"
-            )
-        )
-    return wanted
 
 
 def settle_sizes(wanted, device):
@@ -253,7 +227,9 @@ def _resident(wanted):
 
 def _rehearsed(module, wanted):
     """Train one small step: what a framework loads with its first optimizer is there then."""
-    small = argparse.Namespace(**dict(vars(wanted), batch=2, size=8, width=8))
+    small = argparse.Namespace(
+        **dict(vars(wanted), batch=2, size=8, width=8, workload=train_options.RESIDUAL)
+    )
     module.Trainer(small).step(0)
 
 
@@ -277,9 +253,12 @@ def _report(trainer, wanted, values, steps):
         "samples_per_s": wanted.batch * wanted.steps / values["wall_s"],
     }
     counts.update(trainer.counts())
-    workload = dict(vars(wanted), device=trainer.device, precision="fp32", ranks=wanted.place.size)
+    workload = dict(vars(wanted), device=trainer.device, ranks=wanted.place.size)
+    # What a published network was counted to be, before its first step.
+    workload.update(getattr(trainer, "counted", {}))
     # The stack names the framework with its version; the place is this rank's own.
-    for name in ("framework", "place", "meeting", "baton", "process", "cpus"):
+    own = ["framework", "place", "meeting", "baton", "process", "cpus"]
+    for name in own + train_options.unsaid(wanted):
         del workload[name]
     return {
         "schema": hand_over.SCHEMA,

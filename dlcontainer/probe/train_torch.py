@@ -1,8 +1,10 @@
-"""The train probe's network in PyTorch, on a CPU or a GPU. Python >= 3.6."""
+"""The train probe's networks in PyTorch, on a CPU or a GPU. Python >= 3.6."""
 
 import sys
 
+import precision_torch
 import probe_train
+import train_options
 
 
 def network(torch, width):
@@ -51,6 +53,29 @@ class EventClock(object):
         return [a.elapsed_time(b) / 1e3 for a, b in zip(self.marks, self.marks[1:])]
 
 
+class Residual(object):
+    """The small network that every framework has, with its data, on a device."""
+
+    counted = {}
+
+    def __init__(self, torch, wanted, device):
+        probe_train.settle_sizes(wanted, device)
+        torch.manual_seed(wanted.seed)
+        make = torch.Generator()
+        make.manual_seed(wanted.seed + 1 + wanted.place.rank)
+        shape = (wanted.batch, 3, wanted.size, wanted.size)
+        # On the CPU, then moved: the same numbers on every device.
+        self.images = [
+            torch.randn(*shape, generator=make).to(device) for _ in range(probe_train.BATCHES)
+        ]
+        self.labels = [
+            torch.randint(0, probe_train.CLASSES, (wanted.batch,), generator=make).to(device)
+            for _ in range(probe_train.BATCHES)
+        ]
+        self.model = network(torch, wanted.width).to(device)
+        self.loss = torch.nn.functional.cross_entropy
+
+
 class Trainer(object):
     """Data, network and optimizer; see probe_train.py."""
 
@@ -67,35 +92,38 @@ class Trainer(object):
         self.device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
         if self.device == "cuda":
             torch.cuda.set_device(wanted.place.local_rank % torch.cuda.device_count())
-        probe_train.settle_sizes(wanted, self.device)
-        torch.manual_seed(wanted.seed)
-        make = torch.Generator()
-        make.manual_seed(wanted.seed + 1 + wanted.place.rank)
-        shape = (wanted.batch, 3, wanted.size, wanted.size)
-        # On the CPU, then moved: the same numbers on every device.
-        self._images = [
-            torch.randn(*shape, generator=make).to(self.device) for _ in range(probe_train.BATCHES)
-        ]
-        self._labels = [
-            torch.randint(0, probe_train.CLASSES, (wanted.batch,), generator=make).to(self.device)
-            for _ in range(probe_train.BATCHES)
-        ]
-        self._model = network(torch, wanted.width).to(self.device)
-        self._optimizer = torch.optim.SGD(
-            self._model.parameters(), lr=probe_train.RATE, momentum=probe_train.MOMENTUM
-        )
+        self._precision = precision_torch.made(torch, wanted.precision, self.device)
+        work = self._work(torch, wanted)
+        self._images, self._labels, self._model = work.images, work.labels, work.model
+        self._loss, self.counted = work.loss, work.counted
+        self._optimizer = self._optimizer_of(torch, wanted)
         self._kept = []
         self.settle()
         probe_train.stamp("device")
+
+    def _work(self, torch, wanted):
+        if wanted.workload == train_options.RESIDUAL:
+            return Residual(torch, wanted, self.device)
+        import workloads_torch
+
+        return workloads_torch.Named(torch, wanted, self.device)
+
+    def _optimizer_of(self, torch, wanted):
+        if (wanted.workload, wanted.optimizer) == (train_options.RESIDUAL, "sgd"):
+            return torch.optim.SGD(
+                self._model.parameters(), lr=probe_train.RATE, momentum=probe_train.MOMENTUM
+            )
+        import optimizers_torch
+
+        return optimizers_torch.made(wanted.optimizer, self._model.parameters())
 
     def step(self, number):
         """Train on one batch."""
         self._optimizer.zero_grad()
         picked = number % probe_train.BATCHES
-        said = self._model(self._images[picked])
-        loss = self.framework.nn.functional.cross_entropy(said, self._labels[picked])
-        loss.backward()
-        self._optimizer.step()
+        with self._precision.forward():
+            loss = self._loss(self._model(self._images[picked]), self._labels[picked])
+        self._precision.backward(loss, self._optimizer)
         self._kept.append(loss.detach())
 
     def settle(self):
@@ -117,6 +145,7 @@ class Trainer(object):
 
     def counts(self):
         """Give what else was counted."""
-        if self.device == "cpu":
-            return {}
-        return {"device_memory_mb": self.framework.cuda.max_memory_allocated() / 1e6}
+        found = self._precision.counts()
+        if self.device != "cpu":
+            found["device_memory_mb"] = self.framework.cuda.max_memory_allocated() / 1e6
+        return found

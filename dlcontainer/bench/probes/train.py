@@ -1,7 +1,8 @@
-"""`bench train`: the time of training steps of a small network, alone or by ranks together."""
+"""`bench train`: the time of training steps of a network, alone or by ranks together."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dlcontainer.bench.probes import gradient_check
@@ -20,6 +21,7 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
+from dlcontainer.bench.probes.networks import choices, utilisation
 from dlcontainer.bench.samples.traits import Metric, Section
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
@@ -105,11 +107,12 @@ def _settled(typed: Values, setting: Setting) -> Values:
     asked = cast("str | None", typed.get(_DISTRIBUTED.name))
     if asked is not None and not setting.is_ranked:
         raise UsageError("--distributed is about ranks", next_step="say how many: --ranks R")
-    return {
+    values = {
         **given_or_default(TRAIN.options, typed, setting),
         "framework": framework(setting.contents),
         _DISTRIBUTED.name: way(asked, setting) if setting.is_ranked else "",
     }
+    return {**values, **choices.settled(values, setting)}
 
 
 def _arguments(cell: Cell) -> tuple[str, ...]:
@@ -120,6 +123,7 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
         "seed": _SEED,
         "threads": cell.threads,
         "device": values[_DEVICE.name],
+        **choices.arguments(values),
     }
     if values["framework"] != FRAMEWORKS[0]:  # the only one that probes of older images know
         options["framework"] = values["framework"]
@@ -132,6 +136,7 @@ def _declared(cell: Cell) -> "Mapping[str, Json]":
         "device": cell.values[_DEVICE.name],
         "warmup_steps": _WARMUP_STEPS,
         "seed": _SEED,
+        **choices.declared(cell.values),
     }
 
 
@@ -144,12 +149,12 @@ def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _subject(declared: "Declared") -> str:
-    plan = declared.groups
+    plan, named = declared.groups, choices.named(declared.workload)
     if plan is None:
-        return "Training"
+        return f"Training{named}"
     # What was measured, and no more: not a whole node, nor a whole job.
     cores = counted(len(plan.cpus), "quiet core")
-    return f"Training in {counted(len(plan.cpus), 'thread')} on {cores} of this node"
+    return f"Training{named} in {counted(len(plan.cpus), 'thread')} on {cores} of this node"
 
 
 def _unsaid(declared: "Declared") -> str:
@@ -159,6 +164,13 @@ def _unsaid(declared: "Declared") -> str:
 
 
 def _section(series: "Series") -> Section | None:
+    groups, network = _groups(series), utilisation.section(series)
+    if groups and network:
+        return replace(groups, beside=network)
+    return groups or network
+
+
+def _groups(series: "Series") -> Section | None:
     from dlcontainer.bench.analysis import resident_groups
 
     found, plan = resident_groups.of(series), series.session.declared.groups
@@ -196,8 +208,8 @@ def _seconds(spent: "Spent") -> str:
     )
 
 
-def _task(_declared: "Declared") -> str:
-    return "training"
+def _task(declared: "Declared") -> str:
+    return f"training{choices.named(declared.workload)}"
 
 
 TRAIN = Probe(
@@ -218,7 +230,7 @@ TRAIN = Probe(
         ),
         Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
     ),
-    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED),
+    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED, *choices.OPTIONS),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,

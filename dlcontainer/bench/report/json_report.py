@@ -110,7 +110,8 @@ def _section(section: Section | None) -> dict[str, object] | None:
     if section is None:
         return None
     rows = [dict(zip(section.head, row, strict=True)) for row in section.rows]
-    return {"title": section.title, "rows": rows, "note": section.note}
+    body: dict[str, object] = {"title": section.title, "rows": rows, "note": section.note}
+    return body | ({"beside": beside} if (beside := _section(section.beside)) else {})
 
 
 def _contrast(item: Contrast) -> dict[str, object]:

@@ -61,12 +61,13 @@ class Roofline:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A table of the probe's own in the report of a session."""
+    """A table of the probe's own in the report of a session; `beside` is another, below it."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    beside: "Section | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

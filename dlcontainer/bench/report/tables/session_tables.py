@@ -43,6 +43,7 @@ def subtitle(analysis: Analysis) -> str:
 
 def open_tables(analysis: Analysis) -> list[Table]:
     """Give the tables that everyone should see."""
+    section = analysis.traits.section
     return [
         _contrasts(analysis),
         _mounts(analysis),
@@ -52,7 +53,8 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _secondary(analysis),
         row_tables.times(analysis),
         row_tables.beside(analysis),
-        _of_probe(analysis.traits.section),
+        _of_probe(section),
+        _of_probe(section.beside if section else None),
         site_tables.surroundings(analysis),
         _facts(analysis),
     ]

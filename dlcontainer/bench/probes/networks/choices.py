@@ -1,0 +1,202 @@
+"""Which network is trained, in which precision, with which optimizer: options and refusals."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlcontainer.bench.probes.base import Option, Setting, Values
+from dlcontainer.bench.probes.networks.published import NETWORKS
+from dlcontainer.errors import BenchDataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dlcontainer.bench.samples.records import Json
+
+# The probe's own lists, which a test holds against these. The first of each is the usual one.
+RESIDUAL = "residual"
+PRECISIONS = ("fp32", "bf16", "fp16")
+OPTIMIZERS = ("sgd", "lars", "larc")
+# Frameworks that have more than the usual one of each.
+_FRAMEWORKS = ("torch",)
+# Its gradients are averaged inside the optimizer's step: nobody can look for an overflow before.
+_WITHOUT_SCALING = "horovod"
+_MOST_TERA = 1e6
+# What the declaration holds of the peak.
+PEAK, PEAK_OF = "peak_tflops", "peak_of"
+
+WORKLOAD = Option(
+    name="workload",
+    metavar="NAME",
+    help=f"The network: {', '.join(NETWORKS)} (PyTorch). Default: {RESIDUAL}, a small one that "
+    "every framework has.",
+)
+PRECISION = Option(
+    name="precision",
+    choices=PRECISIONS,
+    help="fp32; bf16 or fp16 by autocast, fp16 with a scaled loss (PyTorch). Default: fp32.",
+)
+OPTIMIZER = Option(
+    name="optimizer",
+    choices=OPTIMIZERS,
+    help="sgd with momentum; lars, larc: a rate for each layer (PyTorch). Default: sgd.",
+)
+BATCH = Option(
+    name="batch",
+    kind=int,
+    metavar="N",
+    least=1,
+    help="Samples in a step of one process. Default: the network's, by device.",
+)
+PEAK_OPTION = Option(
+    name="peak",
+    metavar="TFLOPS|FILE",
+    help="The most that one process's device computes in this precision, TFLOP/s, or a file that "
+    "`bench kernels` wrote. Without it the report has FLOP/s and no MFU.",
+)
+OPTIONS = (WORKLOAD, PRECISION, OPTIMIZER, BATCH, PEAK_OPTION)
+_USUAL: Values = {
+    WORKLOAD.name: RESIDUAL,
+    PRECISION.name: PRECISIONS[0],
+    OPTIMIZER.name: OPTIMIZERS[0],
+    BATCH.name: None,
+}
+
+
+def settled(values: Values, setting: Setting) -> Values:
+    """Settle what was asked for; `values` have the framework, the device and the way of ranks.
+
+    Raises UsageError for what the framework, the processor or the way has not.
+    """
+    own = {name: values.get(name) or usual for name, usual in _USUAL.items()}
+    name, precision = own[WORKLOAD.name], str(own[PRECISION.name])
+    known = (RESIDUAL, *NETWORKS)
+    if name not in known:
+        raise UsageError(
+            f"{WORKLOAD.flag} {name}: there is no such network",
+            next_step=f"one of {', '.join(known)}",
+        )
+    _require_framework(own, str(values["framework"]))
+    _require_precision(precision, values)
+    return {**own, **_peak(own, values.get(PEAK_OPTION.name), setting)}
+
+
+def _require_framework(own: Values, framework: str) -> None:
+    if framework in _FRAMEWORKS:
+        return
+    for option in (WORKLOAD, PRECISION, OPTIMIZER):
+        usual = _USUAL[option.name]
+        if own[option.name] != usual:
+            raise UsageError(
+                f"{option.flag} {own[option.name]}: with {framework} there is {usual} only",
+                why=f"the others are written for {', '.join(_FRAMEWORKS)}",
+                next_step=f"leave it out, or measure an image with {', '.join(_FRAMEWORKS)}",
+            )
+
+
+def _require_precision(precision: str, values: Values) -> None:
+    if precision == PRECISIONS[0]:
+        return
+    if precision == "fp16" and values.get("distributed") == _WITHOUT_SCALING:
+        raise UsageError(
+            f"{PRECISION.flag} fp16: its scaled loss is not written for {_WITHOUT_SCALING}",
+            next_step="--distributed ddp, or --precision bf16",
+        )
+    # Of a GPU only the probe can say it, and it does; so it does where the device is found inside.
+    if values.get("device") != "cpu":
+        return
+    from dlcontainer.bench.probes import processor
+
+    here = [name for name in PRECISIONS if name in processor.precisions()]
+    if precision not in here:
+        raise UsageError(
+            f"{PRECISION.flag} {precision}: this processor has no arithmetic in it",
+            why="PyTorch would convert each number, and its time would say nothing of the device",
+            next_step=f"of {', '.join(here)}",
+        )
+
+
+def _peak(own: Values, asked: object, setting: Setting) -> Values:
+    begun = setting.begun
+    if asked is None:
+        before: Mapping[str, Any] = begun.workload if begun else {}
+        return {PEAK: before.get(PEAK), PEAK_OF: before.get(PEAK_OF)}
+    if own[WORKLOAD.name] == RESIDUAL:
+        raise UsageError(
+            f"{PEAK_OPTION.flag}: the small network has no published operations to hold against it",
+            next_step=f"name one: {WORKLOAD.flag} {next(iter(NETWORKS))}",
+        )
+    text, precision = str(asked), str(own[PRECISION.name])
+    try:
+        number = float(text)
+    except ValueError:
+        return _measured(Path(text), precision)
+    if not 0 < number <= _MOST_TERA:
+        raise UsageError(
+            f"{PEAK_OPTION.flag} {text}: TFLOP/s of one device, above 0 and at most {_MOST_TERA:g}",
+            next_step="e.g. --peak 15.7, or the file of a session of `bench kernels`",
+        )
+    return {PEAK: number, PEAK_OF: "as given"}
+
+
+def _measured(path: Path, precision: str) -> Values:
+    """Take the quickest product of matrices that a session measured, on whichever side."""
+    from dlcontainer.bench.analysis import rows
+    from dlcontainer.bench.probes import kernel_shapes
+    from dlcontainer.bench.samples import reader
+
+    if not path.is_file():
+        raise UsageError(
+            f"{PEAK_OPTION.flag} {path}: neither a number nor a file",
+            next_step="e.g. --peak 15.7, or the file of a session of `bench kernels`",
+        )
+    series = reader.read(path)
+    found = [
+        ((kernel_shapes.operations(mean.parameters) or 0.0) / mean.seconds, mean.parameters)
+        for arm in series.session.declared.arms
+        for mean in rows.means(series, arm)
+        if (mean.parameters.get("kernel"), mean.parameters.get("precision")) == ("gemm", precision)
+    ]
+    if not found:
+        raise BenchDataError(
+            f"no product of matrices in {precision} was measured",
+            where=str(path),
+            next_step=f"bench kernels --kernels gemm --precisions {precision}, or give TFLOP/s",
+        )
+    best, parameters = max(found, key=lambda one: one[0])
+    shape, threads = parameters.get("shape"), parameters.get("threads")
+    return {PEAK: best / 1e12, PEAK_OF: f"gemm {precision} {shape}, {threads} threads, {path.name}"}
+
+
+def arguments(values: Values) -> dict[str, Any]:
+    """Give what a launch is called with; nothing where all is as usual: older images know none."""
+    return {name: values.get(name) for name in _USUAL if values.get(name) != _USUAL[name]}
+
+
+def declared(values: Values) -> "Mapping[str, Json]":
+    """Give what is declared: nothing where all is as usual, as before there was a choice."""
+    found: dict[str, Json] = {**arguments(values)}
+    network = NETWORKS.get(str(values.get(WORKLOAD.name)))
+    if network:
+        device = str(values.get("device"))
+        of = [device] if device in network.multiply_adds else list(network.multiply_adds)
+        counts = sorted({network.multiply_adds[name] for name in of})
+        found |= {
+            PRECISION.name: values[PRECISION.name],
+            OPTIMIZER.name: values[OPTIMIZER.name],
+            "parameters": network.parameters,
+            # One number, or one for each device that it may turn out to be.
+            "multiply_adds": counts[0] if len(counts) == 1 else list(counts),
+        }
+    if values.get(PEAK):
+        found |= {PEAK: values[PEAK], PEAK_OF: values[PEAK_OF]}
+    return found
+
+
+def named(workload: "Mapping[str, Json]") -> str:
+    """Say what is trained otherwise than as usual: " resnet50 in bf16 with lars"; or nothing."""
+    words = ""
+    for option, before in ((WORKLOAD, " "), (PRECISION, " in "), (OPTIMIZER, " with ")):
+        value = workload.get(option.name)
+        if value and value != _USUAL[option.name]:
+            words += f"{before}{value}"
+    return words
