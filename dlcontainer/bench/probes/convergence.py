@@ -201,8 +201,9 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
 
     def rate(row: Mapping[str, str | int], seconds: float) -> float | None:
         batch = row.get("batch")
-        known = isinstance(steps, int) and isinstance(batch, int)
-        return batch * steps / seconds if known else None
+        if not isinstance(steps, int) or not isinstance(batch, int):
+            return None
+        return batch * steps / seconds
 
     return (Derived(name="samples", unit="1/s", better="more", of=rate),)
 
