@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.probes.collectives import COLLECTIVES
+from dlcontainer.bench.probes.convergence import CONVERGENCE
 from dlcontainer.bench.probes.import_ import IMPORT
 from dlcontainer.bench.probes.input_ import INPUT
 from dlcontainer.bench.probes.kernels import KERNEL_TIMES
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 # The only list of probes: commands, options, sessions and reports come from it.
 PROBES: dict[str, Probe] = {
-    one.name: one for one in (IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS, VARIABILITY)
+    one.name: one
+    for one in (
+        *(IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS, VARIABILITY),
+        CONVERGENCE,
+    )
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from dlcontainer.bench.probes.lending import Lending, Lent, lends_nothing
 from dlcontainer.bench.samples.traits import (
     ROWS_METRIC,
+    Chart,
     Derived,
     Metric,
     Roofline,
@@ -240,6 +241,10 @@ def _no_section(_series: "Series") -> Section | None:
     return None
 
 
+def _no_charts(_series: "Series") -> Sequence[Chart]:
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
     """One thing to measure: `bench NAME`, run inside an image by its file probe_NAME.py.
@@ -282,6 +287,8 @@ class Probe:
     roofline: Roofline | None = None
     section: "Callable[[Series], Section | None]" = _no_section
     in_suite: InSuite = InSuite()
+    # Figures of its own in the report.
+    charts: "Callable[[Series], Sequence[Chart]]" = _no_charts
     # The file's name in images that were built when it had another one.
     earlier_file: str | None = None
 
@@ -330,5 +337,6 @@ class Probe:
             section=self.section(series),
             derived=tuple(self.derived(declared)),
             roofline=self.roofline,
+            charts=tuple(self.charts(series)),
             ends_at=self.ends_at or "",
         )

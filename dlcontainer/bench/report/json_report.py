@@ -97,6 +97,7 @@ def session(analysis: Analysis) -> dict[str, object]:
         "metrics": _family(analysis.family),
         "secondary": [_figure(figure) for figure in analysis.secondary],
         "section": _section(analysis.traits.section),
+        **({"charts": plain(charts)} if (charts := analysis.traits.charts) else {}),
         **({"rows": rows} if (rows := row_tables.plain(analysis)) else {}),
         "phases_s": dict(session_plots.phase_means(analysis)),
         "differences": [asdict(item) for item in analysis.differences],

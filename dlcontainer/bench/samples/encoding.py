@@ -87,6 +87,11 @@ def to_fields(record: Record) -> dict[str, object]:
     for name in _MAY_LACK:
         if not body.get(name, True):
             del body[name]
+    # Rows of most probes have times alone, and no such key.
+    rows = body.get("rows")
+    for row in rows if isinstance(rows, list) else ():
+        if not row["outcome"]:
+            del row["outcome"]
     if isinstance(record, Session):
         body["declared"] = _declaration(record.declared)
     _validated(kind, hash_chain.canonical(body), f"a {kind} to be written")

@@ -71,6 +71,39 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A point of a chart; `hint` is shown when it is pointed at."""
+
+    x: float
+    y: float
+    hint: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A line of a chart: one side's points. Lines of one name have one colour."""
+
+    name: str
+    is_candidate: bool
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chart:
+    """A figure of the probe's own in the report: lines over one axis, units in the axes' names.
+
+    With `log` both axes are logarithmic.
+    """
+
+    title: str
+    caption: str
+    across: str
+    up: str
+    lines: tuple[Line, ...]
+    log: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Traits:
     """A probe's figures and words for one session; the first metric has the verdict.
 
@@ -85,6 +118,7 @@ class Traits:
     section: Section | None = None
     derived: tuple[Derived, ...] = ()
     roofline: Roofline | None = None
+    charts: tuple[Chart, ...] = ()
     # The phase with which the wall time of a launch ends; empty where the probe times itself.
     ends_at: str = ""
 

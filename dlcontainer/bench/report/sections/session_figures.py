@@ -7,7 +7,14 @@ from markupsafe import Markup
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors, table
-from dlcontainer.bench.report.figures import binned, ecdf, roofline, row_curves, session_plots
+from dlcontainer.bench.report.figures import (
+    binned,
+    charts,
+    ecdf,
+    roofline,
+    row_curves,
+    session_plots,
+)
 from dlcontainer.bench.report.figures.ecdf import Ready
 from dlcontainer.bench.report.text import verdict_text
 
@@ -45,6 +52,7 @@ def of(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> tuple[Pla
         drawn.append(("Phases", words, stacked, paired))
     drawn += [(*plate, paired) for plate in row_curves.of(analysis)]
     drawn += [(*plate, paired) for plate in roofline.of(analysis)]
+    drawn += [(*plate, paired) for plate in charts.of(analysis)]
     raw = anchors.table(series) if listed else ""
     return tuple(
         Plate(

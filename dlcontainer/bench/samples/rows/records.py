@@ -5,10 +5,10 @@ geometric mean of their medians (`traits.ROWS_METRIC`).
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 # The first word of the figures of single rows; see `figures`.
 FIGURES = "rows"
@@ -44,7 +44,8 @@ class Row:
     """One row of one launch; of several ranks times are the largest, processor time the sum.
 
     `n` repetitions were timed; `cpu_s` and `steal_s` are of all of them together. `checked` counts
-    the values that were held against the known result before any time counted.
+    the values that were held against the known result before any time counted. `outcome` is what
+    came of it besides, where a probe has more to say of a row than times; else empty.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -57,6 +58,7 @@ class Row:
     cpu_s: Seconds
     steal_s: Seconds
     checked: Positive
+    outcome: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 def figures(plan: RowPlan | None) -> Iterator[str]:

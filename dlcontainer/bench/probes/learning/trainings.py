@@ -1,0 +1,137 @@
+"""The trainings of a session: each seed's outcome on each side, over its launches. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dlcontainer.bench.samples.rows.records import Row
+from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.samples.vocabulary import ArmName
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """What seeds are repeated at."""
+
+    optimizer: str
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """It in words."""
+        return f"{self.optimizer.upper()}, batch {self.batch:,}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """One training of one launch: accuracies in percent; no steps where it was never reached."""
+
+    accuracy: float
+    curve: tuple[float, ...]
+    steps: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seed:
+    """A seed on one side: means over its launches; `spread` is the widest between two, in points.
+
+    `steps` and `seconds` are None where a launch did not reach the target.
+    """
+
+    accuracy: float
+    spread: float
+    curve: tuple[float, ...]
+    steps: float | None
+    seconds: float | None
+
+
+@dataclass(slots=True)
+class Side:
+    """The seeds of a setting on one side, by number."""
+
+    seeds: dict[int, Seed] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> int:
+        """How many seeds reached the target, in all launches."""
+        return sum(1 for seed in self.seeds.values() if seed.steps is not None)
+
+    @property
+    def all_reached(self) -> bool:
+        """Whether all seeds did."""
+        return bool(self.seeds) and self.reached == len(self.seeds)
+
+
+Sides = Mapping[ArmName, Side]
+
+
+def of(series: Series) -> dict[Setting, Sides]:
+    """Give each setting's seeds on both sides; of the launches of all pairs, as the figures are."""
+    found: dict[Setting, dict[ArmName, dict[int, list[Trained]]]] = {}
+    sides = series.session.declared.sides.names
+    for sample in series.samples:
+        if sample.role not in {"pair", "triple"} or not sample.ok or sample.arm not in sides:
+            continue
+        for row in sample.rows:
+            setting, seed, trained = _setting(row), row.parameters.get("seed"), _trained(row)
+            if setting and trained and isinstance(seed, int):
+                own = found.setdefault(setting, {}).setdefault(sample.arm, {})
+                own.setdefault(seed, []).append(trained)
+    return {
+        setting: {arm: _side(by_arm.get(arm, {})) for arm in sides}
+        for setting, by_arm in found.items()
+    }
+
+
+def _side(seeds: Mapping[int, Sequence[Trained]]) -> Side:
+    return Side(seeds={number: _seed(each) for number, each in sorted(seeds.items())})
+
+
+def _seed(each: Sequence[Trained]) -> Seed:
+    accuracies = [one.accuracy for one in each]
+    steps = [one.steps for one in each if one.steps is not None]
+    seconds = [one.seconds for one in each if one.seconds is not None]
+    whole = len(steps) == len(seconds) == len(each)
+    return Seed(
+        accuracy=_mean(accuracies),
+        spread=max(accuracies) - min(accuracies),
+        curve=tuple(map(_mean, zip(*(one.curve for one in each), strict=False))),
+        steps=_mean(steps) if whole else None,
+        seconds=_mean(seconds) if whole else None,
+    )
+
+
+def _setting(row: Row) -> Setting | None:
+    optimizer, batch = row.parameters.get("optimizer"), row.parameters.get("batch")
+    if not isinstance(optimizer, str) or not isinstance(batch, int):
+        return None
+    return Setting(optimizer=optimizer, batch=batch)
+
+
+def _trained(row: Row) -> Trained | None:
+    """Read an outcome; None for one that is none: files come from anybody."""
+    outcome = row.outcome
+    right, tested = outcome.get("right"), outcome.get("tested")
+    if not isinstance(right, int) or not isinstance(tested, int) or not 0 <= right <= tested:
+        return None
+    steps, seconds, curve = (outcome.get(name) for name in ("steps", "seconds", "curve"))
+    reached = isinstance(steps, int) and steps > 0 and isinstance(seconds, float) and seconds > 0
+    points = curve if isinstance(curve, list) else []
+    return Trained(
+        accuracy=100 * right / max(1, tested),
+        curve=tuple(100 * one / max(1, tested) for one in points if isinstance(one, int)),
+        steps=steps if reached and isinstance(steps, int) else None,
+        seconds=seconds if reached and isinstance(seconds, float) else None,
+    )
+
+
+def known(side: Side, what: str) -> Iterator[float]:
+    """Give the steps or seconds of the seeds that reached the target."""
+    for seed in side.seeds.values():
+        value = seed.steps if what == "steps" else seed.seconds
+        if value is not None:
+            yield value
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
