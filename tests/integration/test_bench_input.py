@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.probes.input_options import FORMATS
+from dlcontainer.bench.probes.inputs.options import FORMATS
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.bench.slowfs.passthrough import Delay

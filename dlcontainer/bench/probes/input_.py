@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.probes import input_options as choices
-from dlcontainer.bench.probes import input_place, input_supply
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
@@ -18,7 +16,9 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.probes.input_options import FORMATS, SIZE
+from dlcontainer.bench.probes.inputs import options as choices
+from dlcontainer.bench.probes.inputs import place, supply
+from dlcontainer.bench.probes.inputs.options import FORMATS, SIZE
 from dlcontainer.bench.samples.traits import Derived
 from dlcontainer.errors import ChecksFailedError, UsageError
 
@@ -101,7 +101,7 @@ def _require_consistent(values: Values) -> None:
 
 def _own(folder: Path) -> dict[str, Value]:
     """Describe a user's own files, as the probe lists them."""
-    sizes = input_place.sizes(folder)
+    sizes = place.sizes(folder)
     largest = max(sizes)
     if largest > _LARGEST_BATCH:
         raise UsageError(
@@ -221,7 +221,7 @@ def _rows(cell: Cell) -> "RowPlan":
 
 
 def _derived(declared: "Declared") -> tuple[Derived, ...]:
-    work = input_supply.Work.of(declared)
+    work = supply.Work.of(declared)
 
     def rate(_row: Mapping[str, str | int], seconds: float) -> float | None:
         return work.samples / seconds if work.samples else None
@@ -249,12 +249,12 @@ INPUT = Probe(
     settle=_settled,
     arguments=_arguments,
     declared=_declared,
-    lends=input_place.lent,
+    lends=place.lent,
     rows=_rows,
     derived=_derived,
     phases=lambda _stamps: ("data", "staged", "checked", "rows"),
     subject=lambda _declared: "Reading an epoch",
     task=lambda _declared: "reading an epoch's samples",
     unsaid_of=_unsaid,
-    section=input_supply.section,
+    section=supply.section,
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
-    from dlcontainer.bench.stats.stragglers import Straggler
+    from dlcontainer.bench.stats.scatter.stragglers import Straggler
 
 # The probe's own words, and the module that each takes; without one it is Python alone.
 KERNELS: Mapping[str, str] = {"gemm": "torch", "hash": ""}
@@ -104,7 +104,7 @@ def _rows(cell: Cell) -> "RowPlan":
 
 def _section(series: "Series") -> Section | None:
     from dlcontainer.bench.analysis.steps import step_times
-    from dlcontainer.bench.stats.stragglers import BOUND, LEAST
+    from dlcontainer.bench.stats.scatter.stragglers import BOUND, LEAST
 
     processes = {arm: own for arm, own in step_times.of(series).items() if own}
     arms = tuple(processes)

@@ -7,7 +7,7 @@ from dlcontainer.bench.report.html_report import Page
 from dlcontainer.bench.report.sections.predictions import Exhibit
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import glossary
-from dlcontainer.bench.stats.outside import BOUND, LEAST, Range
+from dlcontainer.bench.stats.scatter.outside import BOUND, LEAST, Range
 
 
 def headline(judged: Sequence[Judged]) -> str:

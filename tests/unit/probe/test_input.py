@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.measure.arms import Native, Workload
-from dlcontainer.bench.probes import PROBES, input_, input_options, input_place, input_supply
+from dlcontainer.bench.probes import PROBES, input_
 from dlcontainer.bench.probes.base import Cell, Contents, Setting, Values
+from dlcontainer.bench.probes.inputs import options as input_options
+from dlcontainer.bench.probes.inputs import place as input_place
+from dlcontainer.bench.probes.inputs import supply as input_supply
 from dlcontainer.bench.probes.lending import Lending, Lent
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.bench.samples.rows.records import Row
@@ -333,8 +336,11 @@ def test_every_arm_is_handed_the_same_folders(tmp_path: Path) -> None:
             "--work", str(tmp_path / "w/input"), "--at", str(tmp_path / "w/input/at")
         )  # fmt: skip
     lending = lending_of(tmp_path / "w", [])
-    others = {name: probe.lends({}, lending) for name, probe in PROBES.items() if name != "input"}
-    assert all(isinstance(one, nullcontext) for one in others.values())
+    # Those that read samples of a file are handed it.
+    lends = {"input", "convergence"}
+    others = [probe.lends({}, lending) for name, probe in PROBES.items() if name not in lends]
+    assert others
+    assert all(isinstance(one, nullcontext) for one in others)
 
 
 def test_samples_that_do_not_fit_are_refused_before_anything_is_made(tmp_path: Path) -> None:

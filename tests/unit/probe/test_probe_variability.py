@@ -13,7 +13,7 @@ import pytest
 from dlcontainer.bench.probes import PROBES, variability
 from dlcontainer.bench.probes.base import Cell
 from dlcontainer.bench.samples.rows import agreement, joining
-from dlcontainer.bench.stats import stragglers
+from dlcontainer.bench.stats.scatter import stragglers
 from tests.unit.probe.test_collectives import port
 from tests.unit.probe.test_probe import copied
 

@@ -13,8 +13,8 @@ from dlcontainer.bench.analysis.steps import step_times
 from dlcontainer.bench.analysis.steps.step_times import Process
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, counted
-from dlcontainer.bench.stats import outside
-from dlcontainer.bench.stats.outside import Range
+from dlcontainer.bench.stats.scatter import outside
+from dlcontainer.bench.stats.scatter.outside import Range
 from dlcontainer.errors import BenchDataError
 
 # Of fewer a node's median is that of a mood.

@@ -8,8 +8,8 @@ from statistics import median
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
-from dlcontainer.bench.stats import components, stragglers
-from dlcontainer.bench.stats.components import Component, Leaf
+from dlcontainer.bench.stats.scatter import components, stragglers
+from dlcontainer.bench.stats.scatter.components import Component, Leaf
 from dlcontainer.errors import BenchDataError
 
 _TAIL = 0.99

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.bench.analysis.steps import node_baseline, node_times
 from dlcontainer.bench.analysis.steps.node_times import Judged, Node
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.stats import outside
+from dlcontainer.bench.stats.scatter import outside
 from dlcontainer.errors import BenchDataError
 from tests import stepseries
 from tests.stepseries import Plant

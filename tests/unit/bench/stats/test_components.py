@@ -6,7 +6,7 @@ from statistics import fmean, variance
 
 import pytest
 
-from dlcontainer.bench.stats.components import Leaf, components
+from dlcontainer.bench.stats.scatter.components import Leaf, components
 
 LEVELS = ("nodes", "processes", "steps")
 

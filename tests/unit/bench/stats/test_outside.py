@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from dlcontainer.bench.stats import counts, outside
+from dlcontainer.bench.stats import counts
+from dlcontainer.bench.stats.scatter import outside
 
 SEED = 20261124
 

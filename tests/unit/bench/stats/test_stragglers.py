@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from dlcontainer.bench.stats import counts, stragglers
+from dlcontainer.bench.stats import counts
+from dlcontainer.bench.stats.scatter import stragglers
 
 SEED = 20261124
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.stats import outside
+from dlcontainer.bench.stats.scatter import outside
 from dlcontainer.cli import main
 from tests import benchseries, stepseries
 from tests.stepseries import Plant

@@ -1,0 +1,1 @@
+"""How values scatter: by level, from rank to rank, from node to node."""
