@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dlcontainer.bench.probes.convergence import DATA, SHA256, TESTING, TRAINING
@@ -46,11 +47,10 @@ def test_it_is_made_again_to_the_byte() -> None:
 
 
 def test_numpy_reads_it() -> None:
-    numpy = pytest.importorskip("numpy")
-    with numpy.load(DATA) as found:
+    with np.load(DATA) as found:
         assert found["images"].shape == (1797, 8, 8)
-        assert found["images"].dtype == found["labels"].dtype == numpy.uint8
-        assert numpy.bincount(found["labels"]).tolist() == COUNTS
+        assert found["images"].dtype == found["labels"].dtype == np.uint8
+        assert np.bincount(found["labels"]).tolist() == COUNTS
 
 
 @pytest.mark.parametrize(
