@@ -27,7 +27,7 @@ Probes = Annotated[
     typer.Option(
         "--probe",
         metavar="NAMES",
-        help=f"{', '.join(PROBES)}, or several: {','.join(PROBES)}.",
+        help=f"{', '.join(PROBES)}, or several, with commas between.",
     ),
 ]
 Words = Annotated[
