@@ -51,7 +51,9 @@ for changes in wrongs:
     else:
         sys.exit("{}: a wrong step passed".format(changes))
 lars.lars_step = right
-trainer.step = lambda weights, rule, number, batch: step(weights, rule, number, batch[:-1] + batch[:1])
+def twice(weights, rule, number, batch):
+    step(weights, rule, number, batch[:-1] + batch[:1])
+trainer.step = twice
 try:
     check("sgd", 1437)
 except rows.WrongError as problem:
@@ -112,8 +114,8 @@ def test_native_and_container_learn_alike(
     assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
     section = judged.traits.section
     assert section is not None
-    for row in section.rows:
-        line = dict(zip(section.head, row, strict=True))
+    for cells in section.rows:
+        line = dict(zip(section.head, cells, strict=True))
         assert line["accuracies are"] == "equivalent", line
     said = user.run("report", output, "--json", "-o", page)
     (body,) = json.loads(said.stdout)["sessions"]
@@ -131,7 +133,7 @@ def test_what_is_out_of_reach_is_said_in_words(
     user.run("bench", "convergence", *map(str, argv), "--most-steps", "25")
     section = analyse(reader.read(output)).traits.section
     assert section is not None
-    for row in section.rows:
-        line = dict(zip(section.head, row, strict=True))
+    for cells in section.rows:
+        line = dict(zip(section.head, cells, strict=True))
         assert line["steps, native"] == line["steps, container"] == "not reached within 25 steps"
         assert line["ratio of steps"] == "-"

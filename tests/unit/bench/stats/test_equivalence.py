@@ -4,7 +4,6 @@ import math
 import random
 
 import pytest
-from statsmodels.stats.weightstats import DescrStatsW
 
 from dlcontainer.bench.stats.equivalence import tost
 
@@ -12,6 +11,8 @@ from dlcontainer.bench.stats.equivalence import tost
 @pytest.mark.parametrize("n", [2, 3, 8, 30])
 @pytest.mark.parametrize("shift", [0.0, 0.7, -1.4])
 def test_as_statsmodels_has_it(n: int, shift: float) -> None:
+    from statsmodels.stats.weightstats import DescrStatsW
+
     drawn = random.Random(n)
     values = [drawn.gauss(shift, 0.5) for _ in range(n)]
     found, other = tost(values, 1.0, 0.05), DescrStatsW(values)
