@@ -287,6 +287,8 @@ class Probe:
     roofline: Roofline | None = None
     section: "Callable[[Series], Section | None]" = _no_section
     in_suite: InSuite = InSuite()
+    # Of a launch, unless --threads says; None: all cores.
+    threads: int | None = None
     # Figures of its own in the report.
     charts: "Callable[[Series], Sequence[Chart]]" = _no_charts
     # The file's name in images that were built when it had another one.

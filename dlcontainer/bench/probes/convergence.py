@@ -227,4 +227,6 @@ CONVERGENCE = Probe(
     section=outcomes.section,
     charts=charts.of,
     in_suite=InSuite(quick=False),
+    # Its operations are so small that threads only wait for each other.
+    threads=1,
 )

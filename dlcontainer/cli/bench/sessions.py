@@ -107,7 +107,7 @@ def settled(
         output=defaults.output(options, image, probe.name),
         site=options.site,
         values=values,
-        threads=threads or _cores(world, ranks),
+        threads=threads or probe.threads or _cores(world, ranks),
         group_threads=threads or defaults.rank_share(plan.site),
         timeout_s=options.timeout,
         native=options.native.absolute() if options.native else None,

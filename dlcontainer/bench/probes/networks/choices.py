@@ -193,10 +193,17 @@ def declared(values: Values) -> "Mapping[str, Json]":
 
 
 def named(workload: "Mapping[str, Json]") -> str:
-    """Say what is trained otherwise than as usual: " resnet50 in bf16 with lars"; or nothing."""
+    """Say what is trained otherwise than as usual: " ResNet-50 in bf16 with LARS"; or nothing."""
     words = ""
     for option, before in ((WORKLOAD, " "), (PRECISION, " in "), (OPTIMIZER, " with ")):
         value = workload.get(option.name)
         if value and value != _USUAL[option.name]:
-            words += f"{before}{value}"
+            words += f"{before}{_in_words(option, str(value))}"
     return words
+
+
+def _in_words(option: Option, value: str) -> str:
+    if option is OPTIMIZER:
+        return value.upper()
+    # Files come from anybody, and from later programs.
+    return NETWORKS[value].title if option is WORKLOAD and value in NETWORKS else value

@@ -187,8 +187,8 @@ def test_operations_and_their_share_of_the_peak(tmp_path: Path) -> None:
     assert (container["samples/s"], container["MFU, %"]) == ("8", "39.3")
     assert (native["largest memory, MB"], native["GPU memory, MB"]) == ("900", "-")
     assert "MFU is of 0.5 TFLOP/s for each process (as given)" in section.note
-    assert judged.traits.subject == "Training resnet50 in bf16"
-    assert judged.traits.task == "training resnet50 in bf16"
+    assert judged.traits.subject == "Training ResNet-50 in bf16"
+    assert judged.traits.task == "training ResNet-50 in bf16"
     body: Any = json_report._section(section)
     assert body["rows"][0]["MFU, %"] == "49.1"
     assert "beside" not in body
