@@ -19,7 +19,7 @@ from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
 from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
 from dlcontainer.bench.scale.file import ScaleWriter
-from dlcontainer.bench.scale.mount_watch import Watch
+from dlcontainer.bench.filesystem.mount_watch import Watch
 from dlcontainer.bench.scale.records import (
     Coldness,
     Declared,
