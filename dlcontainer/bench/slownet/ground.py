@@ -28,7 +28,7 @@ from dlcontainer.system.supervisor import follow
 READY, END, NAMES = "ready.json", "end.json", "hosts"
 # How long a sender tries again, s about: 0.2 * (2**6 - 1). The kernel's own 15 would be 15 minutes.
 _TRIES = 5
-_RETRIES = Path("/proc/sys/net/ipv4/tcp_retries2")
+_KERNEL = Path("/proc/sys/net/ipv4")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,10 +85,7 @@ class Ground:
 
     def _made(self, host: network.Host) -> Held:
         def make() -> int:
-            if self._network.losses:
-                # Best effort: where /proc is read-only the kernel's own stays.
-                with suppress(OSError):
-                    _RETRIES.write_text(f"{_TRIES}\n")
+            _tune(self._network)
             return devices.tun(host, self._network.mtu)
 
         return hosts.hold(host, make)
@@ -216,6 +213,25 @@ class Ground:
             name: {key: value - before[name][key] for key, value in counts.items()}
             for name, counts in self._counts().items()
         }
+
+
+def _tune(asked: Network) -> None:
+    """Set TCP's limits in the host that this process is in; raises ChecksFailedError."""
+    settings = {}
+    if asked.losses:
+        settings["tcp_retries2"] = str(_TRIES)
+    if asked.window is not None:
+        # Of a buffer the kernel counts about half as payload.
+        settings["tcp_wmem"] = f"4096 16384 {2 * asked.window}"
+    for name, value in settings.items():
+        try:
+            (_KERNEL / name).write_text(f"{value}\n")
+        except OSError as error:
+            raise ChecksFailedError(
+                f"{_KERNEL / name} can't be set in a host: {error.strerror}",
+                why="senders would wait longer for a link than TCP is patient",
+                next_step="run it where /proc/sys may be written: not in such a container",
+            ) from None
 
 
 def _net_of(pid: int) -> str:

@@ -17,7 +17,9 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])bit")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _LONGEST_S = 1.0
-_LEAST_RATE = 1e6
+_LEAST_RATE = 1e7
+# What may wait before a link, s: TCP's senders take more than 0.2 s for a loss.
+_WAITING_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +81,19 @@ class Network:
         """Give the link of two hosts."""
         (found,) = (link for link in self.links if {link.one, link.other} == {one, other})
         return found
+
+    @property
+    def window(self) -> int | None:
+        """Say how many bytes a connection may have under way; None where no link has a rate.
+
+        It fills the longest link, and no link for longer than senders are patient.
+        """
+        rated = [link for link in self.links if link.rate]
+        if not rated:
+            return None
+        longest = max(2 * link.latency_s * link.rate / 8 for link in rated)
+        waiting = _WAITING_S * min(link.rate for link in rated) / 8
+        return int(max(4 * self.mtu, longest + waiting))
 
     def body(self) -> dict[str, Any]:
         """Give it as plain data."""
@@ -163,7 +178,7 @@ def bits(text: str, option: str) -> float:
     found = float(match[1]) * _BITS[match[2]] if match else 0.0
     if found < _LEAST_RATE:
         raise UsageError(
-            f"{option} {text}: no rate of 1Mbit or more",
+            f"{option} {text}: no rate of 10Mbit or more",
             next_step="e.g. 500Mbit, 1Gbit; 0 for no limit",
         )
     return found
