@@ -63,7 +63,7 @@ class Watch:
 
     def _look(self) -> None:
         children = processes()
-        under = list(below(os.getpid(), children))
+        under = list(_below(os.getpid(), children))
         named = {pid: name for pid in under if (name := _name(pid)) in _SERVERS}
         # Engines ask these programs for their version too: then they hold no device.
         serving = served_by(
@@ -86,10 +86,10 @@ class Watch:
         self._looks += 1
 
 
-def below(pid: int, children: Mapping[int, list[int]]) -> Iterator[int]:
+def _below(pid: int, children: Mapping[int, list[int]]) -> Iterator[int]:
     for child in children.get(pid, []):
         yield child
-        yield from below(child, children)
+        yield from _below(child, children)
 
 
 def _name(pid: int) -> str:

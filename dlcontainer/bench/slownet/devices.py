@@ -52,7 +52,7 @@ def unavailable(error: OSError) -> ChecksFailedError:
         if missing
         else "only its owner may open it here; in a namespace nobody becomes that",
         next_step="ask for `modprobe tun` and `chmod 666 /dev/net/tun`, as most distributions have "
-        "it; or --by tbf: rates without latencies",
+        "it; or leave --latency, --link and --down out and add --by tbf: rates alone",
     )
 
 

@@ -28,6 +28,9 @@ from dlcontainer.system.supervisor import follow
 READY, END, NAMES = "ready.json", "end.json", "hosts"
 # How long a sender tries again, s about: 0.2 * (2**6 - 1). The kernel's own 15 would be 15 minutes.
 _TRIES = 5
+# A command that was told to end has so long to tell its own, s.
+_LAST_S = 10.0
+_LATE = -signal.SIGKILL
 _KERNEL = Path("/proc/sys/net/ipv4")
 
 
@@ -82,6 +85,9 @@ class Ground:
         self._queues = Queues(self._network)
         self._switch = Switch(found, self._queues)
         self._lost: list[dict[str, object]] = []
+        self._lost_at = 0.0
+        # Whether we ended the command.
+        self.is_ended = False
 
     def _made(self, host: network.Host) -> Held:
         def make() -> int:
@@ -102,7 +108,8 @@ class Ground:
         _say(self._order, READY, ready)
         before = self._counts()
         code = self._command()
-        _say(self._order, END, {"ways": self._since(before), "lost": self._lost, "code": code})
+        end = {"ways": self._since(before), "lost": self._lost, "code": code}
+        _say(self._order, END, {**end, "ended": self.is_ended})
         return code
 
     def _ask(self, held: Held, what: str, **more: object) -> dict[str, Any]:
@@ -149,20 +156,29 @@ class Ground:
                 )
 
     def _command(self) -> int:
-        child = self._started()
-        begin, left = time.monotonic(), list(self._network.losses)
-        code: list[int] = []
+        """Run the command to its end, or to ours; give its exit code."""
+        child, begin = self._started(), time.monotonic()
+        left, code = list(self._network.losses), list[int]()
 
         def is_over() -> bool:
             while left and time.monotonic() - begin >= left[0].after_s:
                 self._lose(left.pop(0), begin)
-            pid, status = os.waitpid(-1, os.WNOHANG) if not code else (0, 0)
+            pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == child:
                 code.append(os.waitstatus_to_exitcode(status))
-            return bool(code)
+            return bool(code) or self._is_late(child)
 
         self._switch.run(is_over)
-        return code[0] if code[0] >= 0 else 128 - code[0]
+        found = code[0] if code else _LATE
+        return found if found >= 0 else 128 - found
+
+    def _is_late(self, child: int) -> bool:
+        """End a command that goes on long after the last loss; tell whether it takes too long."""
+        since = time.monotonic() - self._lost_at if self._lost_at else 0.0
+        if since > self._network.patience_s and not self.is_ended:
+            self.is_ended = True
+            os.kill(child, signal.SIGTERM)
+        return since > self._network.patience_s + _LAST_S
 
     def _started(self) -> int:
         """Start the command in the first host; give its process."""
@@ -185,18 +201,19 @@ class Ground:
             self._kill(self._held[loss.hosts[0]])
         else:
             self._queues.cut(*loss.hosts)
-        after = time.monotonic() - begin
+        self._lost_at = time.monotonic()
+        after = self._lost_at - begin
         self._lost.append({"what": loss.what, "after_s": round(after, 3)})
         text = "killed" if len(loss.hosts) == 1 else "cut"
-        os.write(2, f"slownet: {loss.what} was {text} after {after:.1f} s\n".encode())
+        os.write(self._order.err, f"slownet: {loss.what} was {text} after {after:.1f} s\n".encode())
 
     def _kill(self, held: Held) -> None:
         """End all processes of a host, as a failure of its power would."""
         space = _net_of(held.pid)
-        for name in os.listdir("/proc"):
-            if name.isdigit() and space and _net_of(int(name)) == space:
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and space and _net_of(int(folder.name)) == space:
                 with suppress(OSError):
-                    os.kill(int(name), signal.SIGKILL)
+                    os.kill(int(folder.name), signal.SIGKILL)
         self._switch.drop(held.host.number)
 
     def _counts(self) -> dict[str, dict[str, int]]:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Rank:
     pid: int
 
 
-def placed(ranks: int, per_host: int, hosts: dict[str, int]) -> list[Rank]:
+def placed(ranks: int, per_host: int, hosts: Mapping[str, int]) -> list[Rank]:
     """Lay ranks on hosts in blocks; raises ValueError where there are too few hosts."""
     if ranks < 1 or per_host < 1 or -(-ranks // per_host) > len(hosts):
         raise ValueError(f"{ranks} ranks at {per_host} a host do not lie on {len(hosts)} hosts")
@@ -51,7 +51,7 @@ def placed(ranks: int, per_host: int, hosts: dict[str, int]) -> list[Rank]:
     ]
 
 
-def _start(rank: Rank, size: int, argv: Sequence[str]) -> int:
+def _start(rank: Rank, size: int, argv: list[str]) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -59,7 +59,10 @@ def _start(rank: Rank, size: int, argv: Sequence[str]) -> int:
     try:
         follow(parent, signal.SIGKILL)
         spaces.enter(rank.pid)
-        os.environ["PALS_RANKID"], os.environ["PALS_LOCAL_RANKID"] = str(rank.number), str(rank.local)
+        os.environ["PALS_RANKID"], os.environ["PALS_LOCAL_RANKID"] = (
+            str(rank.number),
+            str(rank.local),
+        )
         os.environ["PALS_SIZE"] = str(size)
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is what we want
     except OSError as error:
@@ -71,7 +74,7 @@ def _say(text: str) -> None:
     os.write(2, f"slownet: {text}\n".encode())
 
 
-def launch(ranks: Sequence[Rank], argv: Sequence[str]) -> int:
+def launch(ranks: Sequence[Rank], argv: list[str]) -> int:
     """Run a command on each rank; give the exit code of the first one that failed, else 0."""
     running = {_start(rank, len(ranks), argv): rank for rank in ranks}
     first, since, asked = 0, 0.0, False
@@ -114,7 +117,9 @@ def main() -> None:
         number, per_host, *argv = words
         ranks = placed(int(number), int(per_host), hosts)
     except (ValueError, KeyError, IndexError) as error:
-        sys.exit(f"slownet: {error}; dlc-launch RANKS RANKS_PER_HOST COMMAND..., dlc-on HOST COMMAND...")
+        sys.exit(
+            f"slownet: {error}; dlc-launch RANKS RANKS_PER_HOST COMMAND..., dlc-on HOST COMMAND..."
+        )
     except OSError as error:
         sys.exit(f"slownet: {words}: {error.strerror}")
     sys.exit(launch(ranks, argv))

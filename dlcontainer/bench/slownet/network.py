@@ -4,7 +4,6 @@ Each pair of hosts has a link of its own, and each of its two directions has the
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
@@ -76,6 +75,8 @@ class Network:
     links: tuple[Link, ...]
     losses: tuple[Loss, ...] = ()
     mtu: int = 9000
+    # How long the command may go on after the last loss, s.
+    patience_s: float = 60.0
 
     def link(self, one: int, other: int) -> Link:
         """Give the link of two hosts."""
@@ -109,6 +110,7 @@ def read(body: dict[str, Any]) -> Network:
             Loss(after_s=one["after_s"], hosts=tuple(one["hosts"])) for one in body["losses"]
         ),
         mtu=body["mtu"],
+        patience_s=body["patience_s"],
     )
 
 
@@ -123,6 +125,7 @@ class Asked:
     down: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
     mtu: int = 9000
+    patience_s: float = 60.0
 
 
 def settled(asked: Asked) -> Network:
@@ -156,6 +159,7 @@ def settled(asked: Asked) -> Network:
         links=tuple(links),
         losses=tuple(sorted(losses, key=lambda loss: loss.after_s)),
         mtu=asked.mtu,
+        patience_s=asked.patience_s,
     )
 
 
@@ -189,16 +193,14 @@ def _loss(word: str, hosts: int, option: str, *, count: int) -> Loss:
     match = _TIME.fullmatch(when)
     if not (mark and match):
         example = "n1-n2@5s" if count == 2 else "n2@5s"
-        raise UsageError(
-            f"{option} {word}: it says no time", next_step=f"e.g. {option} {example}"
-        )
+        raise UsageError(f"{option} {word}: it says no time", next_step=f"e.g. {option} {example}")
     found = _hosts(name, hosts, f"{option} {word}", count=count)
     return Loss(after_s=float(match[1]) * _SECONDS[match[2]], hosts=found)
 
 
 def _hosts(name: str, hosts: int, said: str, *, count: int) -> tuple[int, ...]:
     known = {f"n{number + 1}": number for number in range(hosts)}
-    words: Sequence[str] = name.split("-")
+    words = name.split("-")
     if len(words) != count or len(set(words)) != count or not set(words) <= known.keys():
         what = "host" if count == 1 else "link of two hosts"
         raise UsageError(

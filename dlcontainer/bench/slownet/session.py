@@ -40,7 +40,10 @@ class Streams:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
-    """How it went: the command's exit code, what the links gave and carried, mounts by host."""
+    """How it went: the command's exit code, what the links gave and carried, mounts by host.
+
+    `ended`: the command went on after a loss until it was ended.
+    """
 
     code: int
     links: Sequence[Mapping[str, Any]]
@@ -48,6 +51,7 @@ class Ran:
     lost: Sequence[Mapping[str, Any]]
     mounts: Mapping[str, int]
     looks: int
+    ended: bool
 
 
 def run(
@@ -85,6 +89,7 @@ def run(
         lost=end["lost"],
         mounts=watch.most,
         looks=watch.looks,
+        ended=end["ended"],
     )
 
 

@@ -1,7 +1,6 @@
 """`dlcontainer bench slownet`: hosts on a network with a latency and a rate, around a command."""
 
 import os
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,8 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dlcontainer.bench.slownet.network import Network
     from dlcontainer.bench.slownet.session import Ran, Streams
 
@@ -20,9 +21,7 @@ Command = Annotated[
         metavar="-- COMMAND", help="Runs on the first host; dlc-launch on its PATH starts ranks."
     ),
 ]
-Hosts = Annotated[
-    int, typer.Option("--hosts", metavar="N", min=2, max=4, help="Hosts n1, n2, ...")
-]
+Hosts = Annotated[int, typer.Option("--hosts", metavar="N", min=2, max=4, help="Hosts n1, n2, ...")]
 Latency = Annotated[
     str, typer.Option("--latency", metavar="TIME", help="Of each link, one way: 100us, 1.5ms.")
 ]
@@ -49,6 +48,12 @@ Kill = Annotated[
 Mtu = Annotated[
     int, typer.Option("--mtu", metavar="BYTES", help="The largest packet; 1280 to 65000.")
 ]
+Patience = Annotated[
+    float,
+    typer.Option(
+        "--patience", metavar="S", min=1.0, help="How long COMMAND may go on after the last loss."
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE.json", help="Where the figures go as well."),
@@ -63,6 +68,7 @@ def slownet(
     link: Links = None,
     down: Down = None,
     kill: Kill = None,
+    patience: Patience = 60.0,
     mtu: Mtu = 9000,
     target: Output = None,
     as_json: options.Json = False,
@@ -71,6 +77,7 @@ def slownet(
     """Run a command on hosts of this machine that a slow network joins; no root is needed."""
     from dlcontainer.bench.slownet import network, session
     from dlcontainer.cli.context import here
+    from dlcontainer.errors import ChecksFailedError
     from dlcontainer.system import report_files
     from dlcontainer.system.workspace import workspace
 
@@ -82,6 +89,7 @@ def slownet(
         down=tuple(down or ()),
         kill=tuple(kill or ()),
         mtu=mtu,
+        patience_s=patience,
     )
     settled = network.settled(asked)
     if target is not None:
@@ -102,6 +110,12 @@ def slownet(
         output.emit("slownet", body)
     else:
         _show(settled, ran, console)
+    if ran.ended:
+        raise ChecksFailedError(
+            f"the command had not ended {patience:g} s after the loss of {ran.lost[-1]['what']}",
+            why="what it runs waits longer for the other host; it was ended",
+            next_step="lower its own time limit (bench: --timeout), or raise --patience",
+        )
     if ran.code:
         raise typer.Exit(ran.code)
 
@@ -139,6 +153,7 @@ def _body(settled: "Network", ran: "Ran") -> dict[str, object]:
         "lost": list(ran.lost),
         "image_mounts": {"most": dict(ran.mounts), "looks": ran.looks},
         "exit_code": ran.code,
+        "ended": ran.ended,
     }
 
 
