@@ -21,6 +21,7 @@ from dlcontainer.bench.slownet.network import Loss, Network
 from dlcontainer.bench.slownet.queues import Queues
 from dlcontainer.bench.slownet.switch import Switch
 from dlcontainer.bench.slownet.trial import Found
+from dlcontainer.bench.slownet.veth import Pairs
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system import atomic_files
 from dlcontainer.system.supervisor import follow
@@ -82,17 +83,21 @@ class Ground:
         spaces.show(order.work / NAMES, Path("/etc/hosts"))
         self._held = [self._made(host) for host in self._network.hosts]
         found = {one.host.number: one.device for one in self._held if one.device is not None}
-        self._queues = Queues(self._network)
-        self._switch = Switch(found, self._queues)
+        queues = Queues(self._network)
+        self._switch = Switch(found, queues)
+        self._links = queues if order.network.by == "tun" else Pairs(order.network, self._held)
         self._lost: list[dict[str, object]] = []
         self._lost_at = 0.0
         # Whether we ended the command.
         self.is_ended = False
 
     def _made(self, host: network.Host) -> Held:
-        def make() -> int:
+        def make() -> int | None:
             _tune(self._network)
-            return devices.tun(host, self._network.mtu)
+            if self._network.by == "tun":
+                return devices.tun(host, self._network.mtu)
+            devices.loopback()
+            return None
 
         return hosts.hold(host, make)
 
@@ -200,7 +205,7 @@ class Ground:
         if len(loss.hosts) == 1:
             self._kill(self._held[loss.hosts[0]])
         else:
-            self._queues.cut(*loss.hosts)
+            self._links.cut(*loss.hosts)
         self._lost_at = time.monotonic()
         after = self._lost_at - begin
         self._lost.append({"what": loss.what, "after_s": round(after, 3)})
@@ -220,7 +225,7 @@ class Ground:
         found = {}
         for link in self._network.links:
             for begin, end in ((link.one, link.other), (link.other, link.one)):
-                way = self._queues.way(begin, end)
+                way = self._links.way(begin, end)
                 counts = {"packets": way.packets, "bytes": way.bytes, "lost": way.lost}
                 found[f"n{begin + 1}-n{end + 1}"] = counts
         return found

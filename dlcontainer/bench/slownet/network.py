@@ -6,10 +6,12 @@ Each pair of hosts has a link of its own, and each of its two directions has the
 import re
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 from dlcontainer.errors import UsageError
 
+# A switch in user space, or the kernel's pairs of devices with rates alone.
+Kind = Literal["tun", "tbf"]
 MOST_HOSTS = 4
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])bit")
@@ -77,6 +79,7 @@ class Network:
     mtu: int = 9000
     # How long the command may go on after the last loss, s.
     patience_s: float = 60.0
+    by: Kind = "tun"
 
     def link(self, one: int, other: int) -> Link:
         """Give the link of two hosts."""
@@ -111,6 +114,7 @@ def read(body: dict[str, Any]) -> Network:
         ),
         mtu=body["mtu"],
         patience_s=body["patience_s"],
+        by=body["by"],
     )
 
 
@@ -126,6 +130,7 @@ class Asked:
     kill: tuple[str, ...] = ()
     mtu: int = 9000
     patience_s: float = 60.0
+    by: Kind = "tun"
 
 
 def settled(asked: Asked) -> Network:
@@ -150,6 +155,12 @@ def settled(asked: Asked) -> Network:
     for one, other in combinations(range(asked.hosts), 2):
         settings = own.get(frozenset((one, other)), (usual_s, rate))
         links.append(Link(one=one, other=other, latency_s=settings[0], rate=settings[1]))
+    if asked.by == "tbf" and any(link.latency_s for link in links):
+        raise UsageError(
+            "--by tbf: no latency, rates alone",
+            why="the kernel's tbf delays nothing, and netem is not in every kernel",
+            next_step="leave --latency out, or --by tbf where /dev/net/tun may be opened",
+        )
     losses = [
         *(_loss(word, asked.hosts, "--down", count=2) for word in asked.down),
         *(_loss(word, asked.hosts, "--kill", count=1) for word in asked.kill),
@@ -160,6 +171,7 @@ def settled(asked: Asked) -> Network:
         losses=tuple(sorted(losses, key=lambda loss: loss.after_s)),
         mtu=asked.mtu,
         patience_s=asked.patience_s,
+        by=asked.by,
     )
 
 

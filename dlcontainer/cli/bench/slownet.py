@@ -3,7 +3,7 @@
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -54,6 +54,12 @@ Patience = Annotated[
         "--patience", metavar="S", min=1.0, help="How long COMMAND may go on after the last loss."
     ),
 ]
+By = Annotated[
+    Literal["tun", "tbf"],
+    typer.Option(
+        "--by", help="tun: a switch in user space; tbf: the kernel's own, rates without latencies."
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE.json", help="Where the figures go as well."),
@@ -70,6 +76,7 @@ def slownet(
     kill: Kill = None,
     patience: Patience = 60.0,
     mtu: Mtu = 9000,
+    by: By = "tun",
     target: Output = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -90,6 +97,7 @@ def slownet(
         kill=tuple(kill or ()),
         mtu=mtu,
         patience_s=patience,
+        by=by,
     )
     settled = network.settled(asked)
     if target is not None:
@@ -148,6 +156,7 @@ def _body(settled: "Network", ran: "Ran") -> dict[str, object]:
         )
     return {
         "hosts": [host.name for host in settled.hosts],
+        "by": settled.by,
         "mtu": settled.mtu,
         "ways": links,
         "lost": list(ran.lost),
