@@ -18,7 +18,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])bit")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _LONGEST_S = 1.0
-_LEAST_RATE = 1e7
+_LEAST_RATE, _MOST_RATE = 1e7, 1e11
 # What may wait before a link, s: TCP's senders take more than 0.2 s for a loss.
 _WAITING_S = 0.05
 
@@ -192,9 +192,9 @@ def bits(text: str, option: str) -> float:
         return 0.0
     match = _RATE.fullmatch(text)
     found = float(match[1]) * _BITS[match[2]] if match else 0.0
-    if found < _LEAST_RATE:
+    if not _LEAST_RATE <= found <= _MOST_RATE:
         raise UsageError(
-            f"{option} {text}: no rate of 10Mbit or more",
+            f"{option} {text}: no rate from 10Mbit to 100Gbit",
             next_step="e.g. 500Mbit, 1Gbit; 0 for no limit",
         )
     return found

@@ -18,7 +18,7 @@ _WAIT_S = 30.0
 _SIZE = struct.Struct("!Q")
 _CHUNK = bytes(1 << 16)
 _TRANSFERS, _TRANSFER_S = 3, 0.3
-_LEAST_BYTES, _MOST_BYTES, _ANY_BYTES = 1 << 16, 256 << 20, 32 << 20
+_LEAST_BYTES, _MOST_BYTES, _ANY_BYTES = 1 << 16, 64 << 20, 32 << 20
 _MOST_TRIPS, _FEWEST_TRIPS = 100, 5
 # Declared: a median beyond these refuses the network. What a switch in user space adds to a trip
 # doesn't grow with the latency.

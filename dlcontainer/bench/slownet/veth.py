@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from dlcontainer.bench.slownet.devices import NAME
 from dlcontainer.bench.slownet.hosts import Held
 from dlcontainer.bench.slownet.network import Link, Network
 from dlcontainer.bench.slownet.queues import Way
@@ -32,7 +33,10 @@ class Pairs:
                     next_step="install iproute2 and util-linux",
                 )
         for host in held:
-            self._on(host, f"ip addr add {host.host.address}/32 dev lo")
+            # A bridge without ports: the one name of a device that programs are told.
+            self._on(host, f"ip link add {NAME} type bridge")
+            self._on(host, f"ip addr add {host.host.address}/32 dev {NAME}")
+            self._on(host, f"ip link set {NAME} up")
         for link in network.links:
             self._made(link, network.mtu)
 
