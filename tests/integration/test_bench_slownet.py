@@ -22,8 +22,7 @@ from tests.integration.accounts import NOBODY
 from tests.integration.world import Built, World, isolated, missing
 from tests.processes import MARK, kill_marked, marked, new_mark, poll
 
-# Slow enough for a switch beside others' work.
-RATE, HALF = 100e6, 50e6
+SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 # Two ranks send to each other at once, as a collective operation does; best times of two sizes.
 EXCHANGE = """\
 import json, os, socket, sys, threading, time
@@ -69,36 +68,43 @@ def user(tmp_path: Path) -> World:
     return isolated(tmp_path / "user", tmp_path / "cache")
 
 
+def kinds() -> list[str]:
+    """List the kinds of links that this user can have."""
+    found = ["tun"] if os.access(devices.TUN, os.R_OK | os.W_OK) else []
+    programs = [shutil.which(name, path=SYSTEM) for name in ("ip", "tc", "nsenter")]
+    return [*found, "tbf"] if all(programs) else found
+
+
 def words(*options: str) -> list[str]:
-    """Give the words of the command: by TUN where this user has it, else by tbf."""
-    try:
-        os.close(os.open(devices.TUN, os.O_RDWR))
-    except OSError:
-        for name in ("ip", "tc", "nsenter"):
-            if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
-                missing(f"{name} (iproute2, util-linux)")
-        return ["bench", "slownet", "--by", "tbf", *options]
-    return ["bench", "slownet", *options]
+    """Give the words of the command, for links that this user can have."""
+    if not kinds():
+        missing("/dev/net/tun that you may open, or iproute2 and util-linux")
+    return ["bench", "slownet", "--by", kinds()[0], *options]
 
 
-def beta(user: World, exchange: str, rate: str, output: Path, *options: str) -> float:
-    launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "60")
-    done = user.run(*words("--rate", rate, "-o", str(output), *options), *launch)
-    return float(json.loads(done.stdout)["beta"])
+# Of a switch in user space: slow enough for it beside others' work. Mbit/s.
+RATES = {"tun": 40, "tbf": 400}
 
 
+@pytest.mark.parametrize("by", RATES)
 def test_a_link_slowed_by_2_takes_twice_as_long_a_byte(
-    user: World, exchange: str, tmp_path: Path
+    user: World, exchange: str, tmp_path: Path, by: str
 ) -> None:
-    output = tmp_path / "x.json"
-    fast, slow = (beta(user, exchange, rate, output) for rate in ("100Mbit", "50Mbit"))
+    if by not in kinds():
+        missing(f"what --by {by} takes: /dev/net/tun, or iproute2 and util-linux")
+    output, rate = tmp_path / "x.json", RATES[by]
+    launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "60")
+    betas = []
+    for mbit in (rate, rate // 2):
+        words = ("bench", "slownet", "--by", by, "--rate", f"{mbit}Mbit", "-o", output)
+        betas.append(float(json.loads(user.run(*words, *launch).stdout)["beta"]))
     # Declared: 15 % of 2, by the best times of two sizes.
-    assert slow / fast == pytest.approx(2, rel=0.15)
+    assert betas[1] / betas[0] == pytest.approx(2, rel=0.15)
     said = json.loads(output.read_text())
     assert [one["way"] for one in said["ways"]] == ["n1-n2", "n2-n1"]
     for way in said["ways"]:
-        assert way["asked"]["bits_per_s"] == HALF
-        assert way["measured"]["bits_per_s"] == pytest.approx(HALF, rel=0.10)
+        assert way["asked"]["bits_per_s"] == rate / 2 * 1e6
+        assert way["measured"]["bits_per_s"] == pytest.approx(rate / 2 * 1e6, rel=0.10)
         assert way["bytes"] > 5 << 20
     assert said["exit_code"] == 0
 
@@ -128,7 +134,7 @@ def test_a_network_that_is_not_what_was_asked_for_is_refused(user: World, tmp_pa
 def test_a_killed_host_is_named_and_ends_the_ranks(
     user: World, exchange: str, tmp_path: Path
 ) -> None:
-    options = words("--kill", "n2@3s", "--rate", "100Mbit", "-o", str(tmp_path / "x.json"))
+    options = words("--kill", "n2@3s", "--rate", "40Mbit", "-o", str(tmp_path / "x.json"))
     launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "600", "on")
     done = user.run(*options, *launch, code=137)
     assert "slownet: host n2 was killed" in done.stderr
@@ -140,7 +146,7 @@ def test_a_killed_host_is_named_and_ends_the_ranks(
 
 def test_a_cut_link_is_named_and_the_command_ends(user: World, exchange: str) -> None:
     # The program itself would wait for ten minutes; TCP's sender gives up before.
-    options = words("--down", "n1-n2@3s", "--rate", "100Mbit")
+    options = words("--down", "n1-n2@3s", "--rate", "40Mbit")
     launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "600", "on")
     done = user.run(*options, *launch, code=1)
     assert "slownet: link n1-n2 was cut" in done.stderr
@@ -177,7 +183,7 @@ def test_an_ordinary_user_has_hosts(engine: Apptainer) -> None:
     with accounts.world_of(NOBODY, engine) as world:
         script = 'echo "$(hostname) $(id -u)"'
         done = open_to(world).run(
-            "bench", "slownet", "--latency", "1ms", "--rate", "100Mbit",
+            "bench", "slownet", "--latency", "1ms", "--rate", "40Mbit",
             "--", "dlc-launch", "2", "1", "sh", "-c", script,
         )  # fmt: skip
         assert sorted(done.stdout.splitlines()) == ["n1 0", "n2 0"]
@@ -212,12 +218,12 @@ def test_a_session_of_two_hosts_native_and_container(
         "--launcher", "dlc-launch {ranks} {ranks_per_node}", "--quick", "--largest", "64K",
         "--operations", "all_reduce", "--pairs", "1", "-o", str(output),
     ]  # fmt: skip
-    launching.run(*words("--rate", "100Mbit", "-o", str(figures)), "--", *session)
+    launching.run(*words("--rate", "40Mbit", "-o", str(figures)), "--", *session)
     series: Any = reader.read(output)
     assert series.complete
     for sample in series.samples:
         assert {rank["node"] for rank in sample.ranks} == {"n1", "n2"}
-    # One mount a node where the engine mounts the image, none where it unpacks it.
-    most = json.loads(figures.read_text())["image_mounts"]["most"]
-    assert set(most) == {"n1", "n2"}
-    assert most["n1"] == most["n2"] or sys.platform != "linux"
+    # One rank a host: one mount where the engine mounts the image, none where it unpacks it.
+    seen = json.loads(figures.read_text())["image_mounts"]
+    assert seen["looks"] > 10
+    assert seen["most"] in ({"n1": 1, "n2": 1}, {"n1": 0, "n2": 0})

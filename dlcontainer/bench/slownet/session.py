@@ -18,7 +18,8 @@ from dlcontainer.bench.slownet.network import Network
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system.process import ProcessRunner
 
-JOB = "DLC_HOSTS"
+# The hosts by name, and what tells one network from another.
+HOSTS, JOB = "DLC_HOSTS", "DLC_HOSTS_JOB"
 # By folder: what started this Python may have found the package in its own way.
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
@@ -69,7 +70,8 @@ def run(
     environ = {
         **runner.environ,
         "PATH": f"{work / 'bin'}{os.pathsep}{path}",
-        JOB: " ".join(host.name for host in network.hosts),
+        JOB: work.name,
+        HOSTS: " ".join(host.name for host in network.hosts),
     }
     handed = replace(runner, inherited=(streams.out, streams.err))
     with _watched(work / READY) as watch:

@@ -5,13 +5,15 @@ Python has unshare(2) and setns(2) from 3.12 on.
 
 import ctypes
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
 
 NEW_MOUNTS, NEW_NAMES, NEW_USER, NEW_NET = 0x00020000, 0x04000000, 0x10000000, 0x40000000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 0x40000
-_PR_SET_TIMERSLACK = 29
+_PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -69,6 +71,19 @@ def _mount(source: str, target: Path, flags: int) -> None:
     _checked(_libc.mount(os.fsencode(source), os.fsencode(target), None, flags, None), "mount")
 
 
-def be_prompt() -> None:
-    """Ask the kernel to wake this process when it is time, not up to 50 us later."""
-    _libc.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """How prompt a process is: its niceness, and how much later it may be woken, ns."""
+
+    nice: int
+    slack_ns: int
+
+
+def be(prompt: Prompt) -> Prompt:
+    """Be so prompt, as far as this user may; give what was before. Children inherit it."""
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    before = Prompt(nice=nice, slack_ns=_libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, prompt.nice)
+    _libc.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(max(1, prompt.slack_ns)), 0, 0, 0)
+    return before

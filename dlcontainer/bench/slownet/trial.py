@@ -40,7 +40,7 @@ def problem(link: Link, found: Found) -> str:
     """Say what a way misses of what was asked of its link; empty where nothing."""
     way = f"n{found.begin + 1} to n{found.end + 1}"
     least, most = 2 * link.latency_s * (1 - TRIP_OFF), 2 * link.latency_s * (1 + TRIP_OFF)
-    if not least <= found.round_trip_s <= most + TRIP_MORE_S:
+    if link.latency_s and not least <= found.round_trip_s <= most + TRIP_MORE_S:
         return (
             f"{way}: a round trip takes {1e6 * found.round_trip_s:.0f} us, and twice the latency "
             f"are {2e6 * link.latency_s:.0f} us"

@@ -19,7 +19,7 @@ def found(*, trip: float = 2.1e-3, rate: float = 98e6) -> Found:
 
 def test_a_link_as_it_was_asked_for() -> None:
     assert trial.problem(LINK, found()) == ""
-    free = Link(one=0, other=1, latency_s=1e-3, rate=0.0)
+    free = Link(one=0, other=1, latency_s=0.0, rate=0.0)
     assert trial.problem(free, found(rate=1.0)) == ""
 
 
