@@ -3,7 +3,6 @@
 Before the command it also asks the other hosts, and answers them.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -110,8 +109,3 @@ def _be(host: Host, control: socket.socket, make_device: Callable[[], int | None
         except OSError as error:
             said = {"error": str(error)}
         control.send(json.dumps(said).encode())
-
-
-def be_named(name: str) -> None:
-    """Give this process a name that a list of processes shows."""
-    ctypes.CDLL(None).prctl(15, name.encode()[:15], 0, 0, 0)  # PR_SET_NAME

@@ -139,6 +139,28 @@ def settled(asked: Asked) -> Network:
         raise UsageError(f"--hosts {asked.hosts}: from 2 to {MOST_HOSTS}")
     if not 1280 <= asked.mtu <= 65_000:
         raise UsageError(f"--mtu {asked.mtu}: bytes, from 1280 to 65000")
+    links = _links(asked)
+    if asked.by == "tbf" and any(link.latency_s for link in links):
+        raise UsageError(
+            "--by tbf: no latency, rates alone",
+            why="the kernel's tbf delays nothing, and netem is not in every kernel",
+            next_step="leave --latency out, or --by tbf where /dev/net/tun may be opened",
+        )
+    losses = [
+        *(_loss(word, asked.hosts, "--down", count=2) for word in asked.down),
+        *(_loss(word, asked.hosts, "--kill", count=1) for word in asked.kill),
+    ]
+    return Network(
+        hosts=tuple(Host(number=number) for number in range(asked.hosts)),
+        links=links,
+        losses=tuple(sorted(losses, key=lambda loss: loss.after_s)),
+        mtu=asked.mtu,
+        patience_s=asked.patience_s,
+        by=asked.by,
+    )
+
+
+def _links(asked: Asked) -> tuple[Link, ...]:
     usual_s, rate = latency(asked.latency, "--latency"), bits(asked.rate, "--rate")
     own = {}
     for word in asked.links:
@@ -155,24 +177,7 @@ def settled(asked: Asked) -> Network:
     for one, other in combinations(range(asked.hosts), 2):
         settings = own.get(frozenset((one, other)), (usual_s, rate))
         links.append(Link(one=one, other=other, latency_s=settings[0], rate=settings[1]))
-    if asked.by == "tbf" and any(link.latency_s for link in links):
-        raise UsageError(
-            "--by tbf: no latency, rates alone",
-            why="the kernel's tbf delays nothing, and netem is not in every kernel",
-            next_step="leave --latency out, or --by tbf where /dev/net/tun may be opened",
-        )
-    losses = [
-        *(_loss(word, asked.hosts, "--down", count=2) for word in asked.down),
-        *(_loss(word, asked.hosts, "--kill", count=1) for word in asked.kill),
-    ]
-    return Network(
-        hosts=tuple(Host(number=number) for number in range(asked.hosts)),
-        links=tuple(links),
-        losses=tuple(sorted(losses, key=lambda loss: loss.after_s)),
-        mtu=asked.mtu,
-        patience_s=asked.patience_s,
-        by=asked.by,
-    )
+    return tuple(links)
 
 
 def latency(text: str, option: str) -> float:

@@ -84,7 +84,6 @@ def slownet(
     """Run a command on hosts of this machine that a slow network joins; no root is needed."""
     from dlcontainer.bench.slownet import network, session
     from dlcontainer.cli.context import here
-    from dlcontainer.errors import ChecksFailedError
     from dlcontainer.system import report_files
     from dlcontainer.system.workspace import workspace
 
@@ -118,14 +117,21 @@ def slownet(
         output.emit("slownet", body)
     else:
         _show(settled, ran, console)
+    _refuse_late(ran, patience)
+    if ran.code:
+        raise typer.Exit(ran.code)
+
+
+def _refuse_late(ran: "Ran", patience: float) -> None:
+    """Say that the command went on after a loss, and was ended."""
+    from dlcontainer.errors import ChecksFailedError
+
     if ran.ended:
         raise ChecksFailedError(
             f"the command had not ended {patience:g} s after the loss of {ran.lost[-1]['what']}",
             why="what it runs waits longer for the other host; it was ended",
             next_step="lower its own time limit (bench: --timeout), or raise --patience",
         )
-    if ran.code:
-        raise typer.Exit(ran.code)
 
 
 @contextmanager
