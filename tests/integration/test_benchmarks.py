@@ -61,7 +61,7 @@ ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
 LONG = {
     *("before_after", "beside_launches", "build", "emulation", "pack", "resident", "squash"),
-    *("storm", "storm_sshfs"),
+    *("slownet_beta", "storm", "storm_sshfs"),
 }
 # These have a test of their own.
 APART = {*LONG, "group_rules", "import_figures", "startup", "verdict_table"}

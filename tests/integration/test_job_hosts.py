@@ -1,4 +1,4 @@
-"""Ranks of a job meet over the network of four hosts: user namespaces with a network each, no root.
+"""Ranks of a job meet over the network of four hosts, as `bench slownet` makes them: no root.
 
 Their names lead to the loopback, as Debian writes it for its own; only the site's way of naming
 the first node leads to it. The job script is PBS's, on its first host; `mpiexec` is ours.
@@ -13,45 +13,21 @@ from typing import Any
 import pytest
 
 from dlcontainer.formats import texts
-from tests.integration.world import missing
+from tests.integration.world import isolated, missing
 from tests.jobs import BASH, MEET, plan_at
 from tests.skips import skip
 from tests.values import TEMPLATES
 
 HOSTS = 4
-SPACES = ("unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child")
-# Hosts n1, n2 … at 10.7.0.N, on a bridge; then the job, on the first.
-START = """\
-set -e
-mount -t proc proc /proc
-ip link set lo up
-ip link add br0 type bridge
-ip link set br0 up
-mount --bind "$PWD/hosts" /etc/hosts
-for host in $(cut -d' ' -f1 nodes); do
-    number=${host#n}
-    unshare --net --uts bash -c 'hostname "$1"; echo $$ > "$1.pid"; exec sleep 600' bash "$host" &
-    while [ ! -s "$host.pid" ]; do sleep .02; done
-    ip link add "v$number" type veth peer name eth0 netns "$(cat "$host.pid")"
-    ip link set "v$number" master br0 up
-    ./on "$host" ip link set lo up
-    ./on "$host" ip addr add "10.7.0.$number/24" dev eth0
-    ./on "$host" ip link set eth0 up
-done
-./on n1 "$@"
-"""
-ON = """\
-#!/bin/sh
-host=$1; shift
-exec nsenter --target "$(cat "$HERE/$host.pid")" --net --uts -- "$@"
-"""
+# The names lead to where the test says, in mounts of its own.
+NAMED = 'mount --bind "$PWD/hosts" /etc/hosts && exec "$@"'
 MPIEXEC = """\
 #!/bin/bash
 shift 4  # -n RANKS -ppn RANKS_PER_NODE
 rank=0
 for host in $(cat "$PBS_NODEFILE"); do
     for local in 0 1; do
-        PALS_RANKID=$rank PALS_LOCAL_RANKID=$local "$HERE/on" "$host" "$@" &
+        PALS_RANKID=$rank PALS_LOCAL_RANKID=$local dlc-on "$host" "$@" &
         rank=$((rank + 1))
     done
 done
@@ -64,23 +40,23 @@ exit "$code"
 @pytest.fixture
 def ground(tmp_path: Path) -> Path:
     """Give the folder of a small cluster's files."""
-    for program in ("ip", "nsenter", "unshare"):
+    for program in ("ip", "tc", "nsenter", "unshare"):
         if shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
             missing(f"{program} (iproute2, util-linux)")
-    made = subprocess.run([*SPACES, "true"], capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        ["unshare", "--map-root-user", "--net", "true"], capture_output=True, text=True, check=False
+    )
     if made.returncode != 0:
         skip(f"no namespaces of one's own here: {made.stderr.strip()}", elsewhere="another kernel")
     folder = tmp_path / "ground"
     (folder / "bin").mkdir(parents=True)
     names = [f"n{number}" for number in range(1, 1 + HOSTS)]
-    addresses = "".join(f"10.7.0.{name[1:]} {name}.hsn\n" for name in names)
+    addresses = "".join(f"10.99.0.{name[1:]} {name}.hsn\n" for name in names)
     (folder / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {' '.join(names)}\n{addresses}")
     (folder / "nodes").write_text("".join(f"{name}\n" for name in names))
-    (folder / "start.sh").write_text(START)
     (folder / "meet.py").write_text(MEET)
-    for name, text in (("on", ON), ("bin/mpiexec", MPIEXEC)):
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+    (folder / "bin/mpiexec").write_text(MPIEXEC)
+    (folder / "bin/mpiexec").chmod(0o755)
     return folder
 
 
@@ -99,12 +75,16 @@ def test_ranks_on_four_hosts_meet(ground: Path, tmp_path: Path, rendezvous: dict
         "\n".join(line for line in lines if not line.startswith("set -- apptainer exec")) + "\n"
     )
     (ground / f"{plan.name}.sif").touch()
+    user = isolated(tmp_path / "user", tmp_path / "cache")
+    hosts = ("bench", "slownet", "--by", "tbf", "--hosts", HOSTS)
+    job = (BASH, "job.sh", "/usr/bin/python3", "meet.py")
+    words = (*hosts, "--", "unshare", "--mount", "/bin/sh", "-c", NAMED, "sh", *job)
     done = subprocess.run(
-        [*SPACES, BASH, "start.sh", BASH, "job.sh", "/usr/bin/python3", "meet.py"],
+        [*user.program, *map(str, words)],
         cwd=ground,
         env={
+            **user.environ,
             "PATH": f"{ground}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "HERE": str(ground),
             "PBS_JOBID": "77.server",
             "PBS_NODEFILE": str(ground / "nodes"),
         },

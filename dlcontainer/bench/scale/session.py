@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import __version__, schedulers
+from dlcontainer.bench.filesystem.mount_watch import Watch
 from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
@@ -19,7 +20,6 @@ from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
 from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
 from dlcontainer.bench.scale.file import ScaleWriter
-from dlcontainer.bench.scale.mount_watch import Watch
 from dlcontainer.bench.scale.records import (
     Coldness,
     Declared,

@@ -19,6 +19,7 @@ from dlcontainer.cli.bench import (
     probe_command,
     scale,
     slowfs,
+    slownet,
     storm,
 )
 from dlcontainer.cli.bench.session_options import SessionOptions
@@ -144,6 +145,7 @@ def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     for probe in probes.values():
         app.command(probe.name, help=probe.summary)(probe_command.make(probe, probes, _run))
     app.command("slowfs")(slowfs.slowfs)
+    app.command("slownet")(slownet.slownet)
     app.command("count")(count.count)
     app.command("probe-fs")(count.probe_fs)
     app.command("scale")(scale.scale)

@@ -198,6 +198,7 @@ def test_no_other_module_asks_for_a_scheduler_by_name() -> None:
         ({"LSB_JOBID": "7"}, "LSB_JOBID=7"),
         ({"COBALT_JOBID": "7"}, "COBALT_JOBID=7"),
         ({"FLUX_JOB_ID": "f7", "JOB_ID": "1"}, "FLUX_JOB_ID=f7"),
+        ({"DLC_HOSTS_JOB": "x7", "PBS_JOBID": "7"}, "DLC_HOSTS_JOB=x7"),
         ({"JOB_ID": "7", "SGE_TASK_ID": "undefined"}, "JOB_ID=7"),
         ({"SLURM_JOB_ID": "", "": "7"}, None),
     ],

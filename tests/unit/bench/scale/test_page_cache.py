@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.scale import mount_watch, page_cache
+from dlcontainer.bench.filesystem import mount_watch
+from dlcontainer.bench.scale import page_cache
 from dlcontainer.bench.scale.records import Coldness
 from dlcontainer.system import machine
 from tests.skips import skip

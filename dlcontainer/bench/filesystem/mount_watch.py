@@ -63,8 +63,8 @@ class Watch:
 
     def _look(self) -> None:
         children = processes()
-        below = list(_below(os.getpid(), children))
-        named = {pid: name for pid in below if (name := _name(pid)) in _SERVERS}
+        under = list(_below(os.getpid(), children))
+        named = {pid: name for pid in under if (name := _name(pid)) in _SERVERS}
         # Engines ask these programs for their version too: then they hold no device.
         serving = served_by(
             {pid: name for pid, name in named.items() if _holds_fuse(pid)}, children
@@ -73,12 +73,12 @@ class Watch:
         self._last = set(serving)
         mounts: set[str] = set()
         seen: set[str] = set()
-        for pid in below:
+        for pid in under:
             space = _namespace(pid)
             if space and space not in seen:
                 seen.add(space)
-                mounts |= set(_image_mounts(pid))
-        everyones = _image_mounts(os.getpid())
+                mounts |= set(image_mounts(pid))
+        everyones = image_mounts(os.getpid())
         foreign = {device for device, at in everyones.items() if not at.is_relative_to(self._work)}
         self._most_servers = max(self._most_servers, len(served))
         self._most_mounts = max(self._most_mounts, len(mounts - foreign))
@@ -128,7 +128,7 @@ def _namespace(pid: int) -> str:
     return ""
 
 
-def _image_mounts(pid: int) -> dict[str, Path]:
+def image_mounts(pid: int | str) -> dict[str, Path]:
     """Give the devices of SquashFS mounts that a process sees, and where they are."""
     try:
         text = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace")

@@ -1,0 +1,226 @@
+"""What is asked for: hosts, the links between them, and what happens to these. Pure.
+
+Each pair of hosts has a link of its own, and each of its two directions has the link's rate.
+"""
+
+import re
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+from dlcontainer.errors import UsageError
+
+# A switch in user space, or the kernel's pairs of devices with rates alone.
+Kind = Literal["tun", "tbf"]
+MOST_HOSTS = 4
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])bit")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_BITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+_LONGEST_S = 1.0
+_LEAST_RATE, _MOST_RATE = 1e7, 1e11
+# What may wait before a link, s: TCP's senders take more than 0.2 s for a loss.
+_WAITING_S = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """One host: `number` from 0, its name and its address."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Its name, also that of its kernel (uname)."""
+        return f"n{self.number + 1}"
+
+    @property
+    def address(self) -> str:
+        """Its IPv4 address, in a network of 24 bits."""
+        return f"10.99.0.{self.number + 1}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """The link of two hosts: one way's latency in s, each way's rate in bit/s, 0 for no limit."""
+
+    one: int
+    other: int
+    latency_s: float
+    rate: float
+
+    @property
+    def name(self) -> str:
+        """Name it by its hosts."""
+        return f"n{self.one + 1}-n{self.other + 1}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """A link that is cut, or a host that is killed, so many s after the command's start."""
+
+    after_s: float
+    hosts: tuple[int, ...]
+
+    @property
+    def what(self) -> str:
+        """Say what is lost."""
+        names = [f"n{number + 1}" for number in self.hosts]
+        return f"link {'-'.join(names)}" if len(names) == 2 else f"host {names[0]}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Network:
+    """Hosts, their links, what is lost, the largest packet in bytes."""
+
+    hosts: tuple[Host, ...]
+    links: tuple[Link, ...]
+    losses: tuple[Loss, ...] = ()
+    mtu: int = 9000
+    # How long the command may go on after the last loss, s.
+    patience_s: float = 60.0
+    by: Kind = "tun"
+
+    def link(self, one: int, other: int) -> Link:
+        """Give the link of two hosts."""
+        (found,) = (link for link in self.links if {link.one, link.other} == {one, other})
+        return found
+
+    @property
+    def window(self) -> int | None:
+        """Say how many bytes a connection may have under way; None where no link has a rate.
+
+        It fills the longest link, and no link for longer than senders are patient.
+        """
+        rated = [link for link in self.links if link.rate]
+        if not rated:
+            return None
+        longest = max(2 * link.latency_s * link.rate / 8 for link in rated)
+        waiting = _WAITING_S * min(link.rate for link in rated) / 8
+        return int(max(4 * self.mtu, longest + waiting))
+
+    def body(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return asdict(self)
+
+
+def read(body: dict[str, Any]) -> Network:
+    """Read what `body` gave."""
+    return Network(
+        hosts=tuple(Host(**one) for one in body["hosts"]),
+        links=tuple(Link(**one) for one in body["links"]),
+        losses=tuple(
+            Loss(after_s=one["after_s"], hosts=tuple(one["hosts"])) for one in body["losses"]
+        ),
+        mtu=body["mtu"],
+        patience_s=body["patience_s"],
+        by=body["by"],
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """The words of a command line."""
+
+    hosts: int = 2
+    latency: str = "0us"
+    rate: str = "0"
+    links: tuple[str, ...] = ()
+    down: tuple[str, ...] = ()
+    kill: tuple[str, ...] = ()
+    mtu: int = 9000
+    patience_s: float = 60.0
+    by: Kind = "tun"
+
+
+def settled(asked: Asked) -> Network:
+    """Settle a network; raises UsageError with the option that is wrong."""
+    if not 2 <= asked.hosts <= MOST_HOSTS:
+        raise UsageError(f"--hosts {asked.hosts}: from 2 to {MOST_HOSTS}")
+    if not 1280 <= asked.mtu <= 65_000:
+        raise UsageError(f"--mtu {asked.mtu}: bytes, from 1280 to 65000")
+    links = _links(asked)
+    if asked.by == "tbf" and any(link.latency_s for link in links):
+        raise UsageError(
+            "--by tbf: no latency, rates alone",
+            why="the kernel's tbf delays nothing, and netem is not in every kernel",
+            next_step="leave --latency out, or --by tbf where /dev/net/tun may be opened",
+        )
+    losses = [
+        *(_loss(word, asked.hosts, "--down", count=2) for word in asked.down),
+        *(_loss(word, asked.hosts, "--kill", count=1) for word in asked.kill),
+    ]
+    return Network(
+        hosts=tuple(Host(number=number) for number in range(asked.hosts)),
+        links=links,
+        losses=tuple(sorted(losses, key=lambda loss: loss.after_s)),
+        mtu=asked.mtu,
+        patience_s=asked.patience_s,
+        by=asked.by,
+    )
+
+
+def _links(asked: Asked) -> tuple[Link, ...]:
+    usual_s, rate = latency(asked.latency, "--latency"), bits(asked.rate, "--rate")
+    own = {}
+    for word in asked.links:
+        name, mark, values = word.partition("=")
+        first, comma, second = values.partition(",")
+        if not (mark and comma):
+            raise UsageError(
+                f"--link {word}: neither latency nor rate",
+                next_step="e.g. --link n1-n2=200us,500Mbit",
+            )
+        pair = frozenset(_hosts(name, asked.hosts, f"--link {word}", count=2))
+        own[pair] = (latency(first, f"--link {word}:"), bits(second, f"--link {word}:"))
+    links = []
+    for one, other in combinations(range(asked.hosts), 2):
+        settings = own.get(frozenset((one, other)), (usual_s, rate))
+        links.append(Link(one=one, other=other, latency_s=settings[0], rate=settings[1]))
+    return tuple(links)
+
+
+def latency(text: str, option: str) -> float:
+    """Read one way's latency, s; raises UsageError."""
+    match = _TIME.fullmatch(text)
+    found = float(match[1]) * _SECONDS[match[2]] if match else -1.0
+    if not 0 <= found <= _LONGEST_S:
+        raise UsageError(
+            f"{option} {text}: no time from 0 to {_LONGEST_S:g} s", next_step="e.g. 100us, 1.5ms"
+        )
+    return found
+
+
+def bits(text: str, option: str) -> float:
+    """Read a rate, bit/s, 0 for no limit; raises UsageError."""
+    if text == "0":
+        return 0.0
+    match = _RATE.fullmatch(text)
+    found = float(match[1]) * _BITS[match[2]] if match else 0.0
+    if not _LEAST_RATE <= found <= _MOST_RATE:
+        raise UsageError(
+            f"{option} {text}: no rate from 10Mbit to 100Gbit",
+            next_step="e.g. 500Mbit, 1Gbit; 0 for no limit",
+        )
+    return found
+
+
+def _loss(word: str, hosts: int, option: str, *, count: int) -> Loss:
+    name, mark, when = word.partition("@")
+    match = _TIME.fullmatch(when)
+    if not (mark and match):
+        example = "n1-n2@5s" if count == 2 else "n2@5s"
+        raise UsageError(f"{option} {word}: it says no time", next_step=f"e.g. {option} {example}")
+    found = _hosts(name, hosts, f"{option} {word}", count=count)
+    return Loss(after_s=float(match[1]) * _SECONDS[match[2]], hosts=found)
+
+
+def _hosts(name: str, hosts: int, said: str, *, count: int) -> tuple[int, ...]:
+    known = {f"n{number + 1}": number for number in range(hosts)}
+    words = name.split("-")
+    if len(words) != count or len(set(words)) != count or not set(words) <= known.keys():
+        what = "host" if count == 1 else "link of two hosts"
+        raise UsageError(
+            f"{said}: no {what} of this network", next_step=f"hosts are {', '.join(known)}"
+        )
+    return tuple(sorted(known[word] for word in words))
