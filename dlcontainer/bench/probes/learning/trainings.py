@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from dlcontainer.bench.samples.rows.records import Row
-from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.rows.records import Row
+    from dlcontainer.bench.samples.series import Series
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +68,7 @@ class Side:
 Sides = Mapping[ArmName, Side]
 
 
-def of(series: Series) -> dict[Setting, Sides]:
+def of(series: "Series") -> dict[Setting, Sides]:
     """Give each setting's seeds on both sides; of the launches of all pairs, as the figures are."""
     found: dict[Setting, dict[ArmName, dict[int, list[Trained]]]] = {}
     sides = series.session.declared.sides.names
@@ -101,14 +104,14 @@ def _seed(each: Sequence[Trained]) -> Seed:
     )
 
 
-def _setting(row: Row) -> Setting | None:
+def _setting(row: "Row") -> Setting | None:
     optimizer, batch = row.parameters.get("optimizer"), row.parameters.get("batch")
     if not isinstance(optimizer, str) or not isinstance(batch, int):
         return None
     return Setting(optimizer=optimizer, batch=batch)
 
 
-def _trained(row: Row) -> Trained | None:
+def _trained(row: "Row") -> Trained | None:
     """Read an outcome; None for one that is none: files come from anybody."""
     outcome = row.outcome
     right, tested = outcome.get("right"), outcome.get("tested")
