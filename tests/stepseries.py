@@ -41,6 +41,8 @@ class Plant:
     slow: Mapping[int | str, float] = field(default_factory=dict)
     container: float = 1.0
     tail: float = 1.0
+    # Read beside the steps; the declaration then says so.
+    watched: Mapping[str, float] = field(default_factory=dict)
     kernel: str = KERNEL
     type: Mapping[str, Json] = field(default_factory=lambda: TYPE)
 
@@ -60,6 +62,7 @@ def session(plant: Plant) -> Session:
     if plant.ranks > 1:
         work |= {"ranks": plant.ranks, "ranks_per_node": plant.ranks_per_node}
         work |= {"nodes": len(plant.nodes), "distributed": ""}
+    work |= {"watch": True} if plant.watched else {}
     declared: Declared = replace(
         base.declared,
         probe="variability",
@@ -115,7 +118,7 @@ def _filled(sample: Sample, plant: Plant, each: list[list[float]]) -> Sample:
     values: dict[str, Json] = {**sample.values, ROWS_METRIC: agreement.mean([row])}
     values["steps_s"] = list(each[0])
     tails = [sorted(own)[math.ceil(0.99 * len(own)) - 1] / median(own) for own in each]
-    values["counts"] = {"tail_ratio": max(tails)}
+    values["counts"] = {**plant.watched, "tail_ratio": max(tails)}
     ranks: tuple[Mapping[str, Json], ...] = tuple(
         {"rank": rank, "node": plant.node(rank), "steps_s": list(own)}
         for rank, own in enumerate(each)

@@ -26,14 +26,47 @@ def modes():
     return _session(_modes)
 
 
-def _session(ask):
+class _Rates(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+
+
+def opened():
+    """Give NVML, ready; None without a driver. Whoever asked for it calls its nvmlShutdown."""
     if not os.path.exists("/proc/driver/nvidia"):
         return None
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
-        if library.nvmlInit_v2():
-            return None
+        return None if library.nvmlInit_v2() else library
     except (OSError, AttributeError):
+        return None
+
+
+def now(library):
+    """Give what each GPU does: busy %, MHz, W, MB in use; None for what it doesn't say."""
+    found = []
+    for device in _devices(library):
+        rates, memory = _Rates(), _Memory()
+        is_told = not library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(rates))
+        is_kept = not library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
+        power = _number(library.nvmlDeviceGetPowerUsage, device)
+        found.append(
+            {
+                "gpu_used": rates.gpu if is_told else None,
+                "gpu_mhz": _number(library.nvmlDeviceGetClockInfo, device, _GRAPHICS),
+                "gpu_w": None if power is None else power / 1e3,
+                "gpu_memory_mb": memory.used / 1e6 if is_kept else None,
+            }
+        )
+    return found
+
+
+def _session(ask):
+    library = opened()
+    if library is None:
         return None
     try:
         return ask(library)

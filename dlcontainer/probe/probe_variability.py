@@ -21,6 +21,7 @@ import barrier
 import hand_over
 import ranks
 import rows
+import watch
 
 NAME = "variability"
 # The side of the matrices; whole numbers whose sums of products are exact in float32.
@@ -102,6 +103,7 @@ def options(arguments):
     parser.add_argument("--timed", type=int, required=True, help="steps")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--watch", action="store_true")
     return parser.parse_args(arguments)
 
 
@@ -138,8 +140,10 @@ def _run(wanted, stamps):
         return times
 
     row = {"kernel": wanted.kernel, "device": wanted.device, "threads": wanted.threads}
+    watched = watch.here() if wanted.watch else None
     found = rows.measured([row], 1, 0, check, visit)
     wall = time.perf_counter() - begin
+    beside = watched.end() if watched else {}
     stamps["steps"] = _now()
     meeting.wait()  # nobody's end is beside another's steps
     meeting.close()
@@ -148,7 +152,7 @@ def _run(wanted, stamps):
         stamps,
         {"wall_s": wall},
         workload=dict(row, timed=wanted.timed),
-        counts={"tail_ratio": quantile(times, 0.99) / rows.median(times)},
+        counts=dict(beside, tail_ratio=quantile(times, 0.99) / rows.median(times)),
         steps_s=times,
         rows=found,
         framework=kernel.framework,

@@ -55,6 +55,23 @@ _DEVICE = Option(
     help="Where to compute. Default: cpu.",
     elsewhere="ignored",
 )
+_WATCH = Option(
+    name="watch",
+    kind=bool,
+    help="Read beside the steps how busy the processors and GPUs are, their clocks, power and "
+    "memory. What that takes is reported.",
+)
+# What the probe reads, and its unit.
+WATCHED = {
+    "processor_used": "%",
+    "processor_mhz": "MHz",
+    "processor_w": "W",
+    "gpu_used": "%",
+    "gpu_mhz": "MHz",
+    "gpu_w": "W",
+    "gpu_memory_mb": "MB",
+    "watch_cost": "% of a processor",
+}
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
@@ -79,11 +96,13 @@ def _settled(typed: Values, setting: Setting) -> Values:
         _DEVICE.name: values[_DEVICE.name],
         _TIMED_STEPS.name: values[_TIMED_STEPS.name] or (_QUICK_TIMED if quick else _TIMED),
         QUICK.name: quick,
+        **({_WATCH.name: True} if values[_WATCH.name] else {}),
     }
 
 
 def _arguments(cell: Cell) -> tuple[str, ...]:
-    own = {name: cell.values[name] for name in (_KERNEL.name, _DEVICE.name, _TIMED_STEPS.name)}
+    names = (_KERNEL.name, _DEVICE.name, _TIMED_STEPS.name, _WATCH.name)
+    own = {name: cell.values.get(name) for name in names}
     return as_options({**own, "threads": cell.threads})
 
 
@@ -120,6 +139,36 @@ def _section(series: "Series") -> Section | None:
         "variance, docs/variability.md); few groups ('from') tell little. A straggler is a rank "
         f"whose median lies above the others' by more than {100 * LEAST:.0f} % and {BOUND:.0f} "
         f"scaled median deviations of their launches. {_named(processes)}",
+        beside=_watched(series),
+    )
+
+
+def _watched(series: "Series") -> Section | None:
+    """Give what was read beside the steps; None where nothing was."""
+    from math import fsum
+
+    if not series.session.declared.workload.get(_WATCH.name):
+        return None
+    arms = series.session.declared.arms
+    used = [s for s in series.samples if s.ok and s.role in {"pair", "triple"}]
+    lines = []
+    for name, unit in WATCHED.items():
+        cells = []
+        for arm in arms:
+            each = [s.figure(f"counts.{name}") for s in used if s.arm == arm]
+            known = [value for value in each if value is not None]
+            mean = f"{fsum(known) / len(known):.4g}" if known else "-"
+            cells.append(f"{mean} ({min(known):.4g} to {max(known):.4g})" if known else mean)
+        if any(cell != "-" for cell in cells):
+            lines.append((name.replace("_", " "), unit, *cells))
+    return Section(
+        title="Beside the steps",
+        head=("figure", "unit", *arms),
+        rows=tuple(lines),
+        note="Read ten times a second by a thread of each process; the mean of a launch (of ranks "
+        "the largest, of several GPUs the busiest), over launches, with their range. Processors: "
+        "those that the process may use. What this machine does not show is left out. Reading "
+        "takes its share of the processor from the steps, on both sides.",
     )
 
 
@@ -212,7 +261,7 @@ VARIABILITY = Probe(
             margin=_TAIL_MARGIN,
         ),
     ),
-    options=(_KERNEL, _DEVICE, _TIMED_STEPS, QUICK),
+    options=(_KERNEL, _DEVICE, _TIMED_STEPS, _WATCH, QUICK),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,

@@ -47,10 +47,10 @@ def command(code: Path) -> list[str]:
     return [sys.executable, "-S", str(code), *PROBES["variability"].words(CELL)]
 
 
-def alone(code: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def alone(code: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **more}
     return subprocess.run(
-        command(code), env=environment, capture_output=True, text=True, check=False
+        [*command(code), *words], env=environment, capture_output=True, text=True, check=False
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.probes import PROBES
+from dlcontainer.bench.probes import PROBES, variability
 from dlcontainer.bench.probes.base import Cell, Contents, Setting
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
@@ -16,6 +16,7 @@ from dlcontainer.errors import BenchDataError, UsageError
 from tests import stepseries
 from tests.judging import analyse
 from tests.stepseries import Plant
+from tests.values import ROOT
 
 TORCH = Contents(image="x.sif", recipe="demo", modules=("numpy", "torch"))
 NONE = Contents(image="x.sif", recipe="demo", modules=())
@@ -164,3 +165,22 @@ def test_the_slow_tail_has_a_ratio_with_an_interval(tmp_path: Path) -> None:
     assert figure.interval.low > 1.2
     shown = lines(analysis.traits.section or Section(title="", head=(), rows=()))
     assert float(shown["slow tail"][3]) == pytest.approx(figure.interval.ratio, rel=0.05)
+
+
+def test_what_was_read_beside_the_steps(tmp_path: Path) -> None:
+    watched = {"processor_used": 51.25, "gpu_w": 412.0, "watch_cost": 0.3}
+    found = section(tmp_path / "x.jsonl", Plant(watched=watched)).beside
+    assert found is not None
+    assert found.rows == (
+        ("processor used", "%", "51.25 (51.25 to 51.25)", "51.25 (51.25 to 51.25)"),
+        ("gpu w", "W", "412 (412 to 412)", "412 (412 to 412)"),
+        ("watch cost", "% of a processor", "0.3 (0.3 to 0.3)", "0.3 (0.3 to 0.3)"),
+    )
+    assert section(tmp_path / "y.jsonl", Plant()).beside is None
+
+
+def test_the_figures_beside_are_those_of_the_probe() -> None:
+    text = (ROOT / "dlcontainer/probe/watch.py").read_text()
+    assert all(name in text for name in variability.WATCHED)
+    assert "--watch" not in PROBE.words(settled())
+    assert "--watch" in PROBE.words(settled(watch=True))
