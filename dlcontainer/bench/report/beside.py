@@ -46,9 +46,13 @@ def _texts(wanted: Beside, analyses: Sequence[Analysis]) -> Iterator[str]:
             continue
         found = _of_rows(wanted, analysis) or _of_launches(wanted, analysis)
         if found is not None:
-            arms = ", ".join(f"{arm} {value:.3g}" for arm, value in found.values.items())
+            arms = ", ".join(f"{arm} {_shown(value)}" for arm, value in found.values.items())
             name = f"{series.path.name}: {found.named}"
             yield f"{name}: {arms} {found.unit}"
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _of_rows(wanted: Beside, analysis: Analysis) -> _Found | None:

@@ -118,14 +118,13 @@ def suite(
 def _folder(folder: Path) -> Path:
     from dlcontainer.errors import UsageError
 
-    where = folder.absolute()
     try:
-        where.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"-o {folder}: {error.strerror}", next_step="name a folder that can be made"
         ) from None
-    return where
+    return folder
 
 
 def _outlook(probes: Sequence[Probe], *, quick: bool) -> str:
