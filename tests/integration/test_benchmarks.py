@@ -64,7 +64,7 @@ LONG = {
     *("slownet_beta", "storm", "storm_sshfs"),
 }
 # These have a test of their own.
-APART = {*LONG, "group_rules", "import_figures", "startup", "verdict_table"}
+APART = {*LONG, "group_rules", "import_figures", "slow_tree", "startup", "verdict_table"}
 
 
 def require(*programs: str) -> None:
@@ -102,6 +102,21 @@ def test_pack(world: World, tiny_image: Built) -> None:
     assert body["cold"]["tiny"]["MB"] > 1
     assert set(body["samples"]["1"]) == {"seconds", "processor seconds"}
     assert [len(one) for one in body["samples"]["1"]["processor seconds"].values()] == [1] * 3
+
+
+def test_a_slow_tree(tmp_path: Path) -> None:
+    require("fusermount3")
+    tree = tmp_path / "a tree"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tree)], check=True)
+    (site,) = tree.glob("lib/python3*/site-packages")
+    for number in range(200):
+        (site / f"dlc_{number}.py").write_text("")
+    (site / "dlc_all.py").write_text("".join(f"import dlc_{n}\n" for n in range(200)))
+    # Byte code is what a pack holds.
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(site)], check=True)
+    more = ("--module", "dlc_all", "--delay-ms", "0", "-n", "1", "--json")
+    body = json.loads(run("slow_tree", tree, *more))
+    assert body["calls"]["packed"] < body["calls"]["plain"]
 
 
 @pytest.mark.parametrize("name", sorted(LONG))
