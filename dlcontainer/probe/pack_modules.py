@@ -269,6 +269,8 @@ def main(arguments):
     pack = render(packed, stamps, wanted.everywhere, target)
     install(target, pack)
     stamped(folders, wanted.stamp)  # its own folder has changed
+    if target in stamps and not wanted.stamp:
+        os.utime(target, (stamps[target], stamps[target]))
     path = os.path.join(target, NAME + ".bin")
     wrong = check(read(path))
     if wrong:
