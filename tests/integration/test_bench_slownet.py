@@ -19,6 +19,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.system.process import quote
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY
+from tests.integration.test_bench import twin_packages
 from tests.integration.world import Built, World, isolated, missing
 from tests.processes import MARK, kill_marked, marked, new_mark, poll
 
@@ -211,6 +212,8 @@ def open_to(world: World) -> World:
 def test_a_session_of_two_hosts_native_and_container(
     launching: World, pytorch_image: Built, tmp_path: Path
 ) -> None:
+    # These hosts have no way out: what is fetched is fetched before.
+    twin_packages(launching, pytorch_image, tmp_path)
     output, figures = tmp_path / "x.jsonl", tmp_path / "net.json"
     session = [
         *launching.program, "bench", "collectives", "--site", "local",
