@@ -10,7 +10,9 @@ from dlcontainer.bench.probes.base import InSuite
 from dlcontainer.bench.suite import folder as suite
 from dlcontainer.bench.suite.folder import Subject
 from dlcontainer.errors import BenchDataError, UsageError
+from dlcontainer.system.process import CommandFailedError
 from tests.benchrunner import Answer, Bench, ProbeRunner
+from tests.fakes import completed
 
 SUBJECT = Subject(image_sha256="ab" * 32, site="demo", quick=False)
 IMPORT = PROBES["import"]
@@ -75,10 +77,17 @@ def test_a_session_of_another_probe_is_refused(tmp_path: Path) -> None:
 
 def test_a_lost_session_is_not_begun_again(tmp_path: Path) -> None:
     # It has samples: to measure until one likes the result is not for a suite to do.
-    path = session(tmp_path, 5)
-    text = path.read_text().replace("overhead", "deployment", 1)
-    path.write_text(text)
+    dead = CommandFailedError(completed("probe", code=1))
     with pytest.raises(BenchDataError):
+        Bench(tmp_path).run(ProbeRunner(odd=lambda number: dead if number > 4 else None))
+    with pytest.raises(BenchDataError, match="the session lost"):
+        suite.state(tmp_path / "samples.jsonl", IMPORT, SUBJECT)
+
+
+def test_an_edited_session_is_no_part_of_a_suite(tmp_path: Path) -> None:
+    path = session(tmp_path, 5)
+    path.write_text(path.read_text().replace("overhead", "deployment", 1))
+    with pytest.raises(BenchDataError, match="edited"):
         suite.state(path, IMPORT, SUBJECT)
 
 
