@@ -123,14 +123,18 @@ def stamp(folder, packed):
     return seconds
 
 
-def stamped(folders, root):
-    """Give each folder's time, stamped below `root`; one that can't be stamped stays out."""
+def stamped(folders, root, everywhere):
+    """Give each folder's time, stamped below `root`; one that can't be stamped stays out.
+
+    Only a pack for everywhere takes the folders outside of `root`, with the time that they have: it
+    may be their time of change too (an unpacked disk image), and then says nothing of a writer.
+    """
     stamps = {}
     for folder in sorted(folders):
         try:
             if root and (os.path.realpath(folder) + "/").startswith(root.rstrip("/") + "/"):
                 stamps[folder] = stamp(folder, folders[folder])
-            else:
+            elif everywhere:
                 stamps[folder] = os.stat(folder).st_mtime
         except OSError as error:
             print("pack: left out {}: {}".format(folder, error.strerror))
@@ -260,15 +264,15 @@ def main(arguments):
     folders, left = collect(modules)
     folders = with_aliases(folders, [entry for entry in sys.path if os.path.isdir(entry)])
     install(target, b"")  # the folder's listing has the loader's name, whatever the pack holds
-    stamps = stamped(folders, wanted.stamp)
+    stamps = stamped(folders, wanted.stamp, wanted.everywhere)
     packed = {folder: folders[folder] for folder in stamps}
     if wanted.trace:  # here, where files can be written, an image's pack would not be used
         install(target, render(packed, stamps, True, target))
-        stamped(folders, wanted.stamp)
+        stamped(folders, wanted.stamp, wanted.everywhere)
         traced(wanted.trace, wanted.modules)
     pack = render(packed, stamps, wanted.everywhere, target)
     install(target, pack)
-    stamped(folders, wanted.stamp)  # its own folder has changed
+    stamped(folders, wanted.stamp, wanted.everywhere)  # its own folder has changed
     if target in stamps and not wanted.stamp:
         os.utime(target, (stamps[target], stamps[target]))
     path = os.path.join(target, NAME + ".bin")

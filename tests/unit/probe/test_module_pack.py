@@ -61,6 +61,19 @@ def test_an_import_reads_the_front_of_a_pack_whatever_a_training_step_adds(tmp_p
     assert code == {"a": b"later", "b": b"first", "c": b"later", "d": b""}
 
 
+def test_a_folder_that_is_not_stamped_is_for_a_private_copy_alone(tmp_path: Path) -> None:
+    # its time may be its time of change too, on a machine that was unpacked from a disk image
+    stamped = loaded("pack_modules").stamped
+    inside, outside = str(tmp_path / "environment" / "alpha"), str(tmp_path / "library")
+    for folder in (inside, outside):
+        Path(folder).mkdir(parents=True)
+    folders: dict[str, dict[str, object]] = {inside: {}, outside: {}}
+    root = str(tmp_path / "environment")
+    assert list(stamped(folders, root, False)) == [inside]
+    assert stamped(folders, "", False) == {}
+    assert stamped(folders, root, True)[outside] == Path(outside).stat().st_mtime
+
+
 def test_folders_of_an_environment_are_named_from_the_pack() -> None:
     seen_from = loaded("pack_modules").seen_from
     target = "/env/lib/python3/site-packages"
