@@ -8,10 +8,11 @@ labels, in turns: what differs then is the bias of all of this, and no gate sees
 
 Each session is a file of its own in the folder; a run that was interrupted goes on with it, and a
 complete file is never measured again. FOLDER/sessions.jsonl has a line for each: what was judged,
-its figures, seconds, load and the file's checksum. Counts are printed from it, with their
-Clopper-Pearson bounds: they count sessions on this machine. How often the procedure errs is for the
-simulation to say (benchmarks/statistics.py). Fresh launches in the same hour:
-beside_launches.py.
+its figures, seconds, load and the file's checksum. A complete session's line is enough: with that
+file (tests/recorded/resident has ours) another machine goes on where one ended. Counts are printed
+from it, with their Clopper-Pearson bounds: they count sessions on these machines. How often the
+procedure errs is for the simulation to say (benchmarks/statistics.py). Fresh launches in the same
+hour: beside_launches.py.
 
     python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M]
     python benchmarks/resident.py --out FOLDER --report
@@ -85,9 +86,12 @@ def main() -> None:
     cells = [cell for cell in CELLS if cell.name in wanted.cells.split(",")]
     end = time.monotonic() + 60 * wanted.minutes if wanted.minutes else float("inf")
     left = 0 if wanted.report else wanted.sessions or sum(cell.count for cell in cells)
+    done = {row.file for row in session_rows.read(place.folder / RESULTS) if row.complete}
     for cell, number in interleaved(cells):
         if left <= 0 or time.monotonic() > end:
             break
+        if done.intersection(names_of(place, cell, number)):
+            continue
         if one_session(place, cell, number):
             left -= 1
             write(place.folder)
@@ -108,6 +112,11 @@ def interleaved(cells: Sequence[Cell]) -> Iterator[tuple[Cell, int]]:
 def stem(cell: Cell, number: int) -> str:
     """Name a session."""
     return f"{cell.name}-{number:02d}"
+
+
+def names_of(place: Place, cell: Cell, number: int) -> set[str]:
+    """Name the files that a session may have."""
+    return {path.name for path in one_image.paths_of(place.folder, stem(cell, number))}
 
 
 def one_session(place: Place, cell: Cell, number: int) -> bool:
@@ -175,6 +184,10 @@ def print_cell(cell: Cell, rows: Sequence[Row]) -> None:
     print(f"    mean ratio {exp(fmean(logs)):.4f}{_over_sessions(logs)}")
     took = sorted(row.seconds + row.warmup_s for row in whole)
     print(f"    seconds {[round(each) for each in took]}, groups {sorted(row.n for row in whole)}")
+    print(
+        f"    images {len({row.image_sha256 for row in whole})}, "
+        f"processors {dict(Counter(f'{row.cores} cores of {row.cpu_model}' for row in whole))}"
+    )
     print(
         f"    load at the start {min(row.load_1min for row in whole):.1f} to "
         f"{max(row.load_1min for row in whole):.1f}"

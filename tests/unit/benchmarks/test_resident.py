@@ -80,6 +80,30 @@ def test_one_file_holds_all_that_is_counted(
     assert capsys.readouterr().out.count("none is complete") == len(CELLS) - 1
 
 
+def test_another_machine_goes_on_with_the_lines_of_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(tmp_path, (1.0, 1.2))
+    residents.write(tmp_path / "nothing-5-02-again1.jsonl", Truth(seed=3))
+    # Cut before its end: no complete session.
+    cut = residents.write(tmp_path / "nothing-5-03.jsonl", Truth(seed=4))
+    cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
+    resident.write(tmp_path)
+    for path in tmp_path.glob("nothing-*"):
+        path.unlink()
+    begun: list[str] = []
+
+    def one_session(place: Place, cell: resident.Cell, number: int) -> bool:
+        begun.append(resident.stem(cell, number))
+        return True
+
+    monkeypatch.setattr(resident, "one_session", one_session)
+    words = ["--image", "a.sif", "--out", str(tmp_path), "--cells", "nothing-5", "--sessions", "2"]
+    monkeypatch.setattr("sys.argv", ["resident.py", *words])
+    resident.main()
+    assert begun == ["nothing-5-03", "nothing-5-04"]
+
+
 def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait() -> None:
     class SGD:
         def step(self) -> str:
