@@ -163,11 +163,14 @@ def test_a_shard_that_is_cut_after_the_check(probe: Any, tmp_path: Path, name: s
 def test_only_one_of_a_group_writes(
     probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, begun = samples(probe, tmp_path), []
+    one, begun = samples(probe, tmp_path), list[Any]()
     make = probe("input_data").make
-    monkeypatch.setattr(
-        probe("input_data"), "make", lambda *words: (begun.append(words), make(*words))
-    )
+
+    def noted(*words: Any) -> Any:
+        begun.append(words)
+        return make(*words)
+
+    monkeypatch.setattr(probe("input_data"), "make", noted)
     with (tmp_path / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         waiting = threading.Thread(target=one.make)

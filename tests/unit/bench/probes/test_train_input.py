@@ -40,7 +40,7 @@ def settled(contents: Contents = TORCH, ranks: int = 0, **typed: Any) -> Cell:
 
 def lending_of(folder: Path) -> Lending:
     folder.mkdir(exist_ok=True)
-    return Lending(work=folder, runner=ProbeRunner(), note=[].append)
+    return Lending(work=folder, runner=ProbeRunner(), note=list[str]().append)
 
 
 def test_noise_is_declared_and_called_as_ever(tmp_path: Path) -> None:
@@ -177,6 +177,7 @@ def test_the_report_says_what_steps_waited(tmp_path: Path) -> None:
     )
     judged = analyse(reader.read(benchseries.write(tmp_path / "x.jsonl", plan)))
     section = judged.traits.section
+    assert section is not None
     steps = judged.series.session.declared.steps
     line = dict(zip(section.head, section.rows[0], strict=True))
     step = 0.03 / steps
