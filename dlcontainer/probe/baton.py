@@ -66,7 +66,7 @@ class Resident(object):
         self._make, self._warmup, self._cpus = make, warmup, cpus
         self._begin, self._stop = begin, stop
         self.trainer, self._number, self._cpu = None, 0, 0.0
-        self.losses, self.steps, self.idle = [], [], 0.0
+        self.losses, self.steps, self.waited, self.idle = [], [], [], 0.0
         self.wall = self.cpu = 0.0
 
     def serve(self, baton):
@@ -127,6 +127,8 @@ class Resident(object):
         cpu, after = time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF)
         steps = [round(step, _DIGITS) for step in clock.steps_s()]
         self.steps += steps
+        # Of the timed steps alone; a trainer on noise waits for none.
+        self.waited += getattr(trainer, "waited_s", [])[-count:]
         self.wall, self.cpu = self.wall + sum(steps), self.cpu + cpu
         return {
             "start_s": round(start, _DIGITS),

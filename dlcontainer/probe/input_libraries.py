@@ -197,6 +197,11 @@ def missing(name):
     return ""
 
 
+def known():
+    """List the formats of either kind by their names."""
+    return list(input_formats.FORMATS) + list(FORMATS)
+
+
 def chosen(name):
     """Give a format by its name, of either kind."""
     return input_formats.FORMATS.get(name) or FORMATS[name]

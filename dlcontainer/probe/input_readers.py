@@ -12,6 +12,7 @@ import os
 import resource
 import time
 
+import input_formats
 import input_order
 
 # Batches that a reader may be ahead of the consumer.
@@ -29,15 +30,15 @@ class Source(object):
     def __init__(self, opener, layout, folders, verify=False):
         self._opener, self._layout, self._folders = opener, layout, folders
         self._verify, self._open = verify, {}
-        # The shard that is read now.
-        self.path = ""
+        # The shard that is read now, and the record of it.
+        self.path, self.record = "", 0
 
     def handed(self, order, part):
         """Give (number, bytes) of each sample in the order of one reader."""
         if order.shuffle == input_order.FULL:
             for number in order.alone(part):
-                shard, at = self._layout.place(number)
-                yield number, self.shard(shard).read(at)
+                shard, self.record = self._layout.place(number)
+                yield number, self.shard(shard).read(self.record)
         else:
             for one in order.windowed(self._streamed(order.shards(part)), part):
                 yield one
@@ -45,9 +46,14 @@ class Source(object):
 
     def _streamed(self, shards):
         for shard in shards:
-            opened = self.shard(shard)
+            opened, self.record = self.shard(shard), 0
             for one in zip(self._layout.numbers(shard), opened.stream()):
                 yield one
+                self.record += 1
+            if self.record != len(self._layout.numbers(shard)):
+                raise input_formats.FormatError(
+                    "{}: it ends before record {}".format(opened.path, self.record)
+                )
             opened.close()
 
     def shard(self, shard):

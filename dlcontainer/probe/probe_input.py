@@ -8,9 +8,9 @@ import argparse
 import os
 import shutil
 import time
-import zlib
 
 import hand_over
+import input_check
 import input_data
 import input_libraries
 import input_order
@@ -166,27 +166,17 @@ class Measured(object):
         return self._checked[key]
 
     def _held(self, row, verify):
-        source, right = self._source(row, verify), 0
+        source = self._source(row, verify)
         try:
-            for number, data in source.handed(self._order(row, 1), 0):
-                if zlib.crc32(data) != self._sums[number]:
-                    # A window hands out what was read before: of another shard, maybe.
-                    source.shard(self.layout.place(number)[0])
-                    raise rows.WrongError(
-                        "sample {} is not the one that was written".format(number)
-                    )
-                right += 1
-            if right != self.layout.samples:
-                raise rows.WrongError("{} samples of {}".format(right, self.layout.samples))
-        except Exception as problem:
+            return input_check.held(source, self._order(row, 1), self._sums.__getitem__)
+        except rows.WrongError as problem:
             raise rows.WrongError(
-                "{}, {} shuffle, {}, {}: {}".format(
-                    row["format"], row["shuffle"], row["tier"], source.path, problem
+                "{}, {} shuffle, {}, {}".format(
+                    row["format"], row["shuffle"], row["tier"], problem
                 )
             )
         finally:
             source.close()
-        return right
 
     def visit(self, row):
         """Time one epoch."""

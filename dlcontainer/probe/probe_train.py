@@ -22,6 +22,7 @@ named in WAYS (and in FILES, where the file has another name). Beside a Trainer'
 - `weights()` gives all weights that are trained, as one flat list of floats. How far they moved is
   reported by each rank; where ranks differ, nobody averaged, and the session refuses the launch.
 - A device for each rank of a node: that of its `place.local_rank`, counted round.
+- `feed(samples, wanted)` gives itself, training on those of train_input.py; waits are in `waited_s`.
 - `close()` leaves the group; `transport()` gives what is known of the way between ranks, a dict.
 The frame holds the barrier before the clock starts, on every rank, by means of its own.
 """
@@ -159,8 +160,10 @@ def _trained(wanted):
     way = FILES.get(wanted.distributed, wanted.distributed)
     name = "_".join(["train", wanted.framework] + ([way] if way else []))
     trainer = importlib.import_module(name).Trainer(wanted)
+    _fed(trainer, wanted, _samples(wanted))
     before = trainer.weights() if wanted.distributed else []
     values, steps = measure(trainer, wanted, lambda: meeting().wait())
+    values.update(_waited(getattr(trainer, "waited_s", []), wanted.steps))
     body = _report(trainer, wanted, values, steps)
     # After the figures were taken, of all ranks: what it needs is none of theirs.
     meeting().wait()
@@ -188,11 +191,12 @@ def _resident(wanted):
     # Before the session's first order: processes import beside each other.
     importlib.import_module(wanted.framework)
     stamp("import")
+    samples = _samples(wanted)
     first = dict(STAMPS)
     _rehearsed(module, wanted)
 
     def make():
-        trainer = module.Trainer(wanted)
+        trainer = _fed(module.Trainer(wanted), wanted, samples)
         # It was made when the session said so: no phase of this process's start.
         STAMPS.clear()
         STAMPS.update(first)
@@ -214,6 +218,7 @@ def _resident(wanted):
         "cpu_s_per_step": resident.cpu / wanted.steps,
         "idle_cpu_s": resident.idle,
     }
+    values.update(_waited(resident.waited, wanted.steps))
     body = _report(resident.trainer, wanted, values, resident.steps)
     body["calibration"] = calibrated
     values.update(calibrate.joined(calibrated["before"], calibrated["after"]))
@@ -223,6 +228,24 @@ def _resident(wanted):
     # All has been measured: processes end beside each other.
     os.sched_setaffinity(0, everywhere)
     return body
+
+
+def _samples(wanted):
+    """Give the samples to train on, every one checked; None: noise, and nothing is loaded for it."""
+    if not wanted.input:
+        return None
+    import train_input
+
+    return train_input.prepared(wanted)
+
+
+def _fed(trainer, wanted, samples):
+    return trainer if samples is None else trainer.feed(samples, wanted)
+
+
+def _waited(spent, steps):
+    # By a timed step, on the average; nothing where none are read.
+    return {"input_s_per_step": sum(spent[-steps:]) / steps} if spent else {}
 
 
 def _rehearsed(module, wanted):

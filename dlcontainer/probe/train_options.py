@@ -15,6 +15,8 @@ WORKLOADS = {
 }  # fmt: skip
 PRECISIONS = ("fp32", "bf16", "fp16")
 OPTIMIZERS = ("sgd", "lars", "larc")
+# What is said of samples from files, and of nothing else.
+INPUT = ("input", "shuffle", "samples", "sample_bytes", "shards", "window", "input_seed")
 
 
 def options(arguments):
@@ -35,11 +37,42 @@ def options(arguments):
     parser.add_argument("--baton", metavar="FOLDER", help="where the pipes lie: see baton.py")
     parser.add_argument("--process", metavar="NAME", default="", help="this process's pipes")
     parser.add_argument("--cpus", default="", help="the processors that it is bound to, e.g. 0,2")
+    _of_input(parser)
     wanted = parser.parse_args(arguments)
-    problem = _problem(wanted)
+    problem = _problem(wanted) or _input_problem(wanted)
     if problem:
         parser.error(problem)
     return wanted
+
+
+def _of_input(parser):
+    parser.add_argument("--input", metavar="FORMAT", help="of samples in files, in place of noise")
+    parser.add_argument("--at", help="the folder of their data set")
+    parser.add_argument("--shuffle", choices=("full", "window"), default="full")
+    for name in ("samples", "sample-bytes", "shards", "window", "input-seed"):
+        parser.add_argument("--" + name, type=int, default=0)
+
+
+def _input_problem(wanted):
+    """Say what is wrong with the samples that were asked for; empty where nothing is."""
+    if not wanted.input:
+        return ""
+    if wanted.framework not in WORKLOADS:
+        return "--input {}: {} trains on noise only".format(wanted.input, wanted.framework)
+    import input_libraries  # nothing of it is loaded where noise is trained on
+
+    known = input_libraries.known()
+    if wanted.input not in known:
+        return "--input {}: there is {}".format(wanted.input, ", ".join(known))
+    if not wanted.at:
+        return "--input {} takes --at, the folder of the data set".format(wanted.input)
+    if wanted.shuffle == "full" and not input_libraries.chosen(wanted.input).alone:
+        return "--input {}: no sample of it is read alone; take --shuffle window".format(
+            wanted.input
+        )
+    if min(wanted.samples, wanted.sample_bytes, wanted.shards, wanted.window) < 1:
+        return "--input takes --samples, --sample-bytes, --shards and --window"
+    return ""
 
 
 def _problem(wanted):
@@ -68,4 +101,6 @@ def _problem(wanted):
 def unsaid(wanted):
     """Name what a report leaves out, as those of probes without workloads do: the usual ones."""
     usual = {"workload": RESIDUAL, "optimizer": OPTIMIZERS[0]}
-    return [name for name, value in usual.items() if getattr(wanted, name) == value]
+    left = [name for name, value in usual.items() if getattr(wanted, name) == value]
+    # Where the folder lies is each side's own.
+    return left + ["at"] + ([] if wanted.input else list(INPUT))

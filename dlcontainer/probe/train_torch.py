@@ -1,6 +1,7 @@
 """The train probe's networks in PyTorch, on a CPU or a GPU. Python >= 3.6."""
 
 import sys
+import time
 
 import precision_torch
 import probe_train
@@ -60,6 +61,8 @@ class Residual(object):
 
     def __init__(self, torch, wanted, device):
         probe_train.settle_sizes(wanted, device)
+        # What its samples in files are, where it has any: kind, shape, classes.
+        self.sample = ("names", (3, wanted.size, wanted.size), probe_train.CLASSES)
         torch.manual_seed(wanted.seed)
         make = torch.Generator()
         make.manual_seed(wanted.seed + 1 + wanted.place.rank)
@@ -95,7 +98,9 @@ class Trainer(object):
         self._precision = precision_torch.made(torch, wanted.precision, self.device)
         work = self._work(torch, wanted)
         self._images, self._labels, self._model = work.images, work.labels, work.model
-        self._loss, self.counted = work.loss, work.counted
+        self._loss, self.counted, self._sample = work.loss, work.counted, work.sample
+        # Seconds that each step waited for its batch from files.
+        self.waited_s, self._fed = [], None
         self._optimizer = self._optimizer_of(torch, wanted)
         self._kept = []
         self.settle()
@@ -117,12 +122,31 @@ class Trainer(object):
 
         return optimizers_torch.made(wanted.optimizer, self._model.parameters())
 
+    def feed(self, samples, wanted):
+        """Take batches from files in place of noise; give this trainer."""
+        import input_torch
+
+        decoder = input_torch.Decoder(self.framework, *self._sample, device=self.device)
+        decoder.require(wanted.sample_bytes)
+        self._images = self._labels = None
+        self._fed = map(decoder.decoded, samples.batches(wanted.batch))
+        return self
+
+    def _batch(self, number):
+        if self._fed is None:
+            picked = number % probe_train.BATCHES
+            return self._images[picked], self._labels[picked]
+        begin = time.perf_counter()
+        images, labels = next(self._fed)
+        self.waited_s.append(time.perf_counter() - begin)
+        return images, labels
+
     def step(self, number):
         """Train on one batch."""
         self._optimizer.zero_grad()
-        picked = number % probe_train.BATCHES
+        images, labels = self._batch(number)
         with self._precision.forward():
-            loss = self._loss(self._model(self._images[picked]), self._labels[picked])
+            loss = self._loss(self._model(images), labels)
         self._precision.backward(loss, self._optimizer)
         self._kept.append(loss.detach())
 

@@ -82,6 +82,7 @@ class Named(object):
         own = facts[device]
         wanted.batch = wanted.batch or own["batch"]
         self._torch, self._kind = torch, facts["kind"]
+        self.sample = (facts["kind"], own["shape"], facts["classes"])
         make = torch.Generator()
         make.manual_seed(wanted.seed + 1 + wanted.place.rank)
         made = [

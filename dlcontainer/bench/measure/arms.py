@@ -58,7 +58,7 @@ class Workload:
         # -S: the probe runs the site module itself, and times it.
         argv = (python, "-S", folder, *self.probe.words(self.cell))
         for one in self.lent:
-            argv += (f"--{one.option}", one.inside if contained else str(one.source))
+            argv += (f"--{one.option}", self._seen(one) if contained else str(one.source))
         if self.seat is None:
             return argv
         return (*argv, *self.seat.words(baton.INSIDE if contained else str(self.seat.folder)))
@@ -66,10 +66,12 @@ class Workload:
     @property
     def binds(self) -> Binds:
         """What a container sees of the host for it."""
-        if self.seat is not None:
-            return self.seat.binds
-        lent = tuple((one.source, one.inside) for one in self.lent)
-        return (self.gathering.binds if self.gathering else ()) + lent
+        lent = tuple((one.source, self._seen(one)) for one in self.lent)
+        first = self.seat or self.gathering
+        return (first.binds if first else ()) + lent
+
+    def _seen(self, one: Lent) -> str:
+        return one.below if self.seat or self.gathering else one.inside
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,7 @@ from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
 from dlcontainer.bench.measure.units.launches import RANKS, Launches
 from dlcontainer.bench.measure.units.unit import Task, Unit
 from dlcontainer.bench.probes.base import UNIT
-from dlcontainer.bench.probes.lending import Lending
+from dlcontainer.bench.probes.lending import BELOW, Lending
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, Session
@@ -71,6 +71,7 @@ def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Be
         if crowd:
             context.execution.progress.note(crowd)
         (context.work / RANKS).mkdir(mode=0o700)
+        (context.work / RANKS / BELOW).mkdir()
     container = arms.container(context, subject, settings.probe)
     candidate: OfImage = container
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.

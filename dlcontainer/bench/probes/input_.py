@@ -18,21 +18,17 @@ from dlcontainer.bench.probes.base import (
 )
 from dlcontainer.bench.probes.inputs import options as choices
 from dlcontainer.bench.probes.inputs import place, supply
-from dlcontainer.bench.probes.inputs.options import FORMATS, SIZE
+from dlcontainer.bench.probes.inputs.options import FORMATS, SIZE, STREAMED
 from dlcontainer.bench.samples.traits import Derived
-from dlcontainer.errors import ChecksFailedError, UsageError
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.rows.records import RowPlan
 
-# They can't read one sample alone.
-STREAMED = ("parquet",)
 SHUFFLES = ("full", "window")
 TIERS = ("cache", "disk", "folder", "staged", "mixed")
 OWN = "own"
-# The variant of the shipped recipe whose images have all modules.
-VARIANT = "pytorch, variant io"
 
 _MOST_READERS = 64
 _SHARDS, _QUICK_SHARDS = 16, 8
@@ -123,15 +119,7 @@ def _formats(asked: object, setting: Setting) -> tuple[str, ...]:
     if asked is None:
         return tuple(name for name, module in FORMATS.items() if not module or module in modules)
     words = _words(choices.BY_FORMAT, str(asked), tuple(FORMATS))
-    for word in words:
-        if FORMATS[word] and FORMATS[word] not in modules:
-            raise ChecksFailedError(
-                f"--formats {asked}: {setting.contents.image} does not verify {FORMATS[word]}",
-                why=f"the format {word} takes it; the recipe {setting.contents.recipe} verifies "
-                f"{', '.join(modules) or 'no module'}",
-                next_step=f"measure an image of the recipe {VARIANT}, or name the module in the "
-                "recipe's verify.imports and build again",
-            )
+    choices.require_modules(choices.BY_FORMAT, str(asked), words, setting.contents)
     return words
 
 

@@ -10,16 +10,26 @@ if TYPE_CHECKING:
     from dlcontainer.system.process import Runner
 
 
+# Where a container sees what is lent; pipes and ranks have that place for themselves, and a folder
+# of this name in theirs.
+INSIDE, BELOW = "/mnt", "lent"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lent:
     """A folder of the host that the launches of all arms are handed, as an option of the probe.
 
-    The native side has it where it is, a container at `inside`.
+    The native side has it where it is, a container at `inside`, which is INSIDE or lies below it.
     """
 
     option: str
     source: Path
     inside: str
+
+    @property
+    def below(self) -> str:
+        """Where a container sees it that has another folder at INSIDE."""
+        return f"{INSIDE}/{BELOW}{self.inside.removeprefix(INSIDE)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,8 @@
 """`bench train`: the time of training steps of a network, alone or by ranks together."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -21,6 +22,8 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
+from dlcontainer.bench.probes.inputs import training, waiting
+from dlcontainer.bench.probes.lending import Lending, Lent, lends_nothing
 from dlcontainer.bench.probes.networks import choices, utilisation
 from dlcontainer.bench.samples.traits import Metric, Section
 from dlcontainer.bench.samples.vocabulary import counted
@@ -112,7 +115,8 @@ def _settled(typed: Values, setting: Setting) -> Values:
         "framework": framework(setting.contents),
         _DISTRIBUTED.name: way(asked, setting) if setting.is_ranked else "",
     }
-    return {**values, **choices.settled(values, setting)}
+    values |= choices.settled(values, setting)
+    return {**values, **training.settled(values, setting)}
 
 
 def _arguments(cell: Cell) -> tuple[str, ...]:
@@ -124,6 +128,7 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
         "threads": cell.threads,
         "device": values[_DEVICE.name],
         **choices.arguments(values),
+        **training.arguments(values),
     }
     if values["framework"] != FRAMEWORKS[0]:  # the only one that probes of older images know
         options["framework"] = values["framework"]
@@ -137,19 +142,29 @@ def _declared(cell: Cell) -> "Mapping[str, Json]":
         "warmup_steps": _WARMUP_STEPS,
         "seed": _SEED,
         **choices.declared(cell.values),
+        **training.declared(cell.values),
     }
 
 
+def _lent(values: Values, lending: Lending) -> AbstractContextManager[Sequence[Lent]]:
+    lends = training.lent if values.get(training.INPUT.name) else lends_nothing
+    return lends(values, lending)
+
+
 def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
-    order = ("import", "device", "process_group", "step_1", "steady")
+    order = ("import", "device", "process_group", "input", "step_1", "steady")
     if (stamps.get("process_group") or math.inf) < (stamps.get("device") or 0):
         # Some ways find the other ranks first, then make data and weights.
-        order = ("import", "process_group", "device", "step_1", "steady")
+        order = ("import", "process_group", "device", "input", "step_1", "steady")
     return order
 
 
+def _named(declared: "Declared") -> str:
+    return choices.named(declared.workload) + training.named(declared.workload)
+
+
 def _subject(declared: "Declared") -> str:
-    plan, named = declared.groups, choices.named(declared.workload)
+    plan, named = declared.groups, _named(declared)
     if plan is None:
         return f"Training{named}"
     # What was measured, and no more: not a whole node, nor a whole job.
@@ -164,10 +179,11 @@ def _unsaid(declared: "Declared") -> str:
 
 
 def _section(series: "Series") -> Section | None:
-    groups, network = _groups(series), utilisation.section(series)
-    if groups and network:
-        return replace(groups, beside=network)
-    return groups or network
+    found: Section | None = None
+    # The last one first: each lies beside what follows it.
+    for table in (waiting.section(series), utilisation.section(series), _groups(series)):
+        found = replace(table, beside=found) if table else found
+    return found
 
 
 def _groups(series: "Series") -> Section | None:
@@ -209,7 +225,7 @@ def _seconds(spent: "Spent") -> str:
 
 
 def _task(declared: "Declared") -> str:
-    return f"training{choices.named(declared.workload)}"
+    return f"training{_named(declared)}"
 
 
 TRAIN = Probe(
@@ -230,10 +246,11 @@ TRAIN = Probe(
         ),
         Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
     ),
-    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED, *choices.OPTIONS),
+    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED, *choices.OPTIONS, *training.OPTIONS),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,
+    lends=_lent,
     phases=_phases,
     gate=gradient_check.problem,
     loss_tolerance=_LOSS_TOLERANCE,

@@ -18,6 +18,7 @@ from dlcontainer.bench.measure.units import group as one_group
 from dlcontainer.bench.measure.units.baton import Seat
 from dlcontainer.bench.measure.units.group import LostProcessError, Measured, Room
 from dlcontainer.bench.measure.units.unit import Task
+from dlcontainer.bench.probes.lending import BELOW
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.resident import balanced, order
 from dlcontainer.bench.samples.resident.balanced import Round
@@ -162,6 +163,7 @@ class Groups:
 
     def _run(self, drawn: GroupOrder, plan: GroupPlan) -> Measured:
         folder = Path(tempfile.mkdtemp(prefix="group-", dir=self.task.context.work))
+        (folder / BELOW).mkdir()
         room = Room(
             work=self._work(),
             runner=self.task.context.execution.runner,

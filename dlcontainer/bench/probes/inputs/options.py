@@ -1,8 +1,9 @@
 """What `bench input` can be asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from dlcontainer.bench.probes.base import QUICK, Option
+from dlcontainer.bench.probes.base import QUICK, Contents, Option
+from dlcontainer.errors import ChecksFailedError, UsageError
 
 # format -> the module that it takes; the probe's own list, which a test holds against this.
 FORMATS: Mapping[str, str] = {
@@ -17,6 +18,10 @@ FORMATS: Mapping[str, str] = {
     "zarr": "zarr",
     "parquet": "pyarrow",
 }
+# They can't read one sample alone.
+STREAMED = ("parquet",)
+# The variant of the shipped recipe whose images have all modules.
+VARIANT = "pytorch, variant io"
 # CIFAR-10's images, 3 x 32 x 32, as float32.
 SIZE = 3 * 32 * 32 * 4
 
@@ -85,3 +90,27 @@ OPTIONS = (
     *(BY_FORMAT, BY_SHUFFLE, BY_READERS, BY_TIER, SAMPLES, SAMPLE_BYTES, WINDOW),
     *(FOLDER, KEEP, DATA, HITS, DEMAND, QUICK),
 )
+
+
+def require_known(option: Option, text: str, words: Sequence[str]) -> None:
+    """Refuse the name of a format that there is not; raises UsageError."""
+    for word in words:
+        if word not in FORMATS:
+            raise UsageError(
+                f"{option.flag} {text}: there is no '{word}' here",
+                next_step=f"of {', '.join(FORMATS)}",
+            )
+
+
+def require_modules(option: Option, text: str, words: Sequence[str], contents: Contents) -> None:
+    """Refuse formats whose module the image's recipe does not verify; raises ChecksFailedError."""
+    modules = contents.modules
+    for word in words:
+        if FORMATS[word] and FORMATS[word] not in modules:
+            raise ChecksFailedError(
+                f"{option.flag} {text}: {contents.image} does not verify {FORMATS[word]}",
+                why=f"the format {word} takes it; the recipe {contents.recipe} verifies "
+                f"{', '.join(modules) or 'no module'}",
+                next_step=f"measure an image of the recipe {VARIANT}, or name the module in the "
+                "recipe's verify.imports and build again",
+            )

@@ -47,9 +47,9 @@ def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
     work = lending.work / "input"
     # The data set, or where a container sees the user's folder.
     (work / "at").mkdir(parents=True, mode=0o700)
-    copied = _bytes(values) if set(_COPIED) & set(str(values["tiers"]).split(",")) else 0
+    copied = bytes_of(values) if set(_COPIED) & set(str(values["tiers"]).split(",")) else 0
     made_here = not values["folder"] and not values["data"]
-    _require_room(work, copied + (_bytes(values) if made_here else 0), "TMPDIR")
+    require_room(work, copied + (bytes_of(values) if made_here else 0), "TMPDIR")
     with _placed(values, lending, work / "at") as at:
         yield (
             Lent(option="work", source=work, inside=_INSIDE),
@@ -57,21 +57,28 @@ def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
         )
 
 
-def _bytes(values: Values) -> int:
+def bytes_of(values: Values) -> int:
+    """Foresee the bytes of all formats on the disk."""
     if values["total"] is not None:
         return int(values["total"])
     formats = len(str(values["formats"]).split(","))
     return int(_BESIDE * int(values["samples"] or 0) * int(values["sample_bytes"] or 0) * formats)
 
 
-def _require_room(folder: Path, needed: int, what: str) -> None:
+def require_room(
+    folder: Path,
+    needed: int,
+    what: str,
+    fewer: str = "fewer --samples or --formats, or another folder",
+) -> None:
+    """Refuse samples that don't fit on a disk; raises ChecksFailedError."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise ChecksFailedError(
             f"{what}: the samples take {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free",
             where=str(folder),
             why="each format is a copy of all samples, and so is what is staged",
-            next_step="fewer --samples or --formats, or another folder",
+            next_step=fewer,
         )
 
 
@@ -100,7 +107,7 @@ def _placed(values: Values, lending: Lending, own: Path) -> Iterator[Path]:
             f"--folder {folder}: there is no {name} in it, and it can't be written",
             next_step="make it where it can: the same command with --keep and the writable folder",
         )
-    _require_room(folder, _bytes(values), "--folder")
+    require_room(folder, bytes_of(values), "--folder")
     if values["keep"]:
         kept.mkdir(exist_ok=True)
         lending.note(f"the data set stays: {kept}")

@@ -6,6 +6,7 @@ of attention. The file inside images counts its own network against the same fig
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 # Backward goes through each product twice: for the gradients of inputs, and of weights.
 PASSES = 3
@@ -16,7 +17,8 @@ DEVICES = ("cpu", "cuda")
 class Network:
     """A network that is trained; its sample's shape and multiply-adds, by device.
 
-    `shapes` are channels first; of text its length.
+    `shapes` are channels first; of text its length. `kind`: a class for each sample ("names") or
+    each pixel, or the next token at each place.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Network:
     multiply_adds: Mapping[str, int]
     shapes: Mapping[str, str]
     source: str
+    kind: Literal["names", "pixels", "text"] = "names"
 
     def operations(self, multiply_adds: int) -> int:
         """Count the floating-point operations of training on one sample, forward and backward."""
@@ -76,6 +79,7 @@ NETWORKS: Mapping[str, Network] = {
         ),
         Network(
             name="tiramisu",
+            kind="pixels",
             title="Tiramisu (FC-DenseNet103)",
             parameters=9_325_651,
             multiply_adds={"cpu": 3_719_681_280, "cuda": 357_089_402_880},
@@ -84,6 +88,7 @@ NETWORKS: Mapping[str, Network] = {
         ),
         Network(
             name="deeplabv3plus",
+            kind="pixels",
             title="DeepLabv3+ (ResNet-50)",
             parameters=40_388_067,
             multiply_adds={"cpu": 3_787_857_920, "cuda": 242_389_876_736},
@@ -92,6 +97,7 @@ NETWORKS: Mapping[str, Network] = {
         ),
         Network(
             name="transformer",
+            kind="text",
             title="Transformer, base",
             parameters=27_180_864,
             multiply_adds=dict.fromkeys(DEVICES, 3_040_870_400),

@@ -1,5 +1,7 @@
 """The tables of a session."""
 
+from collections.abc import Iterator
+
 from dlcontainer.bench.analysis import contrasts
 from dlcontainer.bench.analysis.across_sessions import Across
 from dlcontainer.bench.analysis.metrics import Family, Reading
@@ -43,7 +45,6 @@ def subtitle(analysis: Analysis) -> str:
 
 def open_tables(analysis: Analysis) -> list[Table]:
     """Give the tables that everyone should see."""
-    section = analysis.traits.section
     return [
         _contrasts(analysis),
         _mounts(analysis),
@@ -53,19 +54,19 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _secondary(analysis),
         row_tables.times(analysis),
         row_tables.beside(analysis),
-        _of_probe(section),
-        _of_probe(section.beside if section else None),
+        *_of_probe(analysis.traits.section),
         site_tables.surroundings(analysis),
         _facts(analysis),
     ]
 
 
-def _of_probe(section: Section | None) -> Table:
-    if section is None:
-        return Table(name="", head=(), rows=())
-    return Table(
-        name=section.title, head=section.head, rows=section.rows, note=section.note, numeric=True
-    )
+def _of_probe(section: Section | None) -> Iterator[Table]:
+    while section is not None:
+        yield Table(
+            name=section.title, head=section.head, rows=section.rows, note=section.note,
+            numeric=True,
+        )  # fmt: skip
+        section = section.beside
 
 
 def stacks(analysis: Analysis) -> Table:

@@ -1,0 +1,190 @@
+"""What `bench train` reads in place of noise: samples in a format, made once for both sides."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dlcontainer.bench.probes.base import Option, Setting, Value, Values
+from dlcontainer.bench.probes.inputs import options, place
+from dlcontainer.bench.probes.inputs.options import FORMATS, STREAMED
+from dlcontainer.bench.probes.lending import Lending, Lent
+from dlcontainer.bench.probes.networks import choices
+from dlcontainer.bench.probes.networks.published import NETWORKS
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.samples.records import Json
+
+SHUFFLES = ("full", "window")
+# Those of `bench input`: samples of one size are the same bytes in both.
+SEED = 20261123
+SHARDS = 16
+# Where the framework's files know how to decode.
+_FRAMEWORKS = ("torch",)
+# The small network's images, on either device: CIFAR-10's.
+SIDE = 32
+_MOST, _FEWEST, _USUAL_BYTES = 1024, 64, 256_000_000
+# Where a container sees the data set; every tree has an empty /mnt.
+_INSIDE = "/mnt"
+
+INPUT = Option(
+    name="input",
+    metavar="FORMAT",
+    help=f"Each step reads its batch from samples in this format: {', '.join(FORMATS)} (PyTorch). "
+    "Default: noise, made in memory before the first step.",
+)
+SHUFFLE = Option(
+    name="shuffle",
+    choices=SHUFFLES,
+    help="Of --input: full, each sample read alone; window, shards read from end to end. "
+    "Default: full, where the format can.",
+)
+SAMPLES = Option(
+    name="samples",
+    kind=int,
+    metavar="N",
+    least=2,
+    help=f"Of --input: samples of all ranks together. Default: {_MOST}, of large ones fewer.",
+)
+OPTIONS = (INPUT, SHUFFLE, SAMPLES)
+_GIVEN = ("sample_bytes", "shards", "window", "input_seed")
+
+
+def settled(values: Values, setting: Setting) -> Values:
+    """Settle the samples that are read; `values` have framework, network, device and batch.
+
+    Raises UsageError or ChecksFailedError for what can't be read here.
+    """
+    name = values.get(INPUT.name)
+    if name is None:
+        for option in (SHUFFLE, SAMPLES):
+            if values.get(option.name) is not None:
+                raise UsageError(
+                    f"{option.flag} is about {INPUT.flag}",
+                    next_step=f"name a format: {INPUT.flag} tar",
+                )
+        return dict.fromkeys((INPUT.name, SHUFFLE.name, SAMPLES.name))
+    asked = str(name)
+    _require_framework(asked, str(values["framework"]))
+    options.require_known(INPUT, asked, (asked,))
+    options.require_modules(INPUT, asked, (asked,), setting.contents)
+    size = sample_bytes(str(values[choices.WORKLOAD.name]), str(values["device"]))
+    samples = int(values.get(SAMPLES.name) or 0) or usual_samples(size)
+    per_shard = -(-samples // SHARDS)
+    found: dict[str, Value] = {
+        INPUT.name: asked,
+        SHUFFLE.name: _shuffle(asked, values.get(SHUFFLE.name)),
+        SAMPLES.name: samples,
+        "sample_bytes": size,
+        "shards": -(-samples // per_shard),
+        "window": per_shard,
+        "input_seed": SEED,
+    }
+    _require_share(found, values, setting.ranks)
+    return found
+
+
+def _require_framework(asked: str, framework: str) -> None:
+    if framework not in _FRAMEWORKS:
+        raise UsageError(
+            f"{INPUT.flag} {asked}: with {framework} there is noise only",
+            why=f"decoding samples is written for {', '.join(_FRAMEWORKS)}",
+            next_step=f"leave it out, or measure an image with {', '.join(_FRAMEWORKS)}",
+        )
+
+
+def _shuffle(asked: str, given: object) -> str:
+    if asked in STREAMED and given == SHUFFLES[0]:
+        raise UsageError(
+            f"{INPUT.flag} {asked} {SHUFFLE.flag} {given}: it can't read one sample alone",
+            next_step=f"{SHUFFLE.flag} {SHUFFLES[1]}",
+        )
+    return str(given or (SHUFFLES[1] if asked in STREAMED else SHUFFLES[0]))
+
+
+def _require_share(found: Values, values: Values, ranks: int) -> None:
+    """Refuse samples of which a rank would never have a whole batch, as far as that is known."""
+    samples, together = int(found[SAMPLES.name] or 0), max(1, ranks)
+    batch = int(values.get(choices.BATCH.name) or 1)
+    if samples < batch * together:
+        raise UsageError(
+            f"{SAMPLES.flag} {samples}: no batch of {batch} for each of {together} ranks",
+            next_step=f"{SAMPLES.flag} {batch * together} or more",
+        )
+    shards = int(found["shards"] or 0)
+    if found[SHUFFLE.name] == SHUFFLES[1] and shards < together:
+        raise UsageError(
+            f"{SHUFFLE.flag} {SHUFFLES[1]}: {shards} shards for {together} ranks",
+            why="each rank reads shards of its own",
+            next_step=f"{SHUFFLE.flag} {SHUFFLES[0]}, or fewer ranks",
+        )
+
+
+def usual_samples(size: int) -> int:
+    """Give how many samples of so many bytes are made where their number was not given."""
+    return min(_MOST, max(_FEWEST, _USUAL_BYTES // size))
+
+
+def sample_bytes(workload: str, device: str) -> int:
+    """Count the bytes of a network's sample, as the probe does: labels, then a byte a value.
+
+    Raises UsageError where the device decides, and is found inside.
+    """
+    network = NETWORKS.get(workload)
+    if network is None:
+        return 2 + 3 * SIDE * SIDE
+    of = [device] if device in network.shapes else list(network.shapes)
+    shapes = {network.shapes[name] for name in of}
+    if len(shapes) > 1:
+        raise UsageError(
+            f"{INPUT.flag}: a sample of {network.title} has another size on a GPU",
+            next_step="say which: --device cpu or --device cuda",
+        )
+    sides = [int(side) for side in shapes.pop().split("x")]
+    if network.kind == "text":
+        return 2 * (sides[0] + 1)
+    whole, pixels = sides[0], 1
+    for side in sides[1:]:
+        whole, pixels = whole * side, pixels * side
+    return whole + (pixels if network.kind == "pixels" else 2)
+
+
+def arguments(values: Values) -> dict[str, Any]:
+    """Give what a launch is called with; nothing where noise is trained on."""
+    if not values.get(INPUT.name):
+        return {}
+    names = (INPUT.name, SHUFFLE.name, SAMPLES.name, *_GIVEN)
+    small = values.get(choices.WORKLOAD.name) not in NETWORKS
+    return {name: values[name] for name in names} | ({"size": SIDE} if small else {})
+
+
+def declared(values: Values) -> "Mapping[str, Json]":
+    """Give what is declared; nothing where noise is trained on, as before there was a choice."""
+    if not values.get(INPUT.name):
+        return {}
+    names = (INPUT.name, SHUFFLE.name, SAMPLES.name, *_GIVEN)
+    return {
+        **{name: values[name] for name in names},
+        # When every sample is held against its sum, and in whose time a batch is read.
+        "input_checked": "before the first step",
+        "input_read": "in the step",
+    }
+
+
+@contextmanager
+def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
+    """Hand all launches the folder of the data set, which the first of them writes.
+
+    Raises ChecksFailedError where the disk has no room for it.
+    """
+    folder = lending.work / "input"
+    folder.mkdir(mode=0o700)
+    needed = place.bytes_of({**values, "formats": values[INPUT.name], "total": None})
+    place.require_room(folder, needed, "TMPDIR", f"fewer {SAMPLES.flag}, or another TMPDIR")
+    yield (Lent(option="at", source=folder, inside=_INSIDE),)
+
+
+def named(workload: "Mapping[str, Json]") -> str:
+    """Say of what is trained that it is read: " on samples in tar"; or nothing."""
+    name = workload.get(INPUT.name)
+    return f" on samples in {name}" if name else ""
