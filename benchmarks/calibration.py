@@ -30,6 +30,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from dlcontainer.bench.analysis import calibration
 from dlcontainer.bench.analysis.calibration import Reading
+from dlcontainer.bench.stats.counts import rate_not_excluded
 
 PROBE = HERE.parent / "dlcontainer" / "probe"
 KERNELS = ("integer", "bandwidth", "malloc", "syscall", "open")
@@ -79,23 +80,6 @@ def readings(found: Mapping[str, Any]) -> list[Reading]:
     ]
 
 
-def upper(count: int, runs: int, level: float = 0.95) -> float:
-    """Give the one-sided upper bound of a rate (Clopper and Pearson)."""
-    if count >= runs:
-        return 1.0
-
-    def below(rate: float) -> float:
-        return sum(
-            math.comb(runs, k) * rate**k * (1 - rate) ** (runs - k) for k in range(count + 1)
-        )
-
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) > 1 - level else (low, middle)
-    return high
-
-
 def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Count what was refused, and say how the kernels scatter."""
     judged = [readings(found) for found in runs]
@@ -110,7 +94,7 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "runs": len(runs),
         "refused": refused,
-        "bound": upper(refused, len(runs)),
+        "bound": rate_not_excluded(refused, len(runs)),
         "aim": AIM,
         "own_kernels_differ": sum(map(bool, own)),
         "half_width": {name: values[len(values) // 2] for name, values in widths.items()},

@@ -20,6 +20,7 @@ from dlcontainer.bench.report.inputs import Found
 from dlcontainer.bench.report.sections import jobs
 from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.report.text import verdict_text
+from dlcontainer.bench.samples import contradictions
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.traits import Section
 from dlcontainer.bench.scale.records import Scale
@@ -81,6 +82,7 @@ def session(analysis: Analysis) -> dict[str, object]:
         "declared_sha256": series.declared_sha256,
         "seal": series.seal,
         "complete": series.complete,
+        "checked_for_contradictions": contradictions.is_held(series.session.declared),
         "reasons": list(verdict.reasons),
         "beyond_margin": verdict.beyond,
         "tail_pairs": list(verdict.tail),

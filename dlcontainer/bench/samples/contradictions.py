@@ -4,8 +4,10 @@ A hash chain shows that a file is as it was written, not that it was measured. W
 be is refused here: an order that the declared seed does not draw, a time that its own phases or the
 supervisor's clock deny, launches that began before those before them had ended, two pairs that are
 the same to the last digit. Only sessions from the second procedure on are held to it: earlier
-programs wrote other files. The processes of a resident group are alive at once; the reader holds
-their turns against each other (resident/agreement.py), here groups are held against groups.
+programs wrote other files. Whoever forges a file can declare the first: then it may have nothing
+that programs of that time did not know, and the report says that it was not checked. The processes
+of a resident group are alive at once; the reader holds their turns against each other
+(resident/agreement.py), here groups are held against groups.
 """
 
 from collections.abc import Iterator
@@ -34,6 +36,7 @@ def refuse(series: Series, ends_at: str) -> None:
     times itself.
     """
     if not is_held(series.session.declared):
+        _refuse_later(series)
         return
     _refuse_order(series)
     before: Sample | None = None
@@ -59,6 +62,24 @@ def refuse(series: Series, ends_at: str) -> None:
 def is_held(declared: Declared) -> bool:
     """Tell whether a session's file is held to these rules."""
     return declared.procedure >= _HELD_FROM
+
+
+def _refuse_later(series: Series) -> None:
+    """Refuse what no program of the first procedure declared."""
+    declared = series.session.declared
+    later = {
+        "resident groups": declared.groups,
+        "rows": declared.rows,
+        "how many launches may be lost": declared.lost_most,
+    }
+    for what, value in later.items():
+        if value is not None:
+            raise BenchDataError(
+                f"the file contradicts itself: procedure {declared.procedure}, and {what}",
+                where=f"{series.path}:1",
+                why=f"programs of procedure {declared.procedure} declared no such thing",
+                next_step="give the file as it was measured, or measure again",
+            )
 
 
 def _refuse_order(series: Series) -> None:

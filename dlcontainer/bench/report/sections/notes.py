@@ -11,6 +11,7 @@ from dlcontainer.bench.report import table
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import continuation, contradictions
+from dlcontainer.bench.samples.records import Declared
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import neighbours, paired
 
@@ -31,7 +32,7 @@ _BY_LOT = "What a turn leaves to the next one for longer than a step is not corr
 def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     """Say what a reader should know beside the verdict."""
     declared = analysis.series.session.declared
-    found: list[str] = []
+    found = [*_unchecked(declared)]
     if declared.groups is None:
         found += _carried(analysis)
     found += [*_far(analysis), *_drifting(analysis)]
@@ -223,14 +224,18 @@ def _qualified(standing: Standing) -> str:
     )
 
 
-def _course(analysis: Analysis) -> Iterator[str]:
-    series = analysis.series
-    declared = series.session.declared
+def _unchecked(declared: Declared) -> Iterator[str]:
+    """Say of a file that it may be forged more easily than others."""
     if not contradictions.is_held(declared):
         yield (
             f"Not checked for contradictions: the file declares procedure {declared.procedure}, "
-            "of an earlier dlcontainer, whose files are read as they are. Its hashes were verified."
+            "of an earlier dlcontainer, whose files are read as they are. Its hashes were "
+            "verified, which whoever writes a file can make fit: trust it as far as its source."
         )
+
+
+def _course(analysis: Analysis) -> Iterator[str]:
+    series = analysis.series
     if len(series.looks) > 1:
         looks = ", ".join(map(str, series.looks))
         taken = len(analysis.pairs["pair"])

@@ -3,6 +3,8 @@
 from dlcontainer.bench.analysis.across_sessions import Across
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.text import seconds_text
+from dlcontainer.bench.samples import contradictions
+from dlcontainer.bench.samples.records import Declared
 from dlcontainer.bench.stats.paired import Interval
 
 
@@ -19,7 +21,14 @@ def headline(analysis: Analysis) -> str:
             text = f"{added}; {text}"
     elif verdict.tail:
         text += f" (tail: {', '.join(f'pair {number}' for number in verdict.tail)})"
-    return text + (", as shipped" if declared.question == "deployment" else "")
+    return text + _qualified(declared)
+
+
+def _qualified(declared: Declared) -> str:
+    """Say what holds for all of a headline, since it is quoted without what stands below it."""
+    shipped = ", as shipped" if declared.question == "deployment" else ""
+    held = contradictions.is_held(declared)
+    return shipped + ("" if held else ", not checked for contradictions")
 
 
 def sentence(analysis: Analysis) -> str:
@@ -141,7 +150,7 @@ def joint_headline(item: Across) -> str:
         text += f" by {_by(item.difference)}"
     if item.word:
         text += f", across {len(item.members)} allocations"
-    return text + (", as shipped" if declared.question == "deployment" else "")
+    return text + _qualified(declared)
 
 
 def joint_sentence(item: Across) -> str:

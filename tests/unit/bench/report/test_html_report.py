@@ -122,6 +122,8 @@ def test_json_of_few_pairs_has_no_infinity(tmp_path: Path) -> None:
 
 
 HERE = ", in this session"
+# The recorded files are of the first procedure.
+UNCHECKED = ", not checked for contradictions"
 IMPORT = (
     "+1.1 s once a node, +0.2 s each further rank; warm, file system not stated; "
     f"0.03 % of a one-hour job; SLOWER by 75 to 81 %{HERE}"
@@ -144,7 +146,7 @@ IMPORT = (
 )
 def test_the_words(name: str, headline: str, says: str) -> None:
     analysis = recorded(name)
-    assert verdict_text.headline(analysis) == headline
+    assert verdict_text.headline(analysis) == headline + UNCHECKED
     assert says in verdict_text.sentence(analysis)
     assert says in html_report.markdown([analysis])
 
@@ -158,7 +160,9 @@ def test_what_a_ratio_is_called() -> None:
     ):
         interval = Interval(ratio=low, low=low, high=high, level=0.95)
         verdict = replace(analysis.verdict, difference=interval, equivalence=interval)
-        assert verdict_text.headline(replace(analysis, verdict=verdict)).endswith(wanted)
+        assert verdict_text.headline(replace(analysis, verdict=verdict)).endswith(
+            wanted + UNCHECKED
+        )
     interval = Interval(ratio=3.2, low=3.1, high=3.4, level=0.95)
     verdict = replace(analysis.verdict, difference=interval, equivalence=interval)
     assert "takes 3.2 times the time" in verdict_text.sentence(replace(analysis, verdict=verdict))
