@@ -67,7 +67,8 @@ GRID_ENGINE = BatchSystem(
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',
     job_variable="JOB_ID",
     variables=("SGE_*",),
-    # Source: qsub(1) (-r n: not run again), qstat(1), qdel(1), qacct(1), sge_status(5). An error has one of three state words.
+    # Source: qsub(1) (-r n: not run again), qstat(1), qdel(1), qacct(1), sge_status(5); run by us
+    # with 8.1.9.
     queue=Queue(
         submit=(
             *("qsub", "-terse", "-r", "n", "-N", "{name}"),

@@ -154,7 +154,9 @@ class Queued:
     def _stuck(self, one: Listed) -> BenchDataError:
         said = ""
         with suppress(*_TROUBLE, CommandNotFoundError):
-            said = self.runner(_filled(self.queue.explain, job=one.number), timeout=_ANSWER_S).stdout
+            said = self.runner(
+                _filled(self.queue.explain, job=one.number), timeout=_ANSWER_S
+            ).stdout
         return BenchDataError(
             f"the scheduler holds the job in state {one.state}",
             why="\n".join(re.findall(self.queue.reason, said)) if self.queue.reason else "",

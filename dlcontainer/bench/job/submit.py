@@ -53,6 +53,4 @@ class Direct:
             return Done(job="", submitted=submitted, state="TIMEOUT", cause="limit")
         code = done.returncode
         state = "COMPLETED" if code == 0 else f"FAILED (exit code {code})"
-        return Done(
-            job="", submitted=submitted, state=state, cause="job" if code else "none"
-        )
+        return Done(job="", submitted=submitted, state=state, cause="job" if code else "none")

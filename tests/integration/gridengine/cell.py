@@ -38,7 +38,8 @@ scheduler_threads 1
 # An administrator's editor, for the forms that qconf gives to one.
 _EDITOR = r"""#!/bin/sh
 exec sed -i -e 's/^hostlist .*/hostlist {host}/' -e 's/^load_thresholds .*/load_thresholds NONE/' \
-    -e 's/^pe_list .*/pe_list mpi/' -e 's/^slots .*/slots {slots}/' -e 's/^shell .*/shell {shell}/' \
+    -e 's/^pe_list .*/pe_list mpi/' -e 's/^slots .*/slots {slots}/' \
+    -e 's/^shell .*/shell {shell}/' \
     -e 's/^schedule_interval .*/schedule_interval 0:0:1/' \
     -e 's/^flush_\(submit\|finish\)_sec .*/flush_\1_sec 1/' "$1"
 """
