@@ -122,12 +122,10 @@ def _lay_out(root: Path) -> Cell:
     cell.run(str(PROGRAMS / "spoolinit"), "classic", "libspoolc", spooling, "init")
     defaults = (SHARED / "default-configuration").read_text()
     changes = {"execd_spool_dir": f"{root}/spool/execd", "min_uid": "0", "min_gid": "0"}
-    changes |= {"mailer": "/bin/true"}
-    lines = [
-        f"{line.split()[0]} {changes[line.split()[0]]}" if line.split()[:1] and
-        line.split()[0] in changes else line
-        for line in defaults.splitlines()
-    ]  # fmt: skip
+    # No login shells: this user's profile is not what is tested, and a killed job may be in it.
+    changes |= {"mailer": "/bin/true", "login_shells": "none"}
+    kept = [line for line in defaults.splitlines() if line.split(" ")[0] not in changes]
+    lines = [*kept, *(f"{name} {value}" for name, value in changes.items())]
     (root / "configuration").write_text("\n".join(lines) + "\n")
     resources = SHARED / "util" / "resources"
     defaults_of = {
