@@ -12,11 +12,13 @@ from dlcontainer.bench.job.records import Declared, Side
 from dlcontainer.bench.job.scripts import Framing
 from dlcontainer.bench.job.session import JobContext
 from dlcontainer.bench.job.submit import Done
+from dlcontainer.schedulers.queues import Cause
 from tests.fakes import Quiet
 from tests.values import HOST
 
 BOOT = "b-1"
 NOW = 1_790_000_000.0
+CAUSES: Mapping[str, Cause] = {"COMPLETED": "none", "NODE_FAIL": "outside", "TIMEOUT": "limit"}
 
 
 def stamp(at: float, **changes: Any) -> dict[str, Any]:
@@ -81,8 +83,7 @@ class Clockwork:
             own = rank(0, 0.2, ranks="1", first_s=start, last_s=start + 1, ended_s=start + 2)
             leave(frame.parent, [own], end=start + 3, code=code)
         return Done(
-            job=str(number), submitted=NOW - 5, state=state, good=state == "COMPLETED",
-            outside=state == "NODE_FAIL",
+            job=str(number), submitted=NOW - 5, state=state, cause=CAUSES.get(state, "job"),
         )  # fmt: skip
 
 

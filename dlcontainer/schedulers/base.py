@@ -7,6 +7,8 @@ asks for one by name.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dlcontainer.schedulers.queues import Queue
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankVariables:
@@ -49,28 +51,6 @@ class ReframeBackend:
     written_options: str = ""
     # False where a job's script runs on a batch node, from which a launcher reaches the others.
     script_on_compute_node: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Queue:
-    """How a program submits a job, follows it and cancels it.
-
-    Words may hold {name}, a name that no other job has, {log}, {job} and {state}.
-    """
-
-    # Prints the job's number, alone or before a ";".
-    submit: tuple[str, ...]
-    # Prints a line while the job is there, none afterwards; exit code 0 in both cases.
-    states: tuple[str, ...]
-    cancel: tuple[str, ...]
-    # Prints how an ended job ended, the state as the group of `ending`.
-    ended: tuple[str, ...]
-    ending: str
-    # The state of a job that ended well, and those for which nothing in the job is to blame.
-    good: str
-    outside: frozenset[str]
-    # The words of a job's head for {count} ranks on each node.
-    per_node: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,44 @@
 A job asks for slots of a parallel environment, and nodes follow from the slots that each gives.
 """
 
+import re
+
 from dlcontainer.schedulers.base import BatchSystem, ReframeBackend, Resource, hosts_named
+from dlcontainer.schedulers.queues import Cause, Ending, Listed, Queue
+
+# qstat's list is of all jobs of the user.
+_LISTED = re.compile(
+    r"<JB_job_number>(?P<number>\d+)</JB_job_number>"
+    r"(?:(?!</job_list>).)*?<JB_name>(?P<name>[^<]*)</JB_name>"
+    r"(?:(?!</job_list>).)*?<state>(?P<state>[^<]*)</state>",
+    re.DOTALL,
+)
+# Source: sge_status(5), "Failed states": the node, a daemon or a script of the site failed, before
+# the job or after it. 100 is the job's: "killed by a signal" comes first among its causes.
+_OUTSIDE = frozenset({1, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 36, 38})
+_LIMIT = 37
+
+
+def listed(text: str, name: str) -> tuple[Listed, ...]:
+    """Read the jobs of a name in what `qstat -xml` prints."""
+    found = (one for one in _LISTED.finditer(text) if one["name"] == name)
+    return tuple(Listed(number=one["number"], state=one["state"]) for one in found)
+
+
+def ending(text: str) -> Ending | None:
+    """Read the last record of a job in what `qacct -j` prints."""
+    record = text.rpartition("=====\n")[2]
+    failed = re.search(r"(?m)^failed +(?P<code>\d+) *(?:: *(?P<words>.*\S))?", record)
+    exited = re.search(r"(?m)^exit_status +(?P<code>\d+)", record)
+    if failed is None or exited is None:
+        return None
+    code, state = int(failed["code"]), f"exit_status {exited['code']}"
+    if code == 0:
+        return Ending(state=state, cause="none" if exited["code"] == "0" else "job")
+    outside: Cause = "outside" if code in _OUTSIDE else "job"
+    words = f"failed {code}: {failed['words']}" if failed["words"] else f"failed {code}"
+    return Ending(state=f"{words}, {state}", cause="limit" if code == _LIMIT else outside)
+
 
 # Source: qsub(1), "ENVIRONMENTAL VARIABLES", sge_pe(5) of gridengine 8.1.9.
 GRID_ENGINE = BatchSystem(
@@ -30,5 +67,30 @@ GRID_ENGINE = BatchSystem(
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',
     job_variable="JOB_ID",
     variables=("SGE_*",),
+    # Source: qsub(1) (-r n: not run again), qstat(1), qdel(1), qacct(1), sge_status(5); run by us
+    # with 8.1.9.
+    queue=Queue(
+        submit=(
+            *("qsub", "-terse", "-r", "n", "-N", "{name}"),
+            *("-j", "y", "-o", "{log}"),
+        ),
+        number=r"(?m)^(?P<job>\d+)$",
+        # [HOST:]PATH,... with variables. Source: qsub(1), "-e".
+        unfit_in_log=":,$",
+        # qstat itself puts the user's name for $user.
+        listing=("qstat", "-xml", "-u", "$user"),
+        read=listed,
+        stuck=frozenset({"Eqw", "Ehqw", "EhRqw"}),
+        explain=("qstat", "-j", "{job}"),
+        reason=r"(?m)^error reason.*",
+        # In queues that are unknown; a job there runs on until the node is back, its limit too.
+        away=("qstat", "-xml", "-u", "$user", "-s", "r", "-qs", "u"),
+        read_away=listed,
+        cancel=("qdel", "{name}"),
+        ended=("qacct", "-j", "{job}"),
+        ending=ending,
+        # The accounting file is written every 15 s; sge_conf(5), "flush_time".
+        told_within_s=60.0,
+    ),
     reframe=ReframeBackend(name="sge", written_options=r"(-N|-o|-e|-wd|-l\s*h_rt=)"),
 )

@@ -1,5 +1,8 @@
 """IBM Spectrum LSF, with its jsrun and LLNL's lrun."""
 
+import re
+
+from dlcontainer.schedulers import queues
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Launcher,
@@ -9,6 +12,7 @@ from dlcontainer.schedulers.base import (
     hosts_listed,
     hosts_named,
 )
+from dlcontainer.schedulers.queues import Ending, Listed, Queue
 
 # Source: Lightning-AI/pytorch-lightning, LSFEnvironment, used at OLCF.
 JSM = RankVariables(
@@ -22,8 +26,51 @@ JSM = RankVariables(
 _COMPUTE = "!/^(batch|launch|login)/"
 
 
+# Source: IBM Spectrum LSF 10.1, Administering, "Termination reasons displayed by bacct, bhist, and
+# bjobs": preemption, load, a run window, a host that is reclaimed, removed or crashed, and LSF's
+# own failures. A host that crashes gives TERM_ZOMBIE (Platform LSF 7.3, Configuration Reference,
+# "Example output of bacct and bhist").
+_OUTSIDE = frozenset(
+    f"TERM_{word}"
+    for word in (
+        *("PREEMPT", "LOAD", "WINDOW", "RC", "REQUEUE_RC", "RC_RECLAIM", "REMOVE_HUNG_JOB"),
+        *("ZOMBIE", "CSM_ALLOC", "RMS", "SLURM", "PRE_EXEC_FAIL", "MC_RECALL"),
+    )
+)
+
+
 def _limit(minutes: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}"
+
+
+def listed(text: str, name: str) -> tuple[Listed, ...]:
+    """Read the jobs that have not ended: a killed one whose host is away is a zombie."""
+    return tuple(one for one in queues.lines(text, name) if one.state != "ZOMBI")
+
+
+def unreachable(text: str, name: str) -> tuple[Listed, ...]:
+    """Read the jobs of whose host nobody hears."""
+    return tuple(one for one in queues.lines(text, name) if one.state == "UNKWN")
+
+
+def ending(text: str) -> Ending | None:
+    """Read STAT|EXIT_CODE|EXIT_REASON, the reason a keyword with a sentence, or "-"."""
+    found = re.search(r"(?m)^(?P<stat>[A-Z_]+) *\|(?P<code>[^|]*)\|(?P<reason>.*)$", text)
+    if found is None:
+        return None
+    stat, code, reason = (found[name].strip() for name in ("stat", "code", "reason"))
+    if stat == "DONE":
+        return Ending(state=stat, cause="none")
+    if stat not in ("EXIT", "UNKWN", "ZOMBI"):
+        return None
+    keyword = reason.partition(":")[0]
+    said = [stat, *([f"exit code {code}"] if code.isdigit() else []), *filter("-".__ne__, [reason])]
+    state = ", ".join(filter(None, said))
+    if keyword == "TERM_RUNLIMIT":
+        return Ending(state=state, cause="limit")
+    # The host's daemon does not answer, and nobody knows of the job.
+    lost = stat in ("UNKWN", "ZOMBI") or keyword in _OUTSIDE
+    return Ending(state=state, cause="outside" if lost else "job")
 
 
 LSF = BatchSystem(
@@ -50,6 +97,27 @@ LSF = BatchSystem(
         ),
         "lrun": Launcher(one_a_node=("-N", "{nodes}", "-T1"), reframe="lrun"),
     },
+    # Source: IBM Spectrum LSF 10.1, Command Reference: bsub (-rn: not run again; standard input),
+    # bjobs (-a, -J, -o, -noheader), bkill (0 with -J: all jobs of that name); lsf.conf,
+    # LSB_BJOBS_CONSISTENT_EXIT_CODE (where there is no job); "LSF terms and concepts" (UNKWN,
+    # ZOMBI). Remembered: the sentence of bsub, %J and %I in a file's name. Never run by us.
+    queue=Queue(
+        submit=("bsub", "-J", "{name}", "-rn", "-o", "{log}", "-e", "{log}"),
+        script_on_stdin=True,
+        number=r"Job <(?P<job>\d+)> is submitted",
+        unfit_in_log="%",
+        listing=("bjobs", "-noheader", "-J", "{name}", "-o", "jobid stat"),
+        read=listed,
+        none_listed=r"is not found|No unfinished job found|No matching job found",
+        away=("bjobs", "-noheader", "-J", "{name}", "-o", "jobid stat"),
+        read_away=unreachable,
+        cancel=("bkill", "-J", "{name}", "0"),
+        ended=(
+            *("bjobs", "-a", "-noheader"),
+            *("-o", "stat exit_code exit_reason delimiter='|'", "{job}"),
+        ),
+        ending=ending,
+    ),
     reframe=ReframeBackend(
         name="lsf", written_options=r"-(J|o|e|W|n|nnodes)\b", script_on_compute_node=False
     ),

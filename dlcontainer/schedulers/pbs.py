@@ -1,5 +1,8 @@
 """PBS Professional and OpenPBS, with HPE's PALS."""
 
+import re
+from collections.abc import Mapping
+
 from dlcontainer.schedulers.base import (
     BatchSystem,
     ReframeBackend,
@@ -8,6 +11,55 @@ from dlcontainer.schedulers.base import (
     hosts_named,
 )
 from dlcontainer.schedulers.mpi import APRUN
+from dlcontainer.schedulers.queues import Cause, Ending, Queue
+
+# Exit statuses that are PBS's own, with their names in its source: those of a node's daemon that
+# could not start the job, was started again, or lost its sisters, and those of the site's hooks.
+# Source: openpbs/openpbs@cd7ab5e src/include/job.h and src/server/req_jobobit.c.
+_OUTSIDE: Mapping[int, str] = {
+    -1: "JOB_EXEC_FAIL1",
+    -2: "JOB_EXEC_FAIL2",
+    -3: "JOB_EXEC_RETRY",
+    -4: "JOB_EXEC_INITABT",
+    -11: "JOB_EXEC_RERUN",
+    -14: "JOB_EXEC_RERUN_SIS_FAIL",
+    -16: "JOB_EXEC_FAILHOOK_RERUN",
+    -17: "JOB_EXEC_FAILHOOK_DELETE",
+    -18: "JOB_EXEC_HOOK_RERUN",
+    -19: "JOB_EXEC_HOOK_DELETE",
+    -20: "JOB_EXEC_RERUN_MS_FAIL",
+    -22: "JOB_EXEC_HOOKERROR",
+    -30: "JOB_EXEC_JOINJOB",
+}
+_WALLTIME = -29
+# The substate of a job that failed. Without an exit status it never told one: its node went down
+# (src/server/node_manager.c, post_discard_job; svr_jobfunc.c, svr_setjob_histinfo).
+_FAILED = "93"
+
+
+def _attribute(text: str, name: str) -> str | None:
+    found = re.search(rf"(?m)^ {{4}}{name} = (?P<value>.*\S)", text)
+    return found["value"] if found else None
+
+
+def ending(text: str) -> Ending | None:
+    """Read how a job ended in what `qstat -x -f` prints."""
+    if _attribute(text, "job_state") != "F":
+        return None
+    status, substate = _attribute(text, "Exit_status"), _attribute(text, "substate")
+    if status is None:
+        lost: Cause = "outside" if substate == _FAILED else "job"
+        why = "its node is down" if lost == "outside" else f"substate {substate}"
+        return Ending(state=f"F without Exit_status: {why}", cause=lost)
+    code, state = int(status), f"Exit_status {status}"
+    if code == 0:
+        return Ending(state=state, cause="none")
+    if code == _WALLTIME:
+        return Ending(state=f"{state}, JOB_EXEC_KILL_WALLTIME", cause="limit")
+    if code in _OUTSIDE:
+        return Ending(state=f"{state}, {_OUTSIDE[code]}", cause="outside")
+    return Ending(state=state, cause="job")
+
 
 PBS = BatchSystem(
     submit="qsub",
@@ -34,5 +86,18 @@ PBS = BatchSystem(
     variables=("PBS_*", "PALS_*"),
     # PBS started ranks on Cray's XC through ALPS.
     launchers={"aprun": APRUN},
+    # Source: qsub(1B), qselect(1B), qstat(1B), qdel(1B) of openpbs/openpbs@cd7ab5e doc/man1. A job
+    # that has ended is told of where the server keeps a history (job_history_enable). Remembered:
+    # a name had at most 15 characters in releases before 230 were. Never run by us.
+    queue=Queue(
+        submit=("qsub", "-N", "{name}", "-r", "n", "-j", "oe", "-o", "{log}"),
+        number=r"(?m)^(?P<job>\d+\S*)$",
+        # [HOST:]PATH; a comma divides staged files.
+        unfit_in_log=":,",
+        listing=("qselect", "-N", "{name}"),
+        cancel=("qdel", "{job}"),
+        ended=("qstat", "-x", "-f", "{job}"),
+        ending=ending,
+    ),
     reframe=ReframeBackend(name="pbs", written_options=r"(-N|-o|-e|-l\s*(select|walltime|place)=)"),
 )

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Launcher,
-    Queue,
     RankVariables,
     ReframeBackend,
     Resource,
 )
+from dlcontainer.schedulers.queues import Queue, by_state
 
 # Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES".
 RANKS = RankVariables(
@@ -76,12 +76,19 @@ SLURM = BatchSystem(
             *("sbatch", "--parsable", "--no-requeue", "--job-name={name}"),
             *("--output={log}", "--error={log}"),
         ),
-        states=("squeue", "--noheader", "--all", "--name={name}", "--format=%T"),
+        # With several clusters the number comes before a ";".
+        number=r"(?m)^(?P<job>[^;\s]+)",
+        # A file's name pattern. Source: sbatch(1), "FILENAME PATTERN".
+        unfit_in_log="%\\",
+        listing=("squeue", "--noheader", "--all", "--name={name}", "--format=%i %T"),
         cancel=("scancel", "--name={name}"),
         ended=("scontrol", "--oneliner", "show", "job", "{job}"),
-        ending=r"\bJobState=(?P<state>\S+)",
-        good="COMPLETED",
-        outside=frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REVOKED"}),
+        ending=by_state(
+            r"\bJobState=(?P<state>\S+)",
+            good="COMPLETED",
+            limit=("TIMEOUT",),
+            outside=("BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REVOKED"),
+        ),
         per_node="--ntasks-per-node={count}",
     ),
     reframe=ReframeBackend(

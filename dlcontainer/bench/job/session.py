@@ -148,7 +148,7 @@ def _seen(folder: Path, done: Done) -> stamps.Stamps:
 
 
 def _hint(done: Done) -> str:
-    if done.state == "TIMEOUT":
+    if done.cause == "limit":
         return "its time limit was reached; ask for more with --time"
     if done.outside:
         return "a cause outside of the job"

@@ -214,7 +214,8 @@ def _described(image: "BenchImage") -> "dict[str, str | None]":
 
 
 def _submitter(plan: "Plan", asked: _Asked, world: "World", console: output.Console) -> "Submitter":
-    from dlcontainer.bench.job.submit import Direct, Queued
+    from dlcontainer.bench.job.queued import Queued
+    from dlcontainer.bench.job.submit import Direct
     from dlcontainer.schedulers import SCHEDULERS, directives
 
     kind = plan.site.scheduler.kind
