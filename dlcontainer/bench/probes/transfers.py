@@ -33,7 +33,8 @@ MEMORIES = ("pageable", "pinned")
 _LEAST, _LARGEST, _QUICK_LARGEST = 4 << 10, 256 << 20, 16 << 20
 # From one size to the next.
 _FACTOR, _QUICK_FACTOR = 4, 16
-_ROUNDS, _QUICK_ROUNDS = 5, 3
+# A round of one curve takes milliseconds: the import before it is what a launch takes.
+_ROUNDS = 10
 _SEED = 20261123
 # Of more NUMA nodes the first ones: each pair of them is a curve.
 _USUAL_NODES = 4
@@ -138,17 +139,13 @@ def _listed(cell: Cell) -> list[dict[str, str | int]]:
     return [{**group, "bytes": size} for group in _groups(cell) for size in sizes]
 
 
-def _rounds(cell: Cell) -> int:
-    return _QUICK_ROUNDS if cell.values[QUICK.name] else _ROUNDS
-
-
 def _arguments(cell: Cell) -> tuple[str, ...]:
     import json
 
     return as_options(
         {
             "rows": json.dumps(_listed(cell), separators=(",", ":")),
-            "rounds": _rounds(cell),
+            "rounds": _ROUNDS,
             "seed": _SEED,
             "threads": cell.threads,
             "framework": kernels.FRAMEWORK,
@@ -163,7 +160,7 @@ def _declared(cell: Cell) -> "Mapping[str, Json]":
 def _rows(cell: Cell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
-    return RowPlan(rows=tuple(_listed(cell)), rounds=_rounds(cell), curve="bytes")
+    return RowPlan(rows=tuple(_listed(cell)), rounds=_ROUNDS, curve="bytes")
 
 
 def _rate(row: Mapping[str, str | int], seconds: float) -> float | None:

@@ -294,7 +294,7 @@ def test_a_launch(tmp_path: Path, fault: str) -> None:
     assert plan is not None
     found = joining.read(said["rows"])
     assert agreement.problem(plan, found) == ""
-    assert [row.n for row in found] == [5 * 20, 5 * 20]
+    assert [row.n for row in found] == [10 * 20, 10 * 20]
     assert [row.checked for row in found] == [1024, 4096]
     assert set(said["stack"]["memory_places"]) == {"node 0"}
     stamps = said["stamps_ns"]

@@ -170,7 +170,8 @@ def test_a_figure_of_launches_stands_beside_a_claim() -> None:
 
 def test_several_figures_stand_beside_one_claim() -> None:
     one = {"probe": "train", "figure": "wall_s"}
-    said = claim_of(one, {"probe": "kernels", "figure": "no such"}, {**one, "probe": "kernels"})
+    rows = {"probe": "kernels", "figure": "seconds"}
+    said = claim_of(one, {**rows, "figure": "no such"}, rows)
     assert [text.partition(":")[0] for text in said.value.split("; ")] == [
         "equal.jsonl",
         "kernels.jsonl",
