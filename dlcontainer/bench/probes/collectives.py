@@ -68,11 +68,6 @@ _LARGEST_SIZE = Option(
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    if setting.ranks < 2:
-        raise UsageError(
-            "bench collectives: operations take two ranks or more",
-            next_step="say how many: --ranks 2",
-        )
     values = given_or_default(COLLECTIVES.options, typed, setting)
     quick = bool(values[QUICK.name])
     usual = _QUICK_LARGEST if quick else _LARGEST
@@ -239,4 +234,5 @@ COLLECTIVES = Probe(
     unsaid=", other networks, more ranks or operations beside computation",
     section=_section,
     in_suite=InSuite(ranks=2),
+    least_ranks=2,
 )

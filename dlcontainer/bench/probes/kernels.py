@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, str | int]
 FRAMEWORK = "torch"
+ALONE = "one process computes"
 SEED = 20261123
 # What a GPU has is known inside alone; these all have.
 _OF_A_GPU = ("fp64", "fp32", "fp16")
@@ -68,7 +69,7 @@ ROUNDS = Option(
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    require(setting, "bench kernels")
+    require(setting)
     values = given_or_default(KERNEL_TIMES.options, typed, setting)
     device, quick = values[_DEVICE.name], bool(values[QUICK.name])
     picked, left_out = _precisions(values[_PRECISION.name], is_cpu=device == "cpu")
@@ -85,10 +86,8 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def require(setting: Setting, command: str) -> None:
-    """Refuse images and launches that can't compute single operations."""
-    if setting.is_ranked:
-        raise UsageError(f"{command}: one process computes", next_step="leave out --ranks")
+def require(setting: Setting) -> None:
+    """Refuse images that can't compute single operations."""
     contents = setting.contents
     if FRAMEWORK not in contents.modules:
         raise ChecksFailedError(
@@ -298,4 +297,5 @@ KERNEL_TIMES = Probe(
     task=lambda _declared: "single operations of networks",
     unsaid=", whole networks, other shapes or operations beside each other",
     section=libraries,
+    alone=ALONE,
 )

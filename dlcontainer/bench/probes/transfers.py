@@ -70,7 +70,7 @@ _LARGEST_SIZE = Option(
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    kernels.require(setting, "bench transfers")
+    kernels.require(setting)
     values = given_or_default(TRANSFERS.options, typed, setting)
     device, gpus, quick = values[_DEVICE.name], values[_GPUS.name], bool(values[QUICK.name])
     is_cpu, largest = device == _DEVICE.default, values[_LARGEST_SIZE.name]
@@ -265,6 +265,7 @@ TRANSFERS = Probe(
     unsaid=", transfers beside computation, several at once or both ways at once",
     unsaid_of=_unsaid,
     section=_section,
+    alone="one process copies",
     # One thread copies: how many share a memory's bandwidth is another question.
     threads=1,
 )
