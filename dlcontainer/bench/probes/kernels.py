@@ -33,7 +33,9 @@ SEED = 20261123
 # What a GPU has is known inside alone; these all have.
 _OF_A_GPU = ("fp64", "fp32", "fp16")
 _PRECISIONS = kernel_shapes.PRECISIONS["gemm"]
-_ROUNDS, _QUICK_ROUNDS = 5, 3
+_ROUNDS, _QUICK_ROUNDS = 5, 2
+# Its arrays take as long to make and to check as all else of the small set; triad moves as much.
+_NOT_QUICK = "copy"
 # Repetitions of a visit: so much work (operations, or bytes times 8), and no more than so many.
 _WORK, _MOST_REPEATS = 4e8, 10
 _WORK_OF_A_BYTE = 8
@@ -73,7 +75,9 @@ def _settled(typed: Values, setting: Setting) -> Values:
     values = given_or_default(KERNEL_TIMES.options, typed, setting)
     device, quick = values[_DEVICE.name], bool(values[QUICK.name])
     picked, left_out = _precisions(values[_PRECISION.name], is_cpu=device == "cpu")
-    kernels = _named(_KERNELS, values[_KERNELS.name], KERNELS)
+    usual = tuple(name for name in KERNELS if not quick or name != _NOT_QUICK)
+    asked = values[_KERNELS.name]
+    kernels = usual if asked is None else _named(_KERNELS, asked, KERNELS)
     _require_some(kernels, picked)
     return {
         _KERNELS.name: ",".join(kernels),
