@@ -29,7 +29,9 @@ class Transfers(object):
         self._threads_before = torch.get_num_threads()
         torch.set_num_threads(threads)
         ends = [(row[end], row) for row in listed for end in ("from", "to")]
-        self._salts = {name: number for number, name in enumerate(sorted({name for name, _ in ends}))}
+        self._salts = {
+            name: number for number, name in enumerate(sorted({name for name, _ in ends}))
+        }
         self._devices = sorted({_number(name) for name, _ in ends if _is_device(name)})
         if self._devices:
             _require(self._devices)
@@ -156,7 +158,9 @@ def _pattern(block, salt):
 def _require(devices):
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if devices[-1] >= count:
-        raise RuntimeError("gpu {} is asked for, and PyTorch sees {} GPUs here".format(devices[-1], count))
+        raise RuntimeError(
+            "gpu {} is asked for, and PyTorch sees {} GPUs here".format(devices[-1], count)
+        )
 
 
 def _key(name, row):

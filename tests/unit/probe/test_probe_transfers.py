@@ -18,7 +18,7 @@ from tests.unit.probe.test_probe import copied
 
 # A PyTorch of plain Python. Copies with a device in them are done when that is waited for, so that
 # a time taken before is told by its values. FAULT plants what is wrong.
-TORCH = '''
+TORCH = """
 import os
 
 FAULT = os.environ.get("FAULT", "")
@@ -123,7 +123,7 @@ class cuda(object):
     @staticmethod
     def can_device_access_peer(one, other):
         return one < other
-'''
+"""
 GPUS: dict[str, Any] = {"device": "cuda", "gpus": 2, "numa": "0", "largest": 16384, "quick": False}
 HOST: dict[str, Any] = {**GPUS, "device": "cpu", "gpus": 0}
 
@@ -170,8 +170,16 @@ def test_everything_arrives_and_devices_are_waited_for(made: Any) -> None:
         assert not any(module.torch.queues.values())
     ways = {way for way in module.torch.log if isinstance(way, tuple)}
     assert ways == {
-        *(("cpu", f"cuda:{n}", is_pinned, is_pinned) for n in (0, 1) for is_pinned in (True, False)),
-        *((f"cuda:{n}", "cpu", is_pinned, is_pinned) for n in (0, 1) for is_pinned in (True, False)),
+        *(
+            ("cpu", f"cuda:{n}", is_pinned, is_pinned)
+            for n in (0, 1)
+            for is_pinned in (True, False)
+        ),
+        *(
+            (f"cuda:{n}", "cpu", is_pinned, is_pinned)
+            for n in (0, 1)
+            for is_pinned in (True, False)
+        ),
         ("cuda:0", "cuda:1", False, False),
         ("cuda:1", "cuda:0", False, False),
     }
