@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.cli import export_ecl, export_jupyter, options, output
+from dlcontainer.cli import export_ecl, export_jupyter, options, output, reframe_session
 from dlcontainer.cli.app import App
-from dlcontainer.cli.bench import session_options, sessions
+from dlcontainer.cli.bench import session_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dlcontainer.formats.reframe import Reference
     from dlcontainer.sites.site import Site
 
-# What the test itself gives to `bench`.
-_OURS = ("site", "image", "target", "resume", "as_json", "verbose")
 _BOUNDS = 2
 _USUAL = next(iter(PROBES))
 
@@ -68,8 +66,7 @@ def reframe(
 
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
     chosen = _probes(probes)
-    for probe in chosen:
-        _check(probe, words or [])
+    tasks = reframe_session.tasks(chosen, words or [])
     world = here()
     settled = world.site(site).value
     folders = world.resources.template_folders()
@@ -79,6 +76,8 @@ def reframe(
         probes=chosen,
         words=tuple(words or ()),
         references=_references(references or [], chosen),
+        tasks=tasks,
+        metrics={name: reframe_session.metrics(name) for name in chosen},
         stepped=tuple(name for name, probe in PROBES.items() if probe.repeats),
     )
     written = [(target, texts.test(settled, wanted, folders))]
@@ -112,31 +111,6 @@ def _probes(text: str) -> tuple[str, ...]:
     return found
 
 
-def _check(probe: str, words: Sequence[str]) -> None:
-    """Have `bench`'s own parser read the words: it names what is wrong with them."""
-    command = typer.main.get_command(sessions.app)
-    group = cast("typer.core.TyperGroup", command)
-    own = ["--site", "local", "--image", "image.sif"]
-    context = group.commands[probe].make_context(probe, [*words, *own])
-    spelled = {param.name: param.opts for param in context.command.params}
-    for name in _OURS:
-        behind = [word.partition("=")[0] for word in words]
-        taken = [option for option in spelled[name] if option in behind]
-        if taken:
-            raise UsageError(
-                f"{taken[0]} behind --: the test gives it to `bench` itself",
-                next_step="leave it out there",
-            )
-    for name, given in context.params.items():
-        path = Path(given) if isinstance(given, str) and "/" in given else given
-        if isinstance(path, Path) and name not in _OURS and not path.is_absolute():
-            raise UsageError(
-                f"{path}: a path that begins at this folder",
-                why="ReFrame runs the test in a folder of its own",
-                next_step=f"give the absolute path: {path.absolute()}",
-            )
-
-
 def _node_types(world: "World", name: str, site: "Site") -> list["Site"]:
     """Give the site once for each of its node types, the one that is meant first."""
     from dlcontainer.sites.site import Target
@@ -146,16 +120,15 @@ def _node_types(world: "World", name: str, site: "Site") -> list["Site"]:
 
 
 def _references(texts: Sequence[str], probes: Sequence[str]) -> dict[str, dict[str, "Reference"]]:
-    from dlcontainer.formats.reframe import UNITS
-
+    figures = {name: reframe_session.figures(name) for name in probes}
     found: dict[str, dict[str, Reference]] = {}
     for text in texts:
         key, equals, numbers = text.partition("=")
         probe, _, figure = key.partition(".")
-        if probe not in probes or figure not in UNITS or not equals:
+        if figure not in figures.get(probe, ()) or not equals:
             from dlcontainer.config.suggestions import suggest
 
-            known = [f"{one}.{name}" for one in probes for name in UNITS]
+            known = [f"{one}.{name}" for one, names in figures.items() for name in names]
             raise UsageError(
                 f"--reference {text}: no figure {key!r}{suggest(key, known)}",
                 next_step="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]] of " + ", ".join(known),

@@ -6,7 +6,7 @@ Source: reframe-hpc 4.10 (its manual, and the backends that it has).
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer import schedulers
@@ -51,6 +51,15 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Tasks:
+    """What a job must hold: the ranks of the session's launches, 0 for single processes."""
+
+    ranks: int = 0
+    per_node: int = 1
+    nodes: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
     """The test that is asked for; `site` as the command line takes it, `words` of `bench`."""
 
@@ -61,6 +70,9 @@ class Wanted:
     references: Mapping[str, Mapping[str, Reference]]
     # The probes whose launches are steps: the others have no steps a second.
     stepped: tuple[str, ...]
+    tasks: Tasks = Tasks()
+    # By probe: further figures, each with its name in the report and its unit.
+    metrics: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
     executable: str = "dlcontainer"
 
 
@@ -113,6 +125,7 @@ def _name(text: str) -> str:
 def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
     """Render the test; raises ConfigError where ReFrame can't start jobs of the site."""
     backend = _backend(site)
+    _require_tasks(site, wanted.tasks, backend)
     either = "|".join(wanted.probes)
     values = {
         "title": _comment(f"What {wanted.image.name} costs at {wanted.site}, by ReFrame."),
@@ -124,6 +137,9 @@ def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
         "words": list(wanted.words),
         "references": {probe: dict(given) for probe, given in wanted.references.items()},
         "units": dict(UNITS),
+        "metrics": {probe: dict(given) for probe, given in wanted.metrics.items()},
+        "tasks": wanted.tasks.ranks or 1,
+        "per_node": wanted.tasks.per_node,
         "verdicts": dict(VERDICTS),
         "probes": Text("[" + ", ".join(map(literal, wanted.probes)) + "]"),
         "descr": f"cost of {wanted.image.name} at {site.target}",
@@ -134,6 +150,24 @@ def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
         "on_node": backend.script_on_compute_node,
     }
     return templating.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
+
+
+def _require_tasks(site: Site, tasks: Tasks, backend: ReframeBackend) -> None:
+    """Refuse ranks that the session in the job's script could not start; raises ConfigError."""
+    why = ""
+    if tasks.ranks and not backend.script_on_compute_node:
+        why = (
+            f"a job's script of {site.scheduler.kind} runs on a batch node, and ReFrame starts the "
+            "session through the launcher, within which no ranks can be started"
+        )
+    elif tasks.nodes > 1 and backend.name == "local":
+        why = "this site has no scheduler, so a job has one node"
+    if why:
+        raise ConfigError(
+            f"site {site.name}: no ReFrame test of {tasks.ranks} ranks on {tasks.nodes} nodes",
+            why=why,
+            next_step="run `dlcontainer bench` in a job script: dlcontainer render --format job",
+        )
 
 
 def _is_none_of(names: Sequence[str]) -> str:

@@ -125,6 +125,42 @@ def test_a_reference_that_is_not_met_and_a_verdict_fail_the_test(
     assert "INCONCLUSIVE: " in said or "NOT COMPARABLE: " in said
 
 
+def test_ranks_and_rows_are_figures(
+    launching: World, runner: Running, tiny_image: Built, tiny: Path, tmp_path: Path
+) -> None:
+    test, settings, report = tmp_path / "test.py", tmp_path / "settings.py", tmp_path / "r.json"
+    launching.run(
+        "export", "reframe", "--site", "local", "--image", tiny_image.image, "-o", test,
+        "--settings", settings, "--probe", "variability",
+        "--reference", "variability.tail_ratio=2,-0.99,1000",
+        "--", "--recipe", tiny, "--ranks", "2", "--threads", "1", "--kernel", "hash",
+        "--timed", "100", "--quick", "--pairs", "2",
+    )  # fmt: skip
+    base = ("-C", settings, "-c", test, "--system=local", "-S", "fail_on=FASTER")
+    # What lets the launcher start ranks here is in a user's own environment.
+    own = {name: value for name, value in launching.environ.items() if name.startswith("OMPI_")}
+    runner = Running(runner.program, {**runner.environ, **own}, tmp_path)
+    runner(*base, "--report-file", report, "-r")
+    found = performance(report)
+    (kept,) = tmp_path.glob("rfm/output/**/report.json")
+    (said,) = json.loads(kept.read_text())["sessions"]
+    assert said["declared"]["workload"]["ranks"] == 2
+    (row,) = said["rows"]
+    median = row["arms"]["container"]["median_s"]
+    assert found["hash_cpu_1_median"][0] == pytest.approx(median)
+    assert found["hash_cpu_1_median"][-1] == "s"
+    means = {one["metric"]: one["means"] for one in said["secondary"]}
+    assert found["tail_ratio"][0] == pytest.approx(means["counts.tail_ratio"][1])
+    assert found["tail_ratio"][1:] == (2.0, -0.99, 1000.0, "p99 / median")
+    assert found["max_rss_mb"][0] == pytest.approx(means["counts.max_rss_mb"][1])
+    assert "steps_per_s" not in found
+    # A row's own value that no row has: named, and the test fails.
+    text = test.read_text()
+    test.write_text(text.replace('"tail_ratio": (2.0', '"hash_cpu_9_median": (2.0'))
+    said_wrong = runner(*base, "-r", code=1)
+    assert "this session has no figure hash_cpu_9_median" in said_wrong
+
+
 def test_a_bench_that_fails_is_said(user: World, runner: Running, tmp_path: Path) -> None:
     test, settings = tmp_path / "test.py", tmp_path / "settings.py"
     user.run(
@@ -206,6 +242,25 @@ def test_a_job_of_slurm(user: World, runner: Running, tmp_path: Path) -> None:
     (command,) = [line for line in text.splitlines() if line.startswith("dlcontainer bench")]
     assert "--image '/images/it'\"'\"'s x.sif'" in command
     assert os.linesep + "dlcontainer report session.jsonl" in text
+
+
+def test_a_job_of_slurm_has_the_ranks(user: World, runner: Running, tmp_path: Path) -> None:
+    test, settings = tmp_path / "test.py", tmp_path / "settings.py"
+    user.run(
+        "export", "reframe", "--site", "example-slurm", "--image", "/images/x.sif", "-o", test,
+        "--settings", settings, "--probe", "collectives",
+        "--", "--ranks", "6", "--ranks-per-node", "4", "--nodes", "2",
+    )  # fmt: skip
+    without_modules(settings)
+    runner("-C", settings, "-c", test, "--system=example-slurm", "--dry-run")
+    (script,) = tmp_path.glob("rfm/stage/**/rfm_job.sh")
+    lines = script.read_text().splitlines()
+    for line in ("#SBATCH --ntasks=6", "#SBATCH --ntasks-per-node=4", "#SBATCH --exclusive"):
+        assert line in lines
+    # The session is started once, and starts the ranks itself.
+    (command,) = [line for line in lines if line.startswith("dlcontainer bench collectives")]
+    assert "--ranks 6 --ranks-per-node 4 --nodes 2" in command
+    assert not [line for line in lines if line.startswith("srun")]
 
 
 def test_the_texts_are_clean() -> None:

@@ -48,14 +48,14 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
 
     Raises UsageError where counts contradict each other, or nothing is known that starts ranks.
     """
-    per_node = _per_node(options)
+    on_each = per_node(options)
     if options.nodes > 1 and schedulers.allocation(environ) is None:
         raise UsageError(
             f"--nodes {options.nodes}: not in a batch job",
             why="other nodes are reached within an allocation only",
             next_step="submit a job that runs this command, or leave --nodes out",
         )
-    counts = {"nodes": options.nodes, "ranks": options.ranks, "ranks_per_node": per_node}
+    counts = {"nodes": options.nodes, "ranks": options.ranks, "ranks_per_node": on_each}
     words = options.words or _of_site(options, scheduler, environ)
     if find_program(words[0], environ) is None:
         raise UsageError(
@@ -69,7 +69,7 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
     return RankGroup(
         launcher=filled,
         ranks=options.ranks,
-        per_node=per_node,
+        per_node=on_each,
         nodes=options.nodes,
         start=options.start,
         host="127.0.0.1" if options.nodes == 1 else _first_node(environ),
@@ -90,20 +90,21 @@ def _first_node(environ: Mapping[str, str]) -> str:
     return name
 
 
-def _per_node(options: RankOptions) -> int:
+def per_node(options: RankOptions) -> int:
+    """Give the ranks on each node; raises UsageError where the counts contradict each other."""
     if (
         options.ranks < 1
         or options.nodes < 1
         or (options.per_node is not None and options.per_node < 1)
     ):
         raise UsageError("--ranks, --ranks-per-node, --nodes: at least 1")
-    per_node = options.per_node or -(-options.ranks // options.nodes)
-    if -(-options.ranks // per_node) != options.nodes:
+    found = options.per_node or -(-options.ranks // options.nodes)
+    if -(-options.ranks // found) != options.nodes:
         raise UsageError(
-            f"{options.ranks} ranks at {per_node} a node are no {options.nodes} nodes",
+            f"{options.ranks} ranks at {found} a node are no {options.nodes} nodes",
             next_step="--ranks R --nodes N, and --ranks-per-node where the last node has fewer",
         )
-    return per_node
+    return found
 
 
 def _of_site(

@@ -10,6 +10,7 @@ from dlcontainer.bench.probes.input_ import INPUT
 from dlcontainer.bench.probes.kernels import KERNEL_TIMES
 from dlcontainer.bench.probes.threads import THREADS
 from dlcontainer.bench.probes.train import TRAIN
+from dlcontainer.bench.probes.transfers import TRANSFERS
 from dlcontainer.bench.probes.variability import VARIABILITY
 from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError
@@ -22,7 +23,7 @@ PROBES: dict[str, Probe] = {
     one.name: one
     for one in (
         *(IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS, VARIABILITY),
-        CONVERGENCE,
+        *(CONVERGENCE, TRANSFERS),
     )
 }
 

@@ -19,6 +19,7 @@ from dlcontainer.bench.samples.traits import (
     Traits,
 )
 from dlcontainer.bench.samples.vocabulary import NativeAs
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
@@ -258,6 +259,9 @@ class Probe:
     roofline: Roofline | None = None
     section: "Callable[[Series], Section | None]" = _no_section
     in_suite: InSuite = InSuite()
+    # Why its launches are single processes, in words; empty: --ranks is taken, from so many on.
+    alone: str = ""
+    least_ranks: int = 0
     # Of a launch, unless --threads says; None: all cores.
     threads: int | None = None
     # Figures of its own in the report.
@@ -291,9 +295,20 @@ class Probe:
 
     def values(self, typed: Values, setting: Setting) -> Values:
         """Settle the parameters; raises UsageError or ChecksFailedError for what cannot be."""
+        self.check_ranks(setting.ranks)
         if self.settle is not None:
             return self.settle(typed, setting)
         return given_or_default(self.options, typed, setting)
+
+    def check_ranks(self, ranks: int) -> None:
+        """Refuse launches of so many ranks (0: single processes) that it can't measure."""
+        if ranks and self.alone:
+            raise UsageError(f"bench {self.name}: {self.alone}", next_step="leave --ranks out")
+        if ranks < self.least_ranks:
+            raise UsageError(
+                f"bench {self.name}: it takes {self.least_ranks} ranks or more",
+                next_step=f"say how many: --ranks {self.least_ranks}",
+            )
 
     def words(self, cell: Cell) -> tuple[str, ...]:
         """Give what follows the probe's folder on the command line inside an arm."""

@@ -1,8 +1,9 @@
 """`bench collectives`: the times of operations of all ranks together, by message size."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dlcontainer.bench.probes import byte_sizes
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Declared, Json
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
-    from dlcontainer.bench.samples.vocabulary import ArmName
-    from dlcontainer.bench.stats.bandwidth import Point
 
 # The probe's own lists, which a test holds against these.
 OPERATIONS = (
@@ -49,7 +48,6 @@ _LARGEST, _QUICK_LARGEST = 64 << 20, 4 << 20
 _FACTOR, _QUICK_FACTOR = 4, 16
 _ROUNDS, _QUICK_ROUNDS = 5, 3
 _SEED = 20261123
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _BACKEND = Option(
     name="backend",
@@ -70,11 +68,6 @@ _LARGEST_SIZE = Option(
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    if setting.ranks < 2:
-        raise UsageError(
-            "bench collectives: operations take two ranks or more",
-            next_step="say how many: --ranks 2",
-        )
     values = given_or_default(COLLECTIVES.options, typed, setting)
     quick = bool(values[QUICK.name])
     usual = _QUICK_LARGEST if quick else _LARGEST
@@ -82,7 +75,9 @@ def _settled(typed: Values, setting: Setting) -> Values:
     return {
         _BACKEND.name: backend,
         _OPERATIONS.name: ",".join(_operations(values[_OPERATIONS.name], backend)),
-        _LARGEST_SIZE.name: usual if largest is None else _size(str(largest)),
+        _LARGEST_SIZE.name: usual
+        if largest is None
+        else byte_sizes.read(_LARGEST_SIZE, str(largest), WIDTH),
         QUICK.name: quick,
     }
 
@@ -118,23 +113,10 @@ def _operations(asked: object, backend: str) -> tuple[str, ...]:
     return tuple(name for name in known if name in words)
 
 
-def _size(text: str) -> int:
-    unit = _UNITS.get(text[-1:].upper(), 1)
-    number = text if unit == 1 else text[:-1]
-    size = int(number) * unit if number.isdecimal() and len(number) < 12 else 0
-    if not WIDTH <= size <= 1 << 30:
-        raise UsageError(f"--largest {text}: 4 bytes to 1G", next_step="e.g. --largest 1M")
-    return size
-
-
 def sizes(values: Values) -> tuple[int, ...]:
     """List the sizes of messages, bytes: from 4 up to the largest, by a constant factor."""
     largest, factor = values[_LARGEST_SIZE.name], _QUICK_FACTOR if values[QUICK.name] else _FACTOR
-    found, size = [], WIDTH
-    while isinstance(largest, int) and size <= largest:
-        found.append(size)
-        size *= factor
-    return tuple(found)
+    return byte_sizes.ladder(WIDTH, largest, factor)
 
 
 def _rounds(values: Values) -> int:
@@ -179,12 +161,6 @@ def _gate(bodies: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _bytes(row: Mapping[str, str | int]) -> int:
-    """Give a row's size; 0 for one without: files come from anybody."""
-    size = row.get("bytes")
-    return size if isinstance(size, int) else 0
-
-
 def _operation(row: Mapping[str, str | int]) -> str:
     return str(row.get("operation", ""))
 
@@ -200,11 +176,11 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
     ranks = _ranks(declared)
 
     def algorithm(row: Mapping[str, str | int], seconds: float) -> float | None:
-        size = _bytes(row)
+        size = byte_sizes.of(row)
         return bandwidth.algorithm(size, seconds) if size else None
 
     def bus(row: Mapping[str, str | int], seconds: float) -> float | None:
-        size = _bytes(row)
+        size = byte_sizes.of(row)
         return bandwidth.bus(_operation(row), size, seconds, ranks) if size else None
 
     return (
@@ -214,8 +190,6 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
 
 
 def _section(series: "Series") -> Section | None:
-    from dlcontainer.bench.stats.bandwidth import MOST_RESIDUAL
-
     declared, cores = series.session.declared, series.session.machine.get("cores")
     if declared.rows is None:
         return None
@@ -228,43 +202,10 @@ def _section(series: "Series") -> Section | None:
         )
     return Section(
         title="Latency and bandwidth",
-        head=("operation", "arm", "alpha, us", "1/beta, GB/s", "largest residual, %", "fit"),
-        rows=tuple(_lines(series)),
-        note="T(S) = alpha + beta S through the means of the launches' medians, by least squares "
-        f"of relative residuals. Where it misses a size by more than {100 * MOST_RESIDUAL:.0f} % "
-        "it is not fitted: the operation changes its way with the size. alpha: less is better; "
-        f"1/beta, of the algorithm bandwidth: more is better.{crowd}",
+        head=("operation", *byte_sizes.HEAD),
+        rows=tuple(byte_sizes.lines(series, ("operation",))),
+        note=f"{byte_sizes.note('operation')} 1/beta is of the algorithm bandwidth.{crowd}",
     )
-
-
-def _lines(series: "Series") -> Iterator[tuple[str, ...]]:
-    from dlcontainer.bench.stats import bandwidth
-
-    for operation, points in _points(series).items():
-        for arm, own in points.items():
-            fitted = bandwidth.line(own)
-            if fitted.problem:
-                yield operation, arm, "-", "-", "-", f"not fitted: {fitted.problem}"
-            else:
-                yield (
-                    operation, arm, f"{1e6 * fitted.alpha:.4g}", f"{fitted.gigabytes_per_s:.3g}",
-                    f"{100 * fitted.residual:.0f}", "fitted",
-                )  # fmt: skip
-
-
-def _points(series: "Series") -> "dict[str, dict[ArmName, list[Point]]]":
-    """Give each operation's times over bytes in each arm."""
-    from dlcontainer.bench.analysis import rows
-    from dlcontainer.bench.stats.bandwidth import Point
-
-    found: dict[str, dict[ArmName, list[Point]]] = {}
-    for arm in series.session.declared.arms:
-        for mean in rows.means(series, arm):
-            size = _bytes(mean.parameters)
-            if size:
-                own = found.setdefault(_operation(mean.parameters), {}).setdefault(arm, [])
-                own.append(Point(size=size, seconds=mean.seconds))
-    return found
 
 
 def _subject(declared: "Declared") -> str:
@@ -293,4 +234,5 @@ COLLECTIVES = Probe(
     unsaid=", other networks, more ranks or operations beside computation",
     section=_section,
     in_suite=InSuite(ranks=2),
+    least_ranks=2,
 )

@@ -92,7 +92,7 @@ _DEVICE = Option(
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    kernels.require(setting, "bench convergence")
+    kernels.require(setting)
     values = given_or_default(CONVERGENCE.options, typed, setting)
     target = values[_TARGET.name]
     if not isinstance(target, int | float) or not target <= 100:
@@ -227,6 +227,7 @@ CONVERGENCE = Probe(
     section=outcomes.section,
     charts=charts.of,
     in_suite=InSuite(quick=False),
+    alone=kernels.ALONE,
     # Its operations are so small that threads only wait for each other.
     threads=1,
 )

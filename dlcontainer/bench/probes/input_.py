@@ -40,11 +40,6 @@ _SEED = 20261123
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    if setting.is_ranked:
-        raise UsageError(
-            "bench input: a launch is one process and its readers, no ranks",
-            next_step="leave --ranks out; --readers says how many processes read",
-        )
     values = given_or_default(choices.OPTIONS, typed, setting)
     quick = bool(values[QUICK.name])
     folder, data = values[choices.FOLDER.name], values[choices.DATA.name]
@@ -245,4 +240,5 @@ INPUT = Probe(
     task=lambda _declared: "reading an epoch's samples",
     unsaid_of=_unsaid,
     section=supply.section,
+    alone="a launch is one process and its readers (--readers), no ranks",
 )

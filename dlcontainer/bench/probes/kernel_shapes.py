@@ -52,7 +52,7 @@ _SQUARES = (
 # size 3072; sequences of 512. m is the tokens of one sequence.
 _BERT = (
     _gemm("BERT-base query", "m512n768k768"),
-    _gemm("BERT-base feed-forward in", "m512n3072k768", quick=True),
+    _gemm("BERT-base feed-forward in", "m512n3072k768"),
     _gemm("BERT-base feed-forward out", "m512n768k3072"),
     Shape(layer="BERT-base attention", shape="mb1h12l512d64", kernels=("attention",)),
     # The length of most of its steps of training (appendix A.2).

@@ -1,5 +1,6 @@
-"""The precisions that this machine's processor computes in, and the size of its caches."""
+"""The precisions that this machine's processor computes in, its caches and its NUMA nodes."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -50,3 +51,29 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace").strip()
     except OSError:
         return ""
+
+
+def nodes(root: Path = Path("/")) -> tuple[int, ...]:
+    """List the NUMA nodes whose processors this process may use; 0 alone where Linux names none."""
+
+    allowed, found = os.sched_getaffinity(0), []
+    for folder in root.glob("sys/devices/system/node/node[0-9]*"):
+        if _has_memory(folder) and _listed(_text(folder / "cpulist")) & allowed:
+            found.append(int(folder.name[4:]))
+    return tuple(sorted(found)) or (0,)
+
+
+def _has_memory(folder: Path) -> bool:
+    # "Node 1 MemTotal:       0 kB": processors alone, or another kind of memory elsewhere.
+    total = [line for line in _text(folder / "meminfo").splitlines() if "MemTotal:" in line]
+    return not total or not total[0].endswith(" 0 kB")
+
+
+def _listed(text: str) -> set[int]:
+    """Read a list as Linux writes it: 0-3,8."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            found.update(range(int(first), int(last or first) + 1))
+    return found

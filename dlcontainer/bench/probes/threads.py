@@ -39,7 +39,7 @@ _COUNTS = Option(
 
 
 def _settled(typed: Values, setting: Setting) -> Values:
-    kernels.require(setting, "bench threads")
+    kernels.require(setting)
     values = given_or_default(THREADS.options, typed, setting)
     quick = bool(values[QUICK.name])
     return {
@@ -180,4 +180,5 @@ THREADS = Probe(
     task=lambda _declared: "operations by threads and library",
     unsaid=", whole networks or other shapes",
     section=_section,
+    alone=kernels.ALONE,
 )

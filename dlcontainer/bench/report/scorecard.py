@@ -80,7 +80,7 @@ class ByNone(Strict):
 
     by: Literal["none"]
     needs: Line
-    beside: Beside | None = None
+    beside: tuple[Beside, ...] = ()
 
 
 Rule = Annotated[ByVerdict | ByRatio | ByCount | ByStorm | ByNone, Field(discriminator="by")]
@@ -134,7 +134,8 @@ def scores(analyses: Sequence[Analysis], found: Sequence[Found]) -> tuple[Score,
 def _score(claim: Claim, analyses: Sequence[Analysis], found: Sequence[Found]) -> Score:
     rule = claim.judged
     if isinstance(rule, ByNone):
-        value = beside.text(rule.beside, analyses) if rule.beside else ""
+        texts = [beside.text(one, analyses) for one in rule.beside]
+        value = "; ".join(text for text in texts if text)
         why = f"not run: needs {rule.needs}"
         return Score(claim=claim, standing="not testable here", value=value or "-", why=why)
     readings = _readings(rule, analyses, found)

@@ -24,16 +24,24 @@ def make(
     options = {option.name: option for option in known}
 
     def command(**typed: Any) -> None:
-        values = {name: typed.pop(name) for name in options}
-        _refuse_foreign(probe, probes, values)
-        own = {option.name: values[option.name] for option in probe.options}
-        run(probe, SessionOptions(**typed, values=own))
+        run(probe, as_options(probe, probes, typed))
 
     parameters = list(_parameters(probe, options.values()))
     command.__doc__ = "Measure what an image costs against the native stack, sample by sample."
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
+
+
+def as_options(
+    probe: Probe, probes: Mapping[str, Probe], typed: Mapping[str, Any]
+) -> SessionOptions:
+    """Give what was typed, by the names of parameters; raises UsageError for another's option."""
+    known = {option.name for other in probes.values() for option in other.options}
+    _refuse_foreign(probe, probes, typed)
+    own = {option.name: typed[option.name] for option in probe.options}
+    common = {name: value for name, value in typed.items() if name not in known}
+    return SessionOptions(**common, values=own)
 
 
 def _parameters(probe: Probe, options: Iterable[Option]) -> Iterable[inspect.Parameter]:

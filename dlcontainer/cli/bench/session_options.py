@@ -181,10 +181,7 @@ class SessionOptions:
 
     def check(self) -> None:
         """Refuse what contradicts itself; raises UsageError."""
-        if self.pairs is not None and self.pairs < 1:
-            raise UsageError(
-                f"--pairs {self.pairs}: at least 1", next_step="a verdict takes 8: --pairs 8"
-            )
+        check_pairs(self.pairs)
         if self.resume is not None and self.target is not None:
             raise UsageError("--resume and -o: a resumed session goes on in its own file")
         self._check_native()
@@ -212,6 +209,12 @@ class SessionOptions:
                 f"--native {self.native}: there is no bin/python in it",
                 next_step="give the folder of a virtual environment or a Python installation",
             )
+
+
+def check_pairs(pairs: int | None) -> None:
+    """Refuse a session of no pair; raises UsageError."""
+    if pairs is not None and pairs < 1:
+        raise UsageError(f"--pairs {pairs}: at least 1", next_step="a verdict takes 8: --pairs 8")
 
 
 def arms(text: str | None) -> tuple[ArmName, ...]:

@@ -41,6 +41,9 @@ Only = Annotated[
 _REPORT = "report.html"
 # Of a quick session.
 _QUICK_MINUTES = 2
+# Pairs of native against native in a quick session of launches that has no small set: half of its
+# pairs. They refuse a grossly unsteady machine, and no more is said of them.
+_QUICK_CONTROLS = "4"
 Outcome = Literal["measured", "was whole", "left out", "failed"]
 
 
@@ -185,10 +188,11 @@ class _Suite:
     def _options(
         self, probe: Probe, path: Path, *, goes_on: bool
     ) -> session_options.SessionOptions:
-        from dlcontainer.bench.probes.base import QUICK
+        from dlcontainer.bench.probes.base import QUICK, UNIT
         from dlcontainer.bench.samples.schedule import FEWEST
 
         has_set = QUICK in probe.options
+        is_short = self.subject.quick and not has_set and not goes_on
         is_ranked = probe.in_suite.ranks > 0
         return session_options.SessionOptions(
             **{**self.typed, "launcher": self.typed["launcher"] if is_ranked else None},
@@ -197,7 +201,9 @@ class _Suite:
                 **({QUICK.name: True} if has_set and self.subject.quick else {}),
             },
             # A session that goes on has its looks.
-            pairs=FEWEST if self.subject.quick and not has_set and not goes_on else None,
+            pairs=FEWEST if is_short else None,
+            # Groups are their own controls.
+            controls=_QUICK_CONTROLS if is_short and UNIT not in probe.options else None,
             ranks=(self.ranks or probe.in_suite.ranks) if is_ranked else None,
             target=None if goes_on else path,
             resume=path if goes_on else None,

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlcontainer.bench.probes import PROBES
 from dlcontainer.cli import main
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import reframe
-from dlcontainer.formats.reframe import Reference, Wanted
+from dlcontainer.formats.reframe import Reference, Tasks, Wanted
 from dlcontainer.sites.site import Site, Target
 from tests.goldens import compare
 from tests.values import GOLDEN, TEMPLATES, shipped_site
@@ -39,6 +40,10 @@ def wanted(**changes: Any) -> Wanted:
         "probes": ("import", "train"),
         "stepped": ("train",),
         "words": ("--pairs", "8", "--seed", "4"),
+        "metrics": {
+            "import": {"max_rss_mb": ["counts.max_rss_mb", "MB"]},
+            "train": {"step_p95_s": ["step_p95_s", "s"]},
+        },
         "references": {"import": {"ratio": Reference(value=1.0, highest=0.05)}},
     }
     return Wanted(**{**base, **changes})
@@ -151,6 +156,19 @@ def export(folder: Path, *words: str) -> int:
         (["--", "--native", "../x"], "give the absolute path"),
         (["--", "--recipe", "a/b"], "give the absolute path"),
         (["--", "--pairs", "many"], "valid integer"),
+        (["--", "--pairs", "0"], "at least 1"),
+        (["--", "--looks", "8,7"], "strictly increasing"),
+        (["--", "--margin", "2"], "a share from"),
+        (["--", "--arms", "unpacked,container"], "those of native and container"),
+        (["--", "--backend", "gloo"], "--backend applies to 'bench collectives' only"),
+        (["--", "--ranks-per-node", "2"], "are about ranks"),
+        (["--", "--ranks", "5", "--ranks-per-node", "2", "--nodes", "2"], "are no 2 nodes"),
+        (["--probe", "collectives"], "bench collectives: it takes 2 ranks or more"),
+        (["--probe", "collectives", "--", "--ranks", "1"], "it takes 2 ranks or more"),
+        *(
+            (["--probe", f"import,{name}", "--", "--ranks", "2"], f"bench {name}: ")
+            for name in ("kernels", "threads", "input", "convergence", "transfers")
+        ),
         (["--probe", "imprt"], "did you mean 'import'"),
         (["--reference", "import.rato=1"], "did you mean 'import.ratio'"),
         (["--reference", "train.ratio=1"], "no figure 'train.ratio'"),
@@ -178,6 +196,44 @@ def test_what_is_asked_for_is_written(tmp_path: Path, capsys: pytest.CaptureFixt
     assert said["IMAGE"] == str(Path("x.sif").absolute())
     (system,) = constants((tmp_path / "s.py").read_text())["site_configuration"]["systems"]  # type: ignore[index]
     assert [part["scheduler"] for part in system["partitions"]] == ["local"]
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_every_probe_is_exported_with_its_own_figures(probe: str, tmp_path: Path) -> None:
+    ranks = max(PROBES[probe].least_ranks, 0 if PROBES[probe].alone else 4)
+    words = ["--ranks", str(ranks), "--ranks-per-node", str(ranks)] if ranks else []
+    reference = ["--reference", f"{probe}.max_rss_mb=1000,,0.1"]
+    assert export(tmp_path, "--probe", probe, *reference, "--", *words) == 0
+    said = constants((tmp_path / "t.py").read_text())
+    assert (said["num_tasks"], said["num_tasks_per_node"]) == (ranks or 1, ranks or 1)
+    assert said["exclusive_access"] is True
+    own = said["METRICS"][probe]  # type: ignore[index]
+    assert own["max_rss_mb"] == ["counts.max_rss_mb", "MB"]
+    assert [name for name, _ in own.values()] == [m.name for m in PROBES[probe].metrics[1:]]
+    # The name of each is its own: none hides one that all tests have.
+    assert not own.keys() & reframe.UNITS.keys()
+    assert said["REFERENCES"] == {probe: {"max_rss_mb": (1000.0, None, 0.1)}}
+
+
+def test_ranks_on_several_nodes() -> None:
+    tasks = Tasks(ranks=6, per_node=4, nodes=2)
+    site = sites_of("example-slurm")[0]
+    said = constants(reframe.test(site, wanted(tasks=tasks), [TEMPLATES]))
+    assert (said["num_tasks"], said["num_tasks_per_node"]) == (6, 4)
+
+
+@pytest.mark.parametrize(
+    ("site", "tasks", "says"),
+    [
+        ("summit", Tasks(ranks=2, per_node=2), "a job's script of lsf runs on a batch node"),
+        ("local", Tasks(ranks=2, nodes=2), "this site has no scheduler"),
+    ],
+)
+def test_ranks_that_no_test_can_start(site: str, tasks: Tasks, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        reframe.test(shipped_site(site).value, wanted(tasks=tasks), [TEMPLATES])
+    assert says in str(caught.value.why)
+    assert caught.value.next_step
 
 
 def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_claims_are_judged_by_probes_that_exist() -> None:
     assert named <= PROBES.keys()
 
 
-def claim_of(beside: dict[str, Any]) -> Score:
+def claim_of(*beside: dict[str, Any]) -> Score:
     rule = ByNone.model_validate({"by": "none", "needs": "a V100", "beside": beside})
     claim = scorecard.claims()[0].model_copy(update={"judged": rule})
     return scorecard._score(claim, [recorded("equal"), kernels()], ())
@@ -168,6 +168,16 @@ def test_a_figure_of_launches_stands_beside_a_claim() -> None:
     )
 
 
+def test_several_figures_stand_beside_one_claim() -> None:
+    one = {"probe": "train", "figure": "wall_s"}
+    rows = {"probe": "kernels", "figure": "seconds"}
+    said = claim_of(one, {**rows, "figure": "no such"}, rows)
+    assert [text.partition(":")[0] for text in said.value.split("; ")] == [
+        "equal.jsonl",
+        "kernels.jsonl",
+    ]
+
+
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -186,10 +196,8 @@ def test_each_figure_beside_is_one_of_its_probe() -> None:
     """A row that names no probe's figure would stay empty for ever."""
     session = benchseries.session(benchseries.Plan()).declared
     for claim in scorecard.claims():
-        wanted = claim.judged.beside if isinstance(claim.judged, ByNone) else None
-        if wanted is None:
-            continue
-        probe = PROBES[wanted.probe]
-        names = {one.name for one in probe.metrics}
-        names |= {one.name for one in probe.derived(session)} | {"seconds"}
-        assert wanted.figure in names, claim.id
+        for wanted in claim.judged.beside if isinstance(claim.judged, ByNone) else ():
+            probe = PROBES[wanted.probe]
+            names = {one.name for one in probe.metrics}
+            names |= {one.name for one in probe.derived(session)} | {"seconds"}
+            assert wanted.figure in names, claim.id

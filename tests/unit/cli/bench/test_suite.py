@@ -132,6 +132,14 @@ def test_a_suite_that_is_given_again(
         assert (typed.resume is not None) == goes_on
         assert (typed.target is None) == goes_on
         assert typed.pairs == (None if goes_on else 8)
+        assert typed.controls == (None if goes_on else "4")
+
+
+def test_a_quick_training_stays_in_groups(measured: list[SessionOptions], tmp_path: Path) -> None:
+    assert run(tmp_path, "--only", "train", "--quick") == 0
+    (typed,) = measured
+    # Controls would make its groups launches.
+    assert (typed.pairs, typed.controls) == (8, None)
 
 
 def test_a_folder_that_can_not_be_made(
