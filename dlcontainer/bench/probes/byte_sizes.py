@@ -1,4 +1,4 @@
-"""Probes whose rows are sizes, bytes: their option, their ladder, and the line through the times."""
+"""Probes whose rows are sizes in bytes: their option, their ladder, the line through the times."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from dlcontainer.bench.probes import gradient_check
 from dlcontainer.bench.probes.base import (
     GROUP,
     MARGIN,
@@ -24,7 +23,7 @@ from dlcontainer.bench.probes.base import (
 )
 from dlcontainer.bench.probes.inputs import training, waiting
 from dlcontainer.bench.probes.lending import Lending, Lent, lends_nothing
-from dlcontainer.bench.probes.networks import choices, utilisation
+from dlcontainer.bench.probes.networks import choices, gradient_check, utilisation
 from dlcontainer.bench.samples.traits import Metric, Section
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError

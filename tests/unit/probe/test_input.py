@@ -80,7 +80,7 @@ def test_session_and_probe_have_the_same_lists(probe: Any) -> None:
     assert inside.input_data.MADE == input_place.MADE
     known = {**probe("input_formats").FORMATS, **libraries.FORMATS}
     assert {name: one.module for name, one in known.items()} == dict(input_options.FORMATS)
-    assert tuple(name for name, one in known.items() if not one.alone) == input_.STREAMED
+    assert tuple(name for name, one in known.items() if not one.alone) == input_options.STREAMED
 
 
 @pytest.mark.parametrize("contents", [BARE, WHOLE])

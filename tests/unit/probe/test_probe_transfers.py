@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,7 +76,8 @@ class Tensor(object):
             self.put(values)
 
     def __ne__(self, other):
-        return Tensor([a != b for a, b in zip(self.values(), other.values())], 0, self.count, "cpu", 0)
+        differs = [a != b for a, b in zip(self.values(), other.values())]
+        return Tensor(differs, 0, self.count, "cpu", 0)
 
     def sum(self):
         return self
@@ -137,14 +138,14 @@ def rows_of(values: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture
 def made(
     probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[Any, Any]]:
+) -> Iterator[Callable[..., tuple[Any, Any]]]:
     """Give a maker of all transfers, with the fake PyTorch."""
 
     def make(values: dict[str, Any], fault: str = "", nodes: tuple[int, ...] = (0,)) -> Any:
         monkeypatch.setenv("FAULT", fault)
         (tmp_path / "torch.py").write_text(TORCH)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.delitem(sys.modules, "torch", raising=False)
+        sys.modules.pop("torch", None)  # the patch would put the fake of the last call back
         places = probe("memory_nodes")
         monkeypatch.setattr(places, "known", lambda: list(nodes))
         monkeypatch.setattr(places, "of", lambda *_: None)

@@ -145,7 +145,8 @@ def test_of_several_gpus_the_busiest_counts(probe: Any) -> None:
 @pytest.mark.usefixtures("real_processes")
 def test_a_launch_says_what_watching_took(tmp_path: Path) -> None:
     code = copied(tmp_path / "p")
-    done = alone(code, "--watch")
+    # Long enough for some readings on a quick processor too: there are ten a second.
+    done = alone(code, "--watch", "--timed", "1000")
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout.splitlines()[-1])["counts"]
     assert 0 < counts["processor_used"] <= 100

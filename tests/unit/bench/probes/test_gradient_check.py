@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.probes import gradient_check
+from dlcontainer.bench.probes.networks import gradient_check
 from dlcontainer.config.resources import PROBE
 
 

@@ -104,7 +104,7 @@ def test_the_nodes_that_this_process_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(processor.os, "sched_getaffinity", lambda _pid: {1, 4, 5})
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {1, 4, 5})
     folders = tmp_path / "sys/devices/system/node"
     for number, cpus, memory in ((0, "0-1", 9), (1, "2-3", 9), (2, "4", 0), (10, "5,9", 9)):
         (folders / f"node{number}").mkdir(parents=True)
