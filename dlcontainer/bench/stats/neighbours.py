@@ -5,8 +5,8 @@ Pope, 1954), and scatters by 1/sqrt(n): eight units can't tell 0 from 0.3. So th
 each settled by simulation of whole sessions (docs/measurements-verdict.md):
 
 - of launches the noise of one side may persist from one pair to the next: the correlation is
-  estimated with 1/n to spare, which about undoes a bias that is itself seen too small, and the
-  degrees of freedom shrink with it;
+  estimated, r + (1 + 3r)/n + 1/n: the middle undoes the bias of r, the last 1/n is to spare, since
+  that bias is itself seen too small; the degrees of freedom shrink with it;
 - of groups both sides share the machine's noise turn by turn, with new processes in each, so that
   only a slow change of one side is left: a correlation of `floor` is allowed for whatever is seen,
   and more where more is seen (r + 1/n: unbiased for independent groups; Huitema and McKean, 1991).
