@@ -16,6 +16,9 @@ from tests.integration.world import World
 from tests.processes import MARK, marked, new_mark, poll
 
 __all__ = ["argv"]
+# All of them: set-up does not install Grid Engine (a mail server comes with it), so CI would fail.
+# ../test_bench_job_queues.py goes the same road with queues that are programs of the tests.
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -33,7 +36,6 @@ def started(submitting: World, words: list[str], folder: Path) -> "subprocess.Po
     )  # fmt: skip
 
 
-@pytest.mark.long
 def test_a_pair_of_jobs(
     submitting: World, cell: Cell, site: Path, argv: list[str], tmp_path: Path
 ) -> None:
@@ -80,12 +82,8 @@ def test_an_interruption_leaves_no_job(
         (["--partition", "none.q"], [], "pass", 'unknown queue "none.q"'),
         ([], ["#$ -wd /nonexistent"], "pass", "in state Eqw"),
         # These codes make Grid Engine run a job again, and hold it.
-        pytest.param(
-            [], [], "raise SystemExit(99)", "rank 0 ended with exit code 99", marks=pytest.mark.long
-        ),
-        pytest.param(
-            [], [], "raise SystemExit(100)", "ended with exit code 100", marks=pytest.mark.long
-        ),
+        ([], [], "raise SystemExit(99)", "rank 0 ended with exit code 99"),
+        ([], [], "raise SystemExit(100)", "ended with exit code 100"),
     ],
     ids=["refused", "stuck", "again", "held"],
 )
@@ -101,7 +99,6 @@ def test_a_job_that_fails_is_named(
     assert cell.jobs() == []
 
 
-@pytest.mark.long
 def test_a_job_past_its_limit_is_named(
     submitting: World, cell: Cell, site: Path, argv: list[str], tmp_path: Path
 ) -> None:
@@ -112,7 +109,6 @@ def test_a_job_past_its_limit_is_named(
     assert cell.jobs() == []
 
 
-@pytest.mark.long
 def test_a_job_whose_node_lost_it_is_measured_again(
     submitting: World, cell: Cell, site: Path, argv: list[str], tmp_path: Path
 ) -> None:
