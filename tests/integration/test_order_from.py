@@ -12,11 +12,13 @@ from tests.integration.world import World, missing, write_bare
 
 # What does not compress lies in the image as it is, and can be found there.
 NAMES = ("a first", "#b", "c\\d", "it's", "ünï", "z last")
+# Larger than a block of the image: the first block of each file holds nothing else, and noise stays
+# as it is there.
 WORK = """\
 mkdir -p "/opt/made/in here"
 cd "/opt/made/in here"
 for name in 'a first' '#b' 'c\\d' "it's" 'ünï' 'z last'; do
-    { printf '<%s>' "$name"; head -c 300000 /dev/urandom; } > "$name"
+    { printf '<%s>' "$name"; head -c 700000 /dev/urandom; } > "$name"
 done
 ln -s "/opt/made/in here" /opt/link
 """
