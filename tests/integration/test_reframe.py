@@ -88,7 +88,8 @@ def test_reframe_runs_the_bench_and_reads_its_figures(
     runner("-C", settings, "-c", test, *words)
     found = performance(report)
     assert set(found) == {
-        "verdict", "ratio", "ratio_low", "native", "container", "pairs", "import_cpu_s", "max_rss_mb",
+        "verdict", "ratio", "ratio_low", "native", "container", "pairs",
+        "import_cpu_s", "max_rss_mb",
     } | ({"ratio_high"} & set(found))  # fmt: skip
     assert found["pairs"][0] == 2
     assert found["ratio"][1:] == (1.0, -0.99, 1000.0, "1")
