@@ -9,9 +9,9 @@ labels, in turns: what differs then is the bias of all of this, and no gate sees
 Each session is a file of its own in the folder; a run that was interrupted goes on with it, and a
 complete file is never measured again. FOLDER/sessions.jsonl has a line for each: what was judged,
 its figures, seconds, load and the file's checksum. A complete session's line is enough: with that
-file another machine goes on where one ended. Counts are printed from it, with their Clopper-Pearson bounds: they count sessions on these machines. How often the
-procedure errs is for the simulation to say (benchmarks/statistics.py). Fresh launches in the same
-hour: beside_launches.py.
+file another machine goes on where one ended. Counts are printed from it, with their Clopper-Pearson
+bounds: they count sessions on these machines. How often the procedure errs is for the simulation to
+say (benchmarks/statistics.py). Fresh launches in the same hour: beside_launches.py.
 
     python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M]
     python benchmarks/resident.py --out FOLDER --report
