@@ -12,7 +12,7 @@ from dlcontainer.bench.job.records import Declared, Side
 from dlcontainer.bench.job.scripts import Framing
 from dlcontainer.bench.job.session import JobContext
 from dlcontainer.bench.job.submit import Done
-from dlcontainer.schedulers.queues import Cause
+from dlcontainer.schedulers.base import Cause
 from tests.fakes import Quiet
 from tests.values import HOST
 

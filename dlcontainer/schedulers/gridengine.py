@@ -5,8 +5,16 @@ A job asks for slots of a parallel environment, and nodes follow from the slots 
 
 import re
 
-from dlcontainer.schedulers.base import BatchSystem, ReframeBackend, Resource, hosts_named
-from dlcontainer.schedulers.queues import Cause, Ending, Listed, Queue
+from dlcontainer.schedulers.base import (
+    BatchSystem,
+    Cause,
+    Ending,
+    Listed,
+    Queue,
+    ReframeBackend,
+    Resource,
+    hosts_named,
+)
 
 # qstat's list is of all jobs of the user.
 _LISTED = re.compile(

@@ -2,17 +2,19 @@
 
 import re
 
-from dlcontainer.schedulers import queues
 from dlcontainer.schedulers.base import (
     BatchSystem,
+    Ending,
     Launcher,
+    Listed,
+    Queue,
     RankVariables,
     ReframeBackend,
     Resource,
     hosts_listed,
     hosts_named,
+    listed_lines,
 )
-from dlcontainer.schedulers.queues import Ending, Listed, Queue
 
 # Source: Lightning-AI/pytorch-lightning, LSFEnvironment, used at OLCF.
 JSM = RankVariables(
@@ -45,12 +47,12 @@ def _limit(minutes: int) -> str:
 
 def listed(text: str, name: str) -> tuple[Listed, ...]:
     """Read the jobs that have not ended: a killed one whose host is away is a zombie."""
-    return tuple(one for one in queues.lines(text, name) if one.state != "ZOMBI")
+    return tuple(one for one in listed_lines(text, name) if one.state != "ZOMBI")
 
 
 def unreachable(text: str, name: str) -> tuple[Listed, ...]:
     """Read the jobs of whose host nobody hears."""
-    return tuple(one for one in queues.lines(text, name) if one.state == "UNKWN")
+    return tuple(one for one in listed_lines(text, name) if one.state == "UNKWN")
 
 
 def ending(text: str) -> Ending | None:

@@ -5,13 +5,15 @@ from collections.abc import Mapping
 
 from dlcontainer.schedulers.base import (
     BatchSystem,
+    Cause,
+    Ending,
+    Queue,
     ReframeBackend,
     Resource,
     hosts_listed,
     hosts_named,
 )
 from dlcontainer.schedulers.mpi import APRUN
-from dlcontainer.schedulers.queues import Cause, Ending, Queue
 
 # Exit statuses that are PBS's own, with their names in its source: those of a node's daemon that
 # could not start the job, was started again, or lost its sisters, and those of the site's hooks.

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Launcher,
+    Queue,
     RankVariables,
     ReframeBackend,
     Resource,
+    by_state,
 )
-from dlcontainer.schedulers.queues import Queue, by_state
 
 # Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES".
 RANKS = RankVariables(

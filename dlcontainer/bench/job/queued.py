@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlcontainer.bench.job.submit import Done
 from dlcontainer.errors import BenchDataError
-from dlcontainer.schedulers.queues import Ending, Listed, Queue
+from dlcontainer.schedulers.base import Ending, Listed, Queue
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,

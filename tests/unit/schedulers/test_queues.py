@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from dlcontainer.schedulers import SCHEDULERS, gridengine, lsf, pbs
-from dlcontainer.schedulers.queues import Cause, Ending, Listed, Queue
+from dlcontainer.schedulers.base import Cause, Ending, Listed, Queue
 from tests.values import ROOT
 
 RECORDED = ROOT / "tests/recorded/gridengine"

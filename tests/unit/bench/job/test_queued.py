@@ -15,7 +15,7 @@ from dlcontainer.bench.job.queued import Queued
 from dlcontainer.bench.job.submit import Done
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.queues import Queue
+from dlcontainer.schedulers.base import Queue
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
