@@ -9,7 +9,7 @@ import typer
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.cli import export_ecl, export_jupyter, options, output, reframe_session
 from dlcontainer.cli.app import App
-from dlcontainer.cli.bench import session_options
+from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def reframe(
 
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
     chosen = _probes(probes)
-    tasks = reframe_session.tasks(chosen, words or [])
+    tasks = reframe_session.tasks(chosen, words or [], sessions.app)
     world = here()
     settled = world.site(site).value
     folders = world.resources.template_folders()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.cli.bench import probe_command, session_options, sessions
+from dlcontainer.cli.bench import probe_command, session_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,24 +20,24 @@ _OURS = ("site", "image", "target", "resume", "as_json", "verbose")
 _SIDES = ("native", "container")
 
 
-def tasks(probes: Sequence[str], words: Sequence[str]) -> "Tasks":
+def tasks(probes: Sequence[str], words: Sequence[str], bench: typer.Typer) -> "Tasks":
     """Give the tasks of a job that runs `bench` with these words; raises UsageError."""
     from dlcontainer.bench.measure import launcher
     from dlcontainer.formats.reframe import Tasks
 
-    asked = [_ranks(name, words) for name in probes]
+    asked = [_ranks(name, words, bench) for name in probes]
     ranks = asked[0]
     if ranks is None:
         return Tasks()
     return Tasks(ranks=ranks.ranks, per_node=launcher.per_node(ranks), nodes=ranks.nodes)
 
 
-def _ranks(name: str, words: Sequence[str]) -> "RankOptions | None":
+def _ranks(name: str, words: Sequence[str], bench: typer.Typer) -> "RankOptions | None":
     """Have `bench`'s own parser and checks read the words: they name what is wrong with them."""
     from dlcontainer.cli.bench import defaults
 
     probe = PROBES[name]
-    typed = probe_command.as_options(probe, PROBES, _read(name, words))
+    typed = probe_command.as_options(probe, PROBES, _read(name, words, bench))
     sides = session_options.arms(typed.arms) or _SIDES
     if (sides[0], sides[-1]) != _SIDES:
         raise UsageError(
@@ -52,8 +52,8 @@ def _ranks(name: str, words: Sequence[str]) -> "RankOptions | None":
     return ranks
 
 
-def _read(name: str, words: Sequence[str]) -> dict[str, Any]:
-    command = typer.main.get_command(sessions.app)
+def _read(name: str, words: Sequence[str], bench: typer.Typer) -> dict[str, Any]:
+    command = typer.main.get_command(bench)
     group = cast("typer.core.TyperGroup", command)
     own = ["--site", "local", "--image", "image.sif"]
     context = group.commands[name].make_context(name, [*words, *own])

@@ -31,7 +31,7 @@ def test_imports_and_signatures() -> None:
     parsed = measure_house.trees(ROOT)
     graph = measure_house.imports(parsed)
     assert measure_house.cycles(graph) == []
-    assert measure_house.longest_chain(graph) <= 25
+    assert measure_house.longest_chain(graph) <= 23
     assert len(measure_house.tuples(parsed)) <= TUPLES
     assert len(measure_house.wide(parsed)) <= WIDE
 
