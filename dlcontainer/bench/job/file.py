@@ -63,11 +63,10 @@ class JobWriter(ChainedFile):
 
     def write(self, record: Launched | Resumed) -> None:
         """Write a job, or that it goes on."""
-        self._append(KINDS.fields_of(record))
-        self._samples += isinstance(record, Launched)
+        self._append(KINDS.fields_of(record), samples=isinstance(record, Launched))
 
-    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
-        return KINDS.fields_of(Ended(complete=complete, reason=reason, launches=self._samples))
+    def _ended(self, *, complete: bool, reason: str, samples: int) -> dict[str, object]:
+        return KINDS.fields_of(Ended(complete=complete, reason=reason, launches=samples))
 
 
 def is_one(path: Path) -> bool:

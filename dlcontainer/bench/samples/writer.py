@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import to_fields
@@ -28,11 +28,21 @@ class Cut:
     samples: int
 
 
+class _Written(NamedTuple):
+    """What the file holds for certain: bytes, the last chain, samples, whether nothing follows."""
+
+    size: int = 0
+    chain: str = ""
+    samples: int = 0
+    ended: bool = False
+
+
 class ChainedFile(ABC):
     """Lines that are chained by hashes; each is on disk before the next launch begins.
 
     Refuses a file that is there, unless it is the one that is to go on after its `cut`. Left
-    without its end, the file says why. On a full disk what was written before stays a valid file.
+    without its end, the file says why. On a full disk, and wherever an interrupt falls, what was
+    written before stays a valid file.
     """
 
     def __init__(self, path: Path, first: Mapping[str, object], *, cut: Cut | None = None) -> None:
@@ -40,10 +50,7 @@ class ChainedFile(ABC):
         self._first = dict(first)
         self._cut = cut
         self._file = -1
-        self._size = 0
-        self._chain = ""
-        self._samples = 0
-        self._closed = False
+        self._written = _Written()
 
     def __enter__(self) -> Self:
         if self._cut is None:
@@ -66,10 +73,10 @@ class ChainedFile(ABC):
             ) from None
         except OSError as error:
             raise self._unwritable(error) from error
-        self._lock()
         try:
+            self._lock()
             self._append(self._first)
-        except BenchDataError:
+        except BaseException:
             os.close(self._file)
             self.path.unlink(missing_ok=True)
             raise
@@ -87,7 +94,7 @@ class ChainedFile(ABC):
         except BaseException:
             os.close(self._file)
             raise
-        self._size, self._chain, self._samples = cut.size, cut.seal, cut.samples
+        self._written = _Written(size=cut.size, chain=cut.seal, samples=cut.samples)
 
     def _lock(self) -> None:
         # Held until the file is closed. A file system without locks is no reason not to measure.
@@ -107,11 +114,11 @@ class ChainedFile(ABC):
 
     def end(self, *, complete: bool, reason: str = "") -> None:
         """Close the session; nothing can be written after it."""
-        self._append(self._ended(complete=complete, reason=reason))
-        self._closed = True
+        samples = self._written.samples
+        self._append(self._ended(complete=complete, reason=reason, samples=samples), ends=True)
 
     @abstractmethod
-    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
+    def _ended(self, *, complete: bool, reason: str, samples: int) -> dict[str, object]:
         """Give the fields of the last line."""
 
     def __exit__(
@@ -121,7 +128,7 @@ class ChainedFile(ABC):
         _traceback: TracebackType | None,
     ) -> None:
         try:
-            if not self._closed:
+            if not self._written.ended:
                 self.end(complete=False, reason=_reason(error))
         except BenchDataError:
             # The disk is full or the file is gone: a file without `end` says the same, and the
@@ -131,20 +138,24 @@ class ChainedFile(ABC):
         finally:
             os.close(self._file)
 
-    def _append(self, fields: dict[str, object]) -> None:
-        if self._closed:
+    def _append(self, fields: dict[str, object], *, samples: int = 0, ends: bool = False) -> None:
+        written = self._written
+        if written.ended:
             raise BenchDataError("the session has ended", where=str(self.path))
-        line, following = hash_chain.encode(fields, self._chain)
+        line, chain = hash_chain.encode(fields, written.chain)
         data = line.encode()
+        size, count = written.size + len(data), written.samples + samples
         try:
+            # An interrupt can have left a line, or a part of one, that was never counted.
+            os.ftruncate(self._file, written.size)
             guarded_files.append(self._file, data)
             os.fsync(self._file)
         except OSError as error:
-            self._closed = True
-            os.ftruncate(self._file, self._size)
+            self._written = written._replace(ended=True)
+            os.ftruncate(self._file, written.size)
             raise self._unwritable(error) from error
-        self._size += len(data)
-        self._chain = following
+        # One assignment: an interrupt falls before the line counts or after it, never between.
+        self._written = _Written(size=size, chain=chain, samples=count, ended=ends)
 
     def _unwritable(self, error: OSError) -> BenchDataError:
         return BenchDataError(
@@ -152,7 +163,7 @@ class ChainedFile(ABC):
             where=str(self.path),
             why=str(error.strerror),
             next_step="what was written stays readable: make room and let it go on with --resume"
-            if self._size
+            if self._written.size
             else "choose another place with -o",
         )
 
@@ -186,11 +197,10 @@ class Writer(ChainedFile):
 
     def sample(self, sample: Sample) -> None:
         """Write one launch."""
-        self._append(to_fields(sample))
-        self._samples += 1
+        self._append(to_fields(sample), samples=1)
 
-    def _ended(self, *, complete: bool, reason: str) -> dict[str, object]:
-        return to_fields(End(complete=complete, reason=reason, samples=self._samples))
+    def _ended(self, *, complete: bool, reason: str, samples: int) -> dict[str, object]:
+        return to_fields(End(complete=complete, reason=reason, samples=samples))
 
 
 def _reason(error: BaseException | None) -> str:

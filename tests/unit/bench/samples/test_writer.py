@@ -1,9 +1,12 @@
 """Whatever happens while a session is written, its file is valid, or is not there."""
 
 import errno
+import itertools
 import os
 import resource
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -65,6 +68,47 @@ def test_a_record_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
             ))  # fmt: skip
         out.end(complete=True)
     assert len(reader.read(path).samples) == 1
+
+
+class InterruptAt:
+    """Interrupt the writer before one of its bytecodes, counted from 0, as a signal does."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.seen = number, 0
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> "InterruptAt | None":
+        if not frame.f_code.co_filename.endswith(("samples/writer.py", "guarded_files.py")):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.seen += 1
+            if self.seen == self.number + 1:
+                raise InterruptedByUserError("interrupted by Ctrl-C")
+        return self
+
+
+def test_an_interrupt_anywhere_leaves_a_valid_file(tmp_path: Path) -> None:
+    session, ends, before = benchseries.session(Plan()), set(), sys.gettrace()
+    for number in itertools.count():
+        path, interrupt = tmp_path / f"{number}.jsonl", InterruptAt(number)
+        try:
+            with Writer(path, session) as out:
+                sys.settrace(interrupt)
+                out.sample(sample(0))
+                out.sample(sample(1))
+                out.end(complete=True)
+        except InterruptedByUserError:
+            assert interrupt.seen == number + 1
+        finally:
+            sys.settrace(before)
+        series = reader.read(path)
+        assert series.end is not None
+        assert series.end.samples == len(series.samples)
+        ends.add((series.end.complete, series.end.reason, len(series.samples)))
+        if interrupt.seen <= number:
+            break
+    reason = "interrupted by the user"
+    assert ends == {(False, reason, 0), (False, reason, 1), (False, reason, 2), (True, "", 2)}
 
 
 @pytest.mark.parametrize(
