@@ -1,9 +1,13 @@
 """What a session will take: how many launches, of which kind, and about how long."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from dlcontainer.bench.analysis import machine_load
 from dlcontainer.bench.samples.launch_order import Group, Series
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.vocabulary import counted
@@ -37,15 +41,55 @@ def lines(
         )
 
 
-def load(now: float, cores: int) -> str:
-    """Say how busy the machine is beside its cores, with a warning where others are at work."""
-    text = f"load {now:.1f} on {counted(cores, 'core')}"
-    if now <= cores:
-        return text
-    return (
-        f"warning: {text}: others are at work here, intervals will be wide and verdicts few; "
-        "measure in an allocation of your own, or when the machine is idle"
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """How busy the machine is: its load average, and how many cores are busy just now.
+
+    The average is of a minute, and has what this very program did in it.
+    """
+
+    load_1min: float
+    busy_cores: float | None
+
+    def said(self, cores: int) -> str:
+        """Say it beside the cores, with a warning where others are at work."""
+        text = machine_load.text(self.load_1min, self.busy_cores, cores)
+        if not machine_load.others_at_work(self.load_1min, self.busy_cores, cores):
+            return text
+        return (
+            f"warning: {text}: others are at work here, intervals will be wide and verdicts few; "
+            "measure in an allocation of your own, or when the machine is idle"
+        )
+
+
+def load(pause_s: float = 0.2, stat: Path = Path("/proc/stat")) -> Load:
+    """Look at the machine for a moment."""
+    average, before = os.getloadavg()[0], _processor_ticks(stat)
+    time.sleep(pause_s)
+    after = _processor_ticks(stat)
+    busy = None
+    if before and after and after.of_one_core > before.of_one_core:
+        share = (after.busy - before.busy) / (after.of_one_core - before.of_one_core)
+        busy = round(max(0.0, share), 2)
+    return Load(load_1min=round(average, 2), busy_cores=busy)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ticks:
+    busy: float
+    of_one_core: float
+
+
+def _processor_ticks(stat: Path) -> _Ticks | None:
+    """Sum the processors' ticks (proc(5)): idle and iowait are no work, steal is others'."""
+    try:
+        rows = [line.split() for line in stat.read_text().splitlines()]
+        cores = [list(map(int, row[1:9])) for row in rows if row[0][:3] == "cpu" != row[0]]
+        every = sum(map(sum, cores))
+        idle = sum(row[3] + row[4] for row in cores)
+        return _Ticks(busy=every - idle, of_one_core=every / len(cores))
+    except (OSError, ValueError, IndexError, ZeroDivisionError):
+        return None
 
 
 def crowd(per_node: int, cores: int) -> str:

@@ -1,6 +1,5 @@
 """A session: two arms, launched pair by pair in an order drawn before; every value kept."""
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -64,8 +63,7 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
 
 def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext) -> None:
     # Before a twin is made or an image unpacked: that load is our own.
-    load = outlook.load(os.getloadavg()[0], context.execution.host.cores)
-    context.execution.progress.note(load)
+    context.execution.progress.note(outlook.load().said(context.execution.host.cores))
     if settings.rank_group:
         crowd = outlook.crowd(settings.rank_group.per_node, context.execution.host.cores)
         if crowd:
@@ -213,7 +211,7 @@ def _fresh(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
     session = Session(
         declared=declaration.declare(settings, task.subject, sides, settled),
         arms=sides.described(unit.work(settled), task.subject.image),
-        machine=declaration.machine(task.context, task.subject, sides),
+        machine=declaration.machine(task.context, task.subject, sides, task.load),
         started=thrown[0].started,
     )
     with Writer(settings.output, session) as writer:
@@ -232,7 +230,9 @@ def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
     before = begun.session.declared
     settled = Settled(steps=before.steps, groups=before.groups)
     declared = declaration.declare(settings, task.subject, sides, settled)
-    continuation.check(begun, declared, declaration.machine(context, task.subject, sides))
+    continuation.check(
+        begun, declared, declaration.machine(context, task.subject, sides, task.load)
+    )
     # Refused before anything is written, where the file is not the schedule's beginning.
     continuation.groups_done(begun, (group for stage in _planned(task) for group in stage))
     aside = continuation.unfinished(begun)

@@ -1,12 +1,14 @@
 """What a session repeats: it is warmed up, settled and declared once, then measured."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from dlcontainer.bench.measure import outlook
 from dlcontainer.bench.measure.arms import Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings, Settled, Sides
+from dlcontainer.bench.measure.outlook import Load
 from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
 from dlcontainer.bench.samples.launch_order import Group
 
@@ -19,6 +21,8 @@ class Task:
     subject: BenchImage
     context: BenchContext
     sides: Sides
+    # Before the warm-up, which is our own work.
+    load: Load = field(default_factory=outlook.load)
 
 
 class Unit(Protocol):

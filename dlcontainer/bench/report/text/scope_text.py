@@ -1,8 +1,9 @@
 """For what a verdict holds, and what it is that differed."""
 
+from dlcontainer.bench.analysis import machine_load
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import comparable
-from dlcontainer.bench.samples.vocabulary import MEANINGS, ArmPair, counted
+from dlcontainer.bench.samples.vocabulary import MEANINGS, ArmPair
 
 
 def scope(analysis: Analysis) -> str:
@@ -24,13 +25,14 @@ def scope(analysis: Analysis) -> str:
 def load(analysis: Analysis) -> str:
     """Say how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the idle."""
     machine = analysis.series.session.machine
-    busy, cores = machine.get("load_1min"), machine.get("cores")
-    if not isinstance(busy, int | float) or not isinstance(cores, int):
+    average, busy, cores = (machine.get(name) for name in ("load_1min", "busy_cores", "cores"))
+    if not isinstance(average, int | float) or not isinstance(cores, int):
         return ""
-    text = f"Load at the start: {busy:.1f} on {counted(cores, 'core')}"
-    if busy > cores:
-        return f"{text}. Others were at work: this is not a verdict about an idle machine."
-    return f"{text}."
+    seen = float(busy) if isinstance(busy, int | float) else None
+    text = f"At the start: {machine_load.text(average, seen, cores)}."
+    if machine_load.others_at_work(average, seen, cores):
+        return f"{text} Others were at work: this is not a verdict about an idle machine."
+    return text
 
 
 def _differs(analysis: Analysis) -> str:

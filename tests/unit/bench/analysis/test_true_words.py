@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.analysis import machine_load
 from dlcontainer.bench.analysis.qualification import standings
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, inputs
@@ -126,13 +127,37 @@ def test_carry_over_is_said_with_its_interval(tmp_path: Path) -> None:
     assert "too few launches to estimate it" in few
 
 
+BUSY = ". Others were at work: this is not a verdict about an idle machine."
+
+
 @pytest.mark.parametrize(
-    ("load", "busy"),
-    [(0.4, "."), (35.0, ". Others were at work: this is not a verdict about an idle machine.")],
+    ("load", "busy", "says"),
+    [
+        # Older files have the average alone.
+        (0.4, None, "load 0.4 on 2 cores."),
+        (35.0, None, f"load 35.0 on 2 cores{BUSY}"),
+        # An average that holds what came before: the session before this one, a build.
+        (3.6, 0.05, "load 3.6 on 2 cores, 0.1 of them busy just then."),
+        # And one that does not hold yet what has just begun.
+        (0.2, 1.0, f"load 0.2 on 2 cores, 1.0 of them busy just then{BUSY}"),
+    ],
 )
-def test_the_load_is_beside_the_verdict(tmp_path: Path, load: float, busy: str) -> None:
-    analysis = analysed(tmp_path, Plan(), machine={**benchseries.MACHINE, "load_1min": load})
-    assert scope_text.scope(analysis).endswith(f"Load at the start: {load:.1f} on 2 cores{busy}")
+def test_the_load_is_beside_the_verdict(
+    tmp_path: Path, load: float, busy: float | None, says: str
+) -> None:
+    own: dict[str, Json] = {"load_1min": load}
+    if busy is not None:
+        own["busy_cores"] = busy
+    analysis = analysed(tmp_path, Plan(), machine={**benchseries.MACHINE, **own})
+    assert scope_text.scope(analysis).endswith(f"At the start: {says}")
+
+
+@pytest.mark.parametrize(
+    ("busy", "cores", "is_so"),
+    [(0.2, 2, False), (0.3, 2, True), (0.5, 128, False), (1.0, 128, True)],
+)
+def test_a_core_that_is_busy_is_somebody_s(busy: float, cores: int, is_so: bool) -> None:
+    assert machine_load.others_at_work(0.0, busy, cores) is is_so
 
 
 @pytest.mark.parametrize(

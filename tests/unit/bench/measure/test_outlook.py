@@ -1,6 +1,11 @@
 """What a session says beforehand: pairs of each kind, launches, seconds."""
 
+from pathlib import Path
+
+import pytest
+
 from dlcontainer.bench.measure import outlook
+from dlcontainer.bench.measure.outlook import Load
 from dlcontainer.bench.samples.schedule import Schedule
 
 
@@ -23,6 +28,37 @@ def test_each_look_counts_what_came_before() -> None:
 
 
 def test_the_load_is_said_beside_the_cores_and_is_a_warning_above_them() -> None:
-    assert outlook.load(1.94, 2) == "load 1.9 on 2 cores"
-    busy = outlook.load(35.0, 2)
-    assert busy.startswith("warning: load 35.0 on 2 cores: others are at work here")
+    assert Load(load_1min=1.94, busy_cores=None).said(2) == "load 1.9 on 2 cores"
+    busy = Load(load_1min=35.0, busy_cores=2.0).said(2)
+    assert busy.startswith("warning: load 35.0 on 2 cores, 2.0 of them busy just then: others are")
+    # What this program did in the minute before is nobody's work now.
+    assert not Load(load_1min=3.6, busy_cores=0.04).said(2).startswith("warning")
+
+
+def ticks(*cores: str) -> str:
+    lines = (f"cpu{i} {line}" for i, line in enumerate(cores))
+    return "\n".join(["cpu  9 9 9 9 9 9 9 9 0 0", *lines, "intr 1 2 3", "ctxt 4", ""])
+
+
+@pytest.mark.parametrize(
+    ("after", "busy"),
+    [
+        # user nice system idle iowait irq softirq steal guest guest_nice
+        (("120 0 0 200 0 0 0 0 99 0", "0 0 0 120 200 0 0 0 0 0"), 1.0),
+        (("100 0 0 218 2 0 0 0 0 0", "0 0 0 120 200 0 0 0 0 0"), 0.0),
+        (("100 0 2 210 0 0 0 8 0 0", "5 5 0 110 200 0 0 0 0 0"), 1.0),
+        (("100 0 0 200 0 0 0 0 0 0", "0 0 0 100 200 0 0 0 0 0"), None),
+        (("100 0 0", ""), None),
+    ],
+)
+def test_cores_that_are_busy_just_now(
+    after: tuple[str, ...], busy: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text(ticks("100 0 0 200 0 0 0 0 0 0", "0 0 0 100 200 0 0 0 0 0"))
+    monkeypatch.setattr("time.sleep", lambda _seconds: stat.write_text(ticks(*after)))
+    assert outlook.load(stat=stat).busy_cores == busy
+
+
+def test_a_machine_that_shows_no_ticks(tmp_path: Path) -> None:
+    assert outlook.load(0, tmp_path / "none").busy_cores is None
