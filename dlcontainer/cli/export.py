@@ -1,4 +1,4 @@
-"""`dlcontainer export`: files for other programs: ReFrame's tests, and Jupyter's kernels."""
+"""`dlcontainer export`: files for other programs, and site files of what was measured."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.cli import export_ecl, export_jupyter, options, output, reframe_session
+from dlcontainer.cli import (
+    export_ecl,
+    export_jupyter,
+    export_threads,
+    options,
+    output,
+    reframe_session,
+)
 from dlcontainer.cli.app import App
 from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
@@ -162,14 +169,15 @@ def _reference(text: str, numbers: str) -> "Reference":
     return Reference(value=values[0], lowest=lowest, highest=highest)
 
 
-app = App(help="Write files for other programs: a ReFrame test, a Jupyter kernel, engine limits.")
+app = App(help="Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads.")
 
 
 @app.callback()
 def root() -> None:
-    """Write files for other programs: a ReFrame test, a Jupyter kernel, engine limits."""
+    """Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads."""
 
 
 app.command("reframe")(reframe)
 app.command("jupyter")(export_jupyter.jupyter)
 app.command("ecl")(export_ecl.ecl)
+app.command("threads")(export_threads.threads)

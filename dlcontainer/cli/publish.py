@@ -1,7 +1,7 @@
 """`dlcontainer publish`: an image as a module that users load."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,9 +12,11 @@ from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
+    from dlcontainer.cli.context import World
     from dlcontainer.image.record import Record
     from dlcontainer.publish.access import Closed
-    from dlcontainer.publish.publish import Published
+    from dlcontainer.publish.publish import PublishContext, Published
+    from dlcontainer.sites.site import Site
 
 
 def publish(
@@ -51,14 +53,8 @@ def publish(
 ) -> None:
     """Check an image and publish it as a module."""
     from dlcontainer.cli.context import here
-    from dlcontainer.engines import apptainer, execution
     from dlcontainer.proof import reach
     from dlcontainer.publish import publish as publishing
-    from dlcontainer.publish.modulefiles import LastResort
-    from dlcontainer.sites.site import read_target
-    from dlcontainer.system.machine import find_program
-    from dlcontainer.validate import validate as validating
-    from dlcontainer.validate.inspected import ValidateContext
 
     world = here()
     path = options.image_file(image)
@@ -72,10 +68,32 @@ def publish(
         _write_script(cvmfs, path, site, root, as_json=as_json)
         return
     console = output.Console(verbose=verbose, quiet=as_json)
-    runner = console.runner(world.environ)
     given = reach.read(proofs, loaded.engine.builders) if proofs else None
     trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
+    context = replace(
+        _context(site, loaded, world, console),
+        proofs=given,
+        verify=trust_options.verifier(trust, demand, world, console),
+        unpacked=layout == "tree",
+    )
+    done = publishing.publish(path, loaded, root.absolute() if root else None, context)
+    for closed in done.closed:
+        console.note(str(closed))
+    _show(done, loaded.modules.kind, as_json=as_json)
+
+
+def _context(name: str, site: "Site", world: "World", console: output.Console) -> "PublishContext":
+    """Give what publishing takes of this machine; the site is checked with its own engine."""
+    from dlcontainer.engines import apptainer, execution
+    from dlcontainer.publish.modulefiles import LastResort
+    from dlcontainer.publish.publish import PublishContext
+    from dlcontainer.sites.site import read_target
+    from dlcontainer.system.machine import find_program
+    from dlcontainer.validate import validate as validating
+    from dlcontainer.validate.inspected import ValidateContext
+
+    runner = console.runner(world.environ)
     program = apptainer.find(world.environ)
 
     def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
@@ -88,9 +106,9 @@ def publish(
                 else f"{check.state}: {check.name}"
             ),
         )
-        return [asdict(check) for check in validating.validate(image, loaded, around, written)]
+        return [asdict(check) for check in validating.validate(image, site, around, written)]
 
-    context = publishing.PublishContext(
+    return PublishContext(
         resort=LastResort(
             engine=program.program,
             squashfuse=find_program("squashfuse_ll", world.host.environ),
@@ -99,16 +117,9 @@ def publish(
         templates=tuple(world.resources.template_folders()),
         progress=console,
         check=check,
-        at=lambda target: world.site(read_target(site)[0], target).value,
+        at=lambda target: world.site(read_target(name)[0], target).value,
         environ=world.environ,
-        proofs=given,
-        verify=trust_options.verifier(trust, demand, world, console),
-        unpacked=layout == "tree",
     )
-    done = publishing.publish(path, loaded, root.absolute() if root else None, context)
-    for closed in done.closed:
-        console.note(str(closed))
-    _show(done, loaded.modules.kind, as_json=as_json)
 
 
 def _write_script(target: Path, image: Path, site: str, root: Path, *, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, twin_packages
+from tests.integration.truth import bench
 from tests.integration.world import Built, World
 from tests.judging import analyse
 
@@ -171,6 +172,34 @@ def test_another_instruction_set_on_one_side_is_named(
     assert row[-1] == "DIFFERENT"
     assert "sse41" in row[-3]
     assert "sse41" not in row[-2]
+
+
+# Chosen beforehand: no other kernel is looked at for a difference.
+BACKWARD = ("--kernels", "conv_data", "--precisions", "fp32", "--quick", "--threads", 1)
+
+
+@pytest.mark.long
+def test_a_backward_kernel_that_the_image_s_environment_slows_is_slower(
+    user: World, pytorch_image: Built, tmp_path: Path
+) -> None:
+    """PyTorch has no variable that switches oneDNN off: one that leaves it SSE 4.1 stands in."""
+    slowed = user.build(
+        "pytorch", tmp_path / "slowed", "--set", "environment.DNNL_MAX_CPU_ISA=SSE41"
+    )
+    side = environment_with(tmp_path / "side", twin_packages(user, pytorch_image, tmp_path))
+    more = ("--native", side, "--question", "deployment", "--pairs", 8, *BACKWARD)
+    found = bench(user, "kernels", slowed.image, tmp_path / "x.jsonl", *more)
+    assert found.verdict.word == "SLOWER", found.verdict.reasons
+    # The image's own: it refuses nothing, and the library that ran is named for each row.
+    section = found.traits.section
+    assert section is not None
+    for row in section.rows:
+        assert (row[0], row[-1]) == ("conv_data", "DIFFERENT")
+        native, container = row[-3:-1]
+        assert native != container
+        assert all("oneDNN convolution" in library for library in (native, container))
+        # With SSE 4.1 alone there is a convolution by products of matrices; none by AVX.
+        assert "avx" not in container
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
 from dlcontainer.bench.samples import comparable, continuation, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
-from dlcontainer.bench.samples.records import SURROUNDINGS, Declared, Role
+from dlcontainer.bench.samples.records import IMAGE_ENVIRONMENT, SURROUNDINGS, Declared, Role
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired
@@ -110,8 +110,15 @@ def _facts(series: Series, sides: ArmPair) -> tuple[list[FactDifference], list[A
     if not stacks.keys() >= set(sides.names):
         return [], missing
     reference, candidate = (stacks[arm] for arm in sides.names)
-    expected = _of_surroundings(declared)
+    expected = comparable.Expected(names=_of_surroundings(declared), image=_of_image(declared))
     return nodes.differences(declared.question, reference, candidate, expected), []
+
+
+def _of_image(declared: Declared) -> frozenset[str]:
+    """Name the facts that the image sets by its record, and the native side does not have."""
+    own = declared.workload.get(IMAGE_ENVIRONMENT)
+    names = own if isinstance(own, list) else []
+    return frozenset(f"environment.{name}" for name in names)
 
 
 def _of_surroundings(declared: Declared) -> frozenset[str]:

@@ -21,7 +21,7 @@ def differences(
     question: Question,
     reference: Sequence[Stack],
     candidate: Sequence[Stack],
-    declared: frozenset[str] = frozenset(),
+    declared: comparable.Expected = comparable.NOTHING_DECLARED,
 ) -> list[FactDifference]:
     """Compare what two sides attest on each node, and what the nodes of each side attest.
 

@@ -21,6 +21,8 @@ class BenchImage:
     python: str
     modules: tuple[str, ...]
     environment: Mapping[str, str]
+    # Variables of its record that are the image's alone: the native side is not given them.
+    own_environment: tuple[str, ...] = ()
     uses_mpi: bool = False
     variant: str | None = None
     # Its recipe is unknown: there is nothing to make a native twin of.
@@ -88,7 +90,8 @@ def declared(image: BenchImage, environment: Mapping[str, str]) -> BenchImage:
     known = {
         name: value for name, value in image.environment.items() if environment.get(name) == value
     }
-    return replace(image, environment=known)
+    own = tuple(sorted(image.environment.keys() - known.keys()))
+    return replace(image, environment=known, own_environment=own)
 
 
 def require_trust(image: BenchImage, site: str) -> None:

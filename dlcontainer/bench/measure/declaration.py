@@ -1,7 +1,6 @@
 """What is settled before the first launch: what was asked for, the sides, the declaration."""
 
 import math
-import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dlcontainer.bench.measure.arms import Arm, Contained, OfImage, Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.measure.outlook import Load
 from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import (
     MARGIN,
@@ -29,6 +29,7 @@ from dlcontainer.bench.probes.lending import Lent
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
     GROUPS_PROCEDURE,
+    IMAGE_ENVIRONMENT,
     PROCEDURE,
     SURROUNDINGS,
     ArmDescription,
@@ -224,6 +225,9 @@ def declare(
     around = sides.candidate.context.surroundings.declared()
     if around:
         work |= {SURROUNDINGS: {name: list(values) for name, values in around.items()}}
+    if subject.own_environment:
+        # Names alone: a value may be somebody's secret.
+        work |= {IMAGE_ENVIRONMENT: list(subject.own_environment)}
     return Declared(
         probe=probe.name,
         question=settings.question,
@@ -255,7 +259,7 @@ def declare(
 
 
 def machine(
-    context: BenchContext, subject: BenchImage, sides: Sides
+    context: BenchContext, subject: BenchImage, sides: Sides, load: Load
 ) -> Mapping[str, str | int | float | None]:
     """Give this machine's facts, as they are at the start of the session."""
     host, reference = context.execution.host, sides.reference
@@ -272,7 +276,8 @@ def machine(
         "cpu_model": host.cpu_model,
         "cores": host.cores,
         "memory_mb": host.memory_mb,
-        "load_1min": round(os.getloadavg()[0], 2),
+        "load_1min": load.load_1min,
+        "busy_cores": load.busy_cores,
         "engine": context.execution.capabilities.version,
         "engine_mode": context.execution.capabilities.run_mode,
         "image_on": mount_of(subject.image).kind,

@@ -1,6 +1,8 @@
 """`bench threads`: which number of threads, and which kernel library, is best for which kernel."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import kernel_shapes, kernels
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
+    from dlcontainer.bench.stats.best import Best
+    from dlcontainer.bench.stats.paired import Interval
 
 # The probe's own words: with "without oneDNN" it is switched off around the call.
 LIBRARIES = ("oneDNN", "without oneDNN")
@@ -135,21 +139,76 @@ def _groups(series: "Series") -> list[dict[int, Row]]:
     return list(found.values())
 
 
-def _line(series: "Series", group: Mapping[int, Row], arm: "ArmName") -> Iterator[tuple[str, ...]]:
-    import math
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """The number of threads that takes the least time over all kernels; `others` were measured too.
 
-    from dlcontainer.bench.stats import best
+    `tied` are not told apart from it, `behind` is the ratio of the next best to it. `kernels` are
+    counted, `launches` too.
+    """
 
+    threads: int
+    others: tuple[int, ...]
+    tied: tuple[int, ...]
+    next: int
+    behind: "Interval"
+    kernels: int
+    launches: int
+
+
+def choice(series: "Series", arm: "ArmName") -> Choice | None:
+    """Choose one number of threads for all kernels of a side, with its kernel library as it is.
+
+    By the geometric mean of the kernels' medians in each launch. None where fewer than two numbers
+    were measured, or no launch.
+    """
+    settings: dict[int, list[list[float]]] = {}
+    for group in _groups(series):
+        as_it_is = {n: row for n, row in group.items() if row.get("library") == LIBRARIES[0]}
+        logs = _logs(series, arm, as_it_is)
+        for row, column in zip(as_it_is.values(), logs, strict=True):
+            settings.setdefault(int(row["threads"]), []).append(column)
+    means = [
+        [math.fsum(launch) / len(launch) for launch in zip(*columns, strict=True)]
+        for columns in settings.values()
+    ]
+    found = _best(means, series)
+    if found is None:
+        return None
+    numbers = list(settings)
+    return Choice(
+        threads=numbers[found.setting],
+        others=tuple(number for i, number in enumerate(numbers) if i != found.setting),
+        tied=tuple(sorted(numbers[i] for i in found.tied)),
+        next=numbers[found.next],
+        behind=found.behind,
+        kernels=len(settings[numbers[found.setting]]),
+        launches=len(means[0]),
+    )
+
+
+def _logs(series: "Series", arm: "ArmName", numbers: Mapping[int, Row]) -> list[list[float]]:
+    """Give the logs of some rows' medians, a value for each launch that was compared."""
     used = series.launches.where(
         lambda kind: kind.ok and kind.arm == arm and kind.role in {"pair", "triple"}
     )
-    columns = [series.launches.column(f"rows.{number}.median", used) for number in group]
-    logs = [[math.log(value) for value in column] for column in columns]
-    found = best.of(logs, series.session.declared.alpha)
+    columns = [series.launches.column(f"rows.{number}.median", used) for number in numbers]
+    return [[math.log(value) for value in column] for column in columns]
+
+
+def _best(logs: Sequence[Sequence[float]], series: "Series") -> "Best | None":
+    from dlcontainer.bench.stats import best
+
+    return best.of(logs, series.session.declared.alpha)
+
+
+def _line(series: "Series", group: Mapping[int, Row], arm: "ArmName") -> Iterator[tuple[str, ...]]:
+    logs = _logs(series, arm, group)
+    found = _best(logs, series)
     if found is None:
         return
     rows = list(group.values())
-    time = math.exp(math.fsum(logs[found.setting]) / len(used))
+    time = math.exp(math.fsum(logs[found.setting]) / len(logs[found.setting]))
     tied = ", ".join(_setting(rows[i]) for i in found.tied)
     behind = found.behind
     yield (

@@ -44,16 +44,31 @@ class LossCheck:
     problem: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expected:
+    """Facts of the candidate that its session declared beforehand.
+
+    `names`: what the site's surroundings set, and no other side has. `image`: what the image's own
+    record sets.
+    """
+
+    names: frozenset[str] = frozenset()
+    image: frozenset[str] = frozenset()
+
+
+NOTHING_DECLARED = Expected()
+
+
 def differences(
     question: Question,
     reference: Stack,
     candidate: Stack,
-    declared: frozenset[str] = frozenset(),
+    declared: Expected = NOTHING_DECLARED,
 ) -> list[FactDifference]:
     """Compare what two sides attest, fact by fact, what refuses first.
 
     What surrounds the sides must match whatever was asked. Of image and engine an overhead question
-    bears only what is expected of a container, or `declared` by name; a deployment question all.
+    bears only what is expected of a container, or `declared`; a deployment question all.
     """
     ours, theirs = flat(reference.facts), flat(candidate.facts)
     sides = ArmPair(reference=reference.arm, candidate=candidate.arm)
@@ -62,7 +77,9 @@ def differences(
         if ours.get(name) == theirs.get(name):
             continue
         owner, expected = _owned(name, ours, theirs, sides)
-        expected = expected or name in declared
+        expected = expected or name in declared.names
+        if name in declared.image and name not in ours:
+            owner = "image"
         refuses = not expected and (owner == "surroundings" or question == "overhead")
         found.append(
             FactDifference(

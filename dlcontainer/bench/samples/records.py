@@ -34,6 +34,8 @@ PROCEDURE = 2
 GROUPS_PROCEDURE = 3
 # In a declaration's `workload`: what the site put around the image. Older files have no such key.
 SURROUNDINGS = "surroundings"
+# There too: variables of the image's record that the native side is not given. Only where some are.
+IMAGE_ENVIRONMENT = "image_environment"
 
 Arms = (
     tuple[ArmName, ArmName]

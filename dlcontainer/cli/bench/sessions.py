@@ -124,10 +124,10 @@ def _declared(image: "BenchImage", plan: "Plan", console: output.Console) -> "Be
     from dlcontainer.bench.measure import bench_image
 
     given = bench_image.declared(image, {} if image.is_adopted else plan.environment)
-    left = sorted(image.environment.keys() - given.environment.keys())
-    if left:
+    if given.own_environment:
+        left = ", ".join(given.own_environment)
         console.note(
-            f"of the image's record, and not of the recipe here: left out: {', '.join(left)}"
+            f"the image's own, and not of the recipe here, so not set on the native side: {left}"
         )
     return given
 

@@ -151,5 +151,7 @@ def test_the_native_side_gets_no_variable_that_only_a_record_knows(image: Path) 
     assert seen.environment["LD_PRELOAD"] == "/tmp/evil.so"
     known = bench_image.declared(seen, {"OURS": "1", "LANG": "C.UTF-8"})
     assert dict(known.environment) == {"LANG": "C.UTF-8"}
+    # Named in the declaration, without their values.
+    assert known.own_environment == ("LD_PRELOAD", "OURS")
     assert dict(bench_image.declared(seen, {}).environment) == {}
     bench_image.require_trust(seen, "demo")

@@ -4,7 +4,7 @@ import pytest
 
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Json, Sample, Stack
-from dlcontainer.bench.samples.vocabulary import ArmPair
+from dlcontainer.bench.samples.vocabulary import ArmPair, Question
 from tests.benchseries import FACTS, INSIDE, losses_of
 
 SIDES = ArmPair(reference="native", candidate="container")
@@ -86,6 +86,33 @@ def test_two_limits_that_differ_refuse() -> None:
     ours = Stack(arm="native", facts={"cgroup": {"cpu.max": "max"}})
     theirs = Stack(arm="container", facts={"cgroup": {"cpu.max": "100000 100000"}})
     assert comparable.differences("deployment", ours, theirs)[0].refuses
+
+
+def test_a_variable_of_the_image_s_own_is_part_of_what_is_compared() -> None:
+    name = "environment.DNNL_MAX_CPU_ISA"
+    ours, theirs = stacks({"environment": {"DNNL_MAX_CPU_ISA": "SSE41"}})
+    declared = comparable.Expected(image=frozenset({name}))
+    cases: tuple[tuple[Question, comparable.Expected, bool], ...] = (
+        ("overhead", declared, True),
+        ("deployment", declared, False),
+        # Nobody declared it: it came from around the image.
+        ("deployment", comparable.NOTHING_DECLARED, True),
+    )
+    for question, own, refuses in cases:
+        found = comparable.differences(question, ours, theirs, own)
+        (item,) = (one for one in found if one.name == name)
+        assert item.refuses is refuses
+        assert item.owner == ("image" if own is declared else "surroundings")
+
+
+def test_a_variable_that_the_reference_has_too_is_no_image_s() -> None:
+    ours, theirs = (
+        Stack(arm=arm, facts={"environment": {"MALLOC_TRIM_THRESHOLD_": value}})
+        for arm, value in zip(SIDES.names, ("0", "1"), strict=True)
+    )
+    declared = comparable.Expected(image=frozenset({"environment.MALLOC_TRIM_THRESHOLD_"}))
+    (item,) = comparable.differences("deployment", ours, theirs, declared)
+    assert (item.refuses, item.owner) == (True, "surroundings")
 
 
 def test_a_refusal_names_both_values() -> None:
