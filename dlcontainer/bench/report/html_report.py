@@ -168,7 +168,10 @@ def _section(
     verdict = analysis.verdict
     folded = [session_tables.stacks(analysis), *([raw.of(analysis)] if listed else [])]
     ready = ecdf.ready(analysis)
-    shown = [*session_tables.open_tables(analysis), *([ecdf.table(ready)] if ready else [])]
+    shown = [
+        *session_tables.open_tables(analysis),
+        *([ecdf.table(analysis, ready)] if ready else []),
+    ]
     return Section(
         anchor=f"session-{number}",
         title=session_tables.title(analysis),

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from dlcontainer.bench.analysis import pairing
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report.figures import seconds
 from dlcontainer.bench.report.svg import WIDTH, Drawing, Look, Scale, spanning, vertical_axis
 from dlcontainer.bench.samples.launch_table import Kind
 from dlcontainer.bench.samples.vocabulary import ArmName
@@ -59,11 +60,11 @@ def run_order(analysis: Analysis) -> Markup:
     top, bottom, left, right = 20.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Times over the session, by stretches of launches", height=bottom + 44)
     every = [stroke for drawn in strokes.values() for stroke in drawn]
-    scale = spanning([value for stroke in every for value in stroke.values], bottom, top)
+    up = seconds.axis([value for stroke in every for value in stroke.values], bottom, top)
     across = Scale(low=0, high=count, start=left + 10, end=right - 10)
-    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
+    vertical_axis(drawing, up.scale, left=left, right=right, name=f"{metric}, {up.unit.name}")
     for style, drawn in strokes.items():
-        _strokes(drawing, drawn, _Axes(across=across, up=scale), style)
+        _strokes(drawing, drawn, _Axes(across=across, up=up.scale), style)
     for stroke in failed:
         drawing.mark(across.at(stroke.place), bottom, Look(shape="cross", style="failed"))
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")

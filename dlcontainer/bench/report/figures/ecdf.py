@@ -1,4 +1,6 @@
-"""Time until ready as a distribution: what share of ranks is ready by when, one step line an arm.
+"""Times as a distribution: what share of launches or ranks took how long, one step line an arm.
+
+Where the whole launch is what is timed, it is the time until ready.
 
 Descriptive: the ranks of one launch are not replicates, and no verdict is drawn from them.
 """
@@ -13,6 +15,7 @@ from markupsafe import Markup
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors
+from dlcontainer.bench.report.figures import seconds
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Drawing,
@@ -22,7 +25,6 @@ from dlcontainer.bench.report.svg import (
     Tip,
     horizontal_axis,
     legend,
-    spanning,
     vertical_axis,
 )
 from dlcontainer.bench.report.table import Table
@@ -37,7 +39,7 @@ _MOST_STEPS = 400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ready:
-    """One arm's ready times, s, ascending, each with its line; `unit` is "ranks" or "launches"."""
+    """One arm's times, s, ascending, each with its line; `unit` is "ranks" or "launches"."""
 
     name: str
     unit: str
@@ -71,8 +73,13 @@ class Points(Sequence[tuple[float, int]]):
         return self._times[index], self._lines[index]
 
 
+def is_ready(analysis: Analysis) -> bool:
+    """Tell whether the times end when a launch is ready, and are not those of its work."""
+    return bool(analysis.traits.ends_at)
+
+
 def ready(analysis: Analysis) -> tuple[Ready, ...]:
-    """Give the ready times of each kind of launch that was compared, a rank each where listed."""
+    """Give the times of each kind of launch that was compared, a rank each where listed."""
     metric, launches = analysis.series.session.declared.metric, analysis.series.launches
     sides = _sides(analysis)
     ranked = _ranked(analysis.series, sides)
@@ -145,14 +152,16 @@ def _of_rank(rank: Mapping[str, object], metric: str) -> float | None:
 
 
 def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) -> Markup:
-    """Draw the share that is ready over time; `linked` steps lead to their raw lines."""
+    """Draw the share over time; `linked` steps lead to their raw lines."""
     top, bottom, left, right = 34.0, 250.0, 64.0, WIDTH - 20
     unit = arms[0].unit
-    drawing = Drawing(title=f"Share of {unit} that are ready, over time", height=bottom + 44)
-    ends = [arm.points[i][0] for arm in arms for i in (0, -1)]
-    across = spanning(ends, left, right)
+    done = "ready" if is_ready(analysis) else "that took at most so long"
+    drawing = Drawing(title=f"Share of {unit} {done}, over time", height=bottom + 44)
+    axis = seconds.axis(_ends(arms), left, right)
+    across = axis.scale
+    name = "until ready" if is_ready(analysis) else f"of {analysis.series.session.declared.metric}"
     up = Scale(low=0.0, high=1.0, start=bottom, end=top)
-    horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
+    horizontal_axis(drawing, across, top=top, bottom=bottom, name=f"{axis.unit.name} {name}")
     vertical_axis(drawing, up, left=left, right=right, name=f"share of {unit}")
     for arm in arms:
         look = _look(arm, analysis)
@@ -162,7 +171,7 @@ def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) ->
             corners += [(across.at(time), corners[-1][1]), (across.at(time), up.at(share))]
         drawing.path([*corners, (right, up.at(1))], f"step {look.style}")
         for time, share, number in steps if linked else ():
-            hint = f"line {number}: {arm.name}, {time:.4g} s, {share:.0%} ready"
+            hint = f"line {number}: {arm.name}, {time:.4g} s, {share:.0%} {done}"
             tip = Tip(hint=hint, link=anchors.line(analysis.series, number))
             drawing.mark(across.at(time), up.at(share), look, tip)
     legend(drawing, left + 6, 12, [Entry.of(arm.name, _look(arm, analysis)) for arm in arms])
@@ -189,16 +198,22 @@ def _steps(arm: Ready) -> list[tuple[float, float, int]]:
     return [(arm.points[i][0], (i + 1) / count, arm.points[i][1]) for i in places]
 
 
-def table(arms: Sequence[Ready]) -> Table:
+def _ends(arms: Sequence[Ready]) -> list[float]:
+    return [arm.points[i][0] for arm in arms for i in (0, -1)]
+
+
+def table(analysis: Analysis, arms: Sequence[Ready]) -> Table:
     """Give median, p95 and the last of each arm."""
+    unit = seconds.unit(_ends(arms))
     rows = tuple(
         (arm.name, counted(len(arm.points), arm.unit[:-1], arm.unit),
-         *(f"{arm.quantile(share):.3f}" for share in (0.5, 0.95, 1.0)))
+         *(f"{arm.quantile(share) * unit.per_second:.3f}" for share in (0.5, 0.95, 1.0)))
         for arm in arms
     )  # fmt: skip
+    last = "last" if is_ready(analysis) else "most"
     return Table(
-        name="Time until ready",
-        head=("side", "of", "p50, s", "p95, s", "last, s"),
+        name="Time until ready" if is_ready(analysis) else "Times of the launches",
+        head=("side", "of", *(f"{name}, {unit.short}" for name in ("p50", "p95", last))),
         rows=rows,
         note="Descriptive: the ranks of one launch are not replicates.",
         numeric=True,

@@ -23,8 +23,9 @@ def joined(analysis: Analysis) -> list[tuple[Role, Launch, Launch]]:
 
 
 def entries(analysis: Analysis) -> list[Entry]:
-    """Give the legend of the launches."""
+    """Give the legend of the launches that are drawn."""
     series = analysis.series
+    roles = {kind.role for kind in series.launches.kinds}
     arms = series.session.declared.arms
     found = [
         Entry(name=arms[0], style="reference", shape="circle"),
@@ -33,10 +34,12 @@ def entries(analysis: Analysis) -> list[Entry]:
     ]
     if any(kind.mount == "joiner" for kind in series.launches.kinds):
         found.append(Entry(name=f"{arms[-1]}, joining a mount", style="joiner", shape="triangle"))
-    found.append(Entry(name="A/A", style="control", shape="ring"))
-    if analysis.candidate_control is not None:
+    if "control" in roles:
+        found.append(Entry(name="A/A", style="control", shape="ring"))
+    if "candidate_control" in roles:
         found.append(Entry(name="B/B", style="candidate_control", shape="ring"))
-    found.append(Entry(name="warm-up, unused", style="warmup", shape="circle"))
+    if "warmup" in roles:
+        found.append(Entry(name="warm-up, unused", style="warmup", shape="circle"))
     if analysis.failed:
         found.append(Entry(name="failed", style="failed", shape="cross"))
     return found

@@ -10,7 +10,7 @@ from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors
-from dlcontainer.bench.report.figures import launch_marks, pair_dots
+from dlcontainer.bench.report.figures import launch_marks, pair_dots, seconds
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Box,
@@ -179,10 +179,11 @@ def run_order(analysis: Analysis) -> Markup:
     times = {s.index: t for s in series.launches if (t := s.figure(metric)) is not None}
     top, bottom, left, right = 34.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Time of each launch in the order of the session", height=bottom + 44)
-    scale = spanning(list(times.values()), bottom, top)
+    up = seconds.axis(list(times.values()), bottom, top)
+    scale = up.scale
     last = len(series.launches) - 1 or 1
     across = Scale(low=0, high=last, start=left + 10, end=right - 10)
-    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, seconds")
+    vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, {up.unit.name}")
     for role, one, other in launch_marks.joined(analysis):
         drawing.line(
             across.at(one.index), scale.at(times[one.index]),

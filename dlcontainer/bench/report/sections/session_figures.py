@@ -99,9 +99,12 @@ def _course(analysis: Analysis, *, listed: bool) -> _Drawn:
 
 
 def _ready(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> Iterator[_Drawn]:
-    if ready:
-        words = (
-            f"The share of the {ready[0].unit} that is ready at each moment; a long tail to the "
-            "right means stragglers. No verdict is drawn from it."
-        )
-        yield "When are they ready?", words, ecdf.figure(analysis, ready, linked=listed)
+    if not ready:
+        return
+    unit, title = ready[0].unit, "When are they ready?"
+    what = "ready at each moment; a long tail to the right means stragglers"
+    if not ecdf.is_ready(analysis):
+        title = "How do they scatter?"
+        what = f"done in at most so long; a long tail to the right means slow {unit}"
+    words = f"The share of the {unit} that is {what}. No verdict is drawn from it."
+    yield title, words, ecdf.figure(analysis, ready, linked=listed)

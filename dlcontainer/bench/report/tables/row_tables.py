@@ -8,6 +8,7 @@ from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.traits import ROWS_METRIC, Derived
 
+_LONG = 1e12
 _NOTHING = Table(name="", head=(), rows=())
 
 
@@ -22,7 +23,7 @@ def times(analysis: Analysis) -> Table:
         head=(
             *names,
             *(f"{arm}, {what}, us" for arm in sides for what in ("best", "median")),
-            *("ratio", "interval", "p (Holm)", "reading"),
+            *("ratio", f"{100 * (1 - analysis.alpha):.3g} % interval", "p (Holm)", "reading"),
         ),
         rows=tuple(tuple(_times(reading, names)) for reading in analysis.rows),
         note="Microseconds, less is better: the best time of all launches, and the mean of the "
@@ -68,14 +69,20 @@ def _parameters(reading: RowReading, names: tuple[str, ...]) -> Iterator[str]:
         yield f"{value:,}" if isinstance(value, int) else value
 
 
+def significant(value: float, digits: int) -> str:
+    """Write so many significant digits without a power of ten, as long as that is short."""
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.0f}" if 10 ** (digits - 1) <= rounded < _LONG else f"{value:.{digits}g}"
+
+
 def _times(reading: RowReading, names: tuple[str, ...]) -> Iterator[str]:
     yield from _parameters(reading, names)
     for side in reading.sides:
-        yield f"{1e6 * side.best:.4g}"
-        yield f"{1e6 * side.median:.4g}"
+        yield significant(1e6 * side.best, 4)
+        yield significant(1e6 * side.median, 4)
     interval = reading.figure.interval
     yield f"{interval.ratio:.3f}"
-    yield verdict_text.bounds(interval)
+    yield verdict_text.low_to_high(interval)
     yield f"{reading.p_holm:.2g}"
     yield reading.told
 
@@ -87,7 +94,7 @@ def _beside(
     for one in derived:
         for side in reading.sides:
             figure = one.of(reading.parameters, side.median)
-            yield "-" if figure is None else f"{figure:.3g}"
+            yield "-" if figure is None else significant(figure, 3)
     for side in reading.sides:
         yield f"{side.cpu:.3g}"
         yield f"{side.steal:.3g}"

@@ -110,6 +110,9 @@ def _inconclusive(analysis: Analysis) -> str:
             f"These {unit(analysis)} show neither a difference nor"
             f"{' equivalence' if analysis.traits.equivalence else ' that there is none'}."
         )
+    if analysis.main is not None and analysis.main.fitted.se == 0:
+        # Ratios that are all the same: no interval follows from them, and no number of pairs.
+        return text
     if verdict.difference is not None and verdict.difference.low > 0:
         text += f" The ratio is {verdict.difference.ratio:.3f}, {bounds(verdict.difference)}."
     return f"{text} {_more(analysis)}".rstrip()
@@ -184,10 +187,18 @@ def scatter(sd: float) -> str:
 
 def bounds(interval: Interval) -> str:
     """Write an interval with its level."""
+    level = f"{100 * interval.level:.3g} % interval"
     if interval.low <= 0 and interval.high == float("inf"):
-        return f"too few for a {100 * interval.level:.3g} % interval"
+        return f"too few for a {level}"
+    return f"{level} {low_to_high(interval)}"
+
+
+def low_to_high(interval: Interval) -> str:
+    """Write an interval without its level, for a column that is named by it."""
+    if interval.low <= 0 and interval.high == float("inf"):
+        return "too few"
     high = "any value" if interval.high == float("inf") else f"{interval.high:.3f}"
-    return f"{100 * interval.level:.3g} % interval {interval.low:.3f} to {high}"
+    return f"{interval.low:.3f} to {high}"
 
 
 def _by(interval: Interval) -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.report import csv_report, files, html_report, markdown_report
-from dlcontainer.bench.report.figures import ecdf
+from dlcontainer.bench.report.figures import ecdf, seconds
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import scope_text, summary
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system import report_files
-from tests import benchseries, benchtriples
+from tests import benchseries, benchtriples, rowseries
 from tests.benchseries import Plan
 from tests.benchtriples import Triples
 from tests.judging import analyse
@@ -232,6 +232,37 @@ def test_quantiles_are_of_the_sample() -> None:
     points = tuple((float(n), n) for n in range(1, 11))
     one = ecdf.Ready(name="a", unit="launches", points=points)
     assert [one.quantile(q) for q in (0.05, 0.5, 0.51, 0.95, 1.0)] == [1, 5, 6, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("largest", "name"),
+    [(5.78e-5, "microseconds"), (0.0578, "milliseconds"), (0.1, "seconds"), (57.8, "seconds")],
+)
+def test_ticks_are_in_the_unit_of_the_times(largest: float, name: str) -> None:
+    axis = seconds.axis([largest * 0.99, largest], 0.0, 100.0)
+    assert axis.unit.name == name
+    ticks = axis.scale.ticks()
+    assert len(ticks) >= 3
+    for value, label in ticks:
+        # A place for seconds, a label in the unit, which fits beside the axis.
+        assert axis.scale.low <= value <= axis.scale.high
+        assert float(label) == pytest.approx(value * axis.unit.per_second, rel=1e-3)
+        assert len(label) <= 6
+    assert axis.scale.at(largest) > axis.scale.at(largest * 0.99)
+
+
+def test_only_launches_that_are_timed_until_ready_are_ready(tmp_path: Path) -> None:
+    kernels = analyse(reader.read(rowseries.write(tmp_path / "a.jsonl", rowseries.Plant())))
+    for analysis, title, table, unit in (
+        (recorded("import"), "When are they ready?", "Time until ready", "last, s"),
+        (recorded("equal"), "How do they scatter?", "Times of the launches", "most, s"),
+        (kernels, "How do they scatter?", "Times of the launches", "most, us"),
+    ):
+        page = html_report.html([analysis], TEMPLATES)
+        for words in (title, table, unit):
+            assert words in page
+        other = {"When are they ready?", "How do they scatter?"} - {title}
+        assert not any(words in page for words in other)
 
 
 def test_a_person_who_was_not_there() -> None:

@@ -14,6 +14,7 @@ from dlcontainer.bench.probes import traits
 from dlcontainer.bench.report import csv_report, html_report, json_report, markdown_report
 from dlcontainer.bench.report.figures import row_curves
 from dlcontainer.bench.report.tables import row_tables
+from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.stats import bandwidth
 from tests import rowseries
@@ -49,6 +50,23 @@ def test_the_geometric_mean_is_judged(tmp_path: Path) -> None:
     }
     for one in analysis.rows[:4]:
         assert one.figure.interval.ratio == pytest.approx(1.5, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (10.2, 4, "10.2"), (848.9, 4, "848.9"), (1000.4, 4, "1,000"), (145900.3, 4, "145,900"),
+        (104321.0, 3, "104,000"), (0.000123456, 3, "0.000123"), (0.0, 3, "0"), (3e15, 3, "3e+15"),
+    ],
+)  # fmt: skip
+def test_figures_have_digits_and_no_powers_of_ten(value: float, digits: int, text: str) -> None:
+    assert row_tables.significant(value, digits) == text
+
+
+def test_times_that_never_scatter_ask_for_no_more_of_them(tmp_path: Path) -> None:
+    analysis = judged(tmp_path, sd=0.0)
+    said = verdict_text.sentence(analysis)
+    assert said.endswith("are the same to the last digit: nothing was measured.")
 
 
 def test_nothing_planted_is_told_apart_nowhere(tmp_path: Path) -> None:
