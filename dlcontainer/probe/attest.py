@@ -5,13 +5,24 @@ import platform
 import sys
 import sysconfig
 
-# What was so when the work began, where a probe asked for it.
+# What was so when the work began, and when it ended, where a probe asked for it.
 _BEGUN = {}
+_ENDED = {}
 
 
 def begin():
-    """Note what must not change until the end of the process."""
+    """Note what must not change until the end of the work."""
     _BEGUN.update(_settled())
+
+
+def end():
+    """Note that the work ends here, not with the process: what is so later is none of its."""
+    _ENDED.update(_settled())
+
+
+def affinity():
+    """Give the processors that the work was bound to."""
+    return _ENDED.get("affinity") or sorted(os.sched_getaffinity(0))
 
 
 def _settled():
@@ -26,8 +37,8 @@ def _settled():
 
 
 def _changed():
-    """Name what changed since the beginning, with both values."""
-    now = _settled() if _BEGUN else {}
+    """Name what changed from the work's beginning to its end, with both values."""
+    now = (_ENDED or _settled()) if _BEGUN else {}
     return {name: [_BEGUN[name], now[name]] for name in now if _BEGUN[name] != now[name]}
 
 
@@ -60,7 +71,7 @@ def stack(framework=None):
         "sys_prefix_mount": _mount_kind(sys.prefix),
         "sys_path": [entry for entry in sys.path if entry != os.path.dirname(__file__)],
         "user_site": bool(site.ENABLE_USER_SITE),
-        "affinity": sorted(os.sched_getaffinity(0)),
+        "affinity": affinity(),
         "isa": _isa(),
         "soabi": sysconfig.get_config_var("SOABI"),
         "changed_within": _changed(),

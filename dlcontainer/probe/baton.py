@@ -16,6 +16,7 @@ went by since the answer before it.
 import json
 import os
 import resource
+import sys
 import time
 
 _DIGITS = 9
@@ -53,6 +54,12 @@ def pin(cpus):
             os.sched_setaffinity(int(thread), cpus)
         except OSError:  # a thread that has ended meanwhile
             pass
+
+
+def leave():
+    """End this process at once: its report is out, and to clear a framework away takes a while."""
+    sys.stdout.flush()
+    os._exit(0)
 
 
 class Resident(object):

@@ -33,6 +33,7 @@ import os
 import resource
 import time
 
+import baton
 import calibrate
 import hand_over
 import ranks
@@ -134,11 +135,14 @@ def run(arguments, stamps):
     """Train and hand over the report; `stamps` are those of this process until now, ns."""
     STAMPS.update(stamps, **ranks.stamps(os.environ))
     try:
-        body = _trained(options(arguments))
+        wanted = options(arguments)
+        body = _trained(wanted)
     except BaseException as problem:  # whatever it was, the rank's file says it
         hand_over.failed("train", problem)
         raise
     ranks.say(body)
+    if wanted.baton and not wanted.input:  # readers are processes: Python ends them on its way
+        baton.leave()
 
 
 def _trained(wanted):
@@ -181,8 +185,6 @@ def _trained(wanted):
 
 def _resident(wanted):
     """Train in turns, as the session orders; the report is that of all turns together."""
-    import baton
-
     module = importlib.import_module("train_" + wanted.framework)
     calibrated = {}
     pipes = baton.Baton(wanted.baton, wanted.process)
@@ -205,7 +207,10 @@ def _resident(wanted):
     cpus = [int(cpu) for cpu in wanted.cpus.split(",")]
 
     def stop():
+        import attest
+
         calibrated["after"] = calibrate.measure()
+        attest.end()
 
     resident = baton.Resident(
         make, wanted.warmup, cpus, lambda: calibrated.update(_calibrated()), stop
@@ -219,14 +224,14 @@ def _resident(wanted):
         "idle_cpu_s": resident.idle,
     }
     values.update(_waited(resident.waited, wanted.steps))
+    # All has been measured: processes report beside each other.
+    os.sched_setaffinity(0, everywhere)
     body = _report(resident.trainer, wanted, values, resident.steps)
     body["calibration"] = calibrated
     values.update(calibrate.joined(calibrated["before"], calibrated["after"]))
     body["losses"] = resident.losses
     del body["workload"]["steps"]  # how often it had its turn, not what it did
     pipes.close()
-    # All has been measured: processes end beside each other.
-    os.sched_setaffinity(0, everywhere)
     return body
 
 
@@ -294,6 +299,6 @@ def _report(trainer, wanted, values, steps):
         "counts": counts,
         "steps_s": [round(step, 6) for step in steps],
         "losses": trainer.losses(),
-        "affinity": sorted(os.sched_getaffinity(0)),
+        "affinity": attest.affinity(),
         "stack": attest.stack(trainer.framework) if ranks.attests() else None,
     }

@@ -184,6 +184,17 @@ def test_what_changes_within_a_process_is_noticed(
     assert list(attest._changed()) == ["cgroup"]
 
 
+def test_the_work_may_end_before_the_process(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    attest = probe("attest")
+    attest.begin()
+    bound = {**attest._BEGUN, "affinity": [7]}
+    monkeypatch.setattr(attest, "_settled", lambda: bound)
+    attest.end()
+    monkeypatch.setattr(attest, "_settled", lambda: {**bound, "affinity": [0, 1]})
+    assert attest.affinity() == [7]
+    assert attest._changed() == {"affinity": [attest._BEGUN["affinity"], [7]]}
+
+
 def test_kernels_run_and_stay_small(probe: Any) -> None:
     calibrate = probe("calibrate")
     found = calibrate.measure()
