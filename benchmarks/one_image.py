@@ -5,6 +5,7 @@ processor time (slower_steps.py). A run that was interrupted goes on with the se
 """
 
 import argparse
+import filecmp
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -147,11 +148,11 @@ def ready(
 
 
 def copies_of(image: Path, folder: Path) -> tuple[Path, Path]:
-    """Give two copies of an image in a folder, made once."""
+    """Give two copies of an image in a folder: made once, and anew for another image."""
     found = []
     for name in ("one", "other"):
         copy = folder / f"copy-{name}.sif"
-        if not copy.exists():
+        if not copy.exists() or not filecmp.cmp(image, copy, shallow=False):
             aside = copy.with_suffix(".part")
             shutil.copy(image, aside)
             atomic_files.move(aside, copy)

@@ -14,7 +14,10 @@ bounds: they count sessions on these machines. How often the procedure errs is f
 say (benchmarks/statistics.py). Fresh launches in the same hour: beside_launches.py.
 
     python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M]
-    python benchmarks/resident.py --out FOLDER --report
+    python benchmarks/resident.py --out FOLDER --report [--markdown]
+
+benchmarks/recorded/resident has the lines of the sessions that docs/measurements-verdict.md counts:
+a copy of that folder goes on with them.
 """
 
 import os
@@ -42,6 +45,7 @@ from dlcontainer.errors import BenchDataError
 from dlcontainer.system import digests
 
 RESULTS = "sessions.jsonl"
+DECIDED = frozenset({"EQUIVALENT", "SLOWER", "FASTER"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +83,7 @@ def main() -> None:
     parser = one_image.parser("Resident groups where the truth is known.")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no session after them")
     parser.add_argument("--sessions", type=int, default=0, help="measure no more than so many")
+    parser.add_argument("--markdown", action="store_true", help="with --report: one table")
     parser.add_argument("--cells", default=",".join(cell.name for cell in CELLS))
     wanted = parser.parse_args()
     place = one_image.placed(parser, wanted)
@@ -94,7 +99,11 @@ def main() -> None:
         if one_session(place, cell, number):
             left -= 1
             write(place.folder)
-    for cell, rows in by_cell(write(place.folder)):
+    found = list(by_cell(write(place.folder)))
+    if wanted.markdown:
+        print("\n".join((*HEAD, *(line(cell, rows) for cell, rows in found))))
+        return
+    for cell, rows in found:
         print_cell(cell, rows)
 
 
@@ -174,7 +183,7 @@ def print_cell(cell: Cell, rows: Sequence[Row]) -> None:
     print(f"  of processor time: {dict(Counter(row.cpu_word for row in whole))}")
     for label, hits in (
         ("wrong", sum(row.word in cell.wrong for row in whole)),
-        ("decided", sum(row.word in {"EQUIVALENT", "SLOWER"} for row in whole)),
+        ("decided", sum(row.word in DECIDED for row in whole)),
     ):
         low, high = clopper_pearson(hits, len(whole))
         bounds = f"at least {low:.1%}, at most {high:.1%} (each 95 %)"
@@ -198,13 +207,50 @@ def print_cell(cell: Cell, rows: Sequence[Row]) -> None:
     )
 
 
+HEAD = (
+    "| sessions | complete | wrong | decided | mean ratio | groups | minutes of one | sd, group |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
+def line(cell: Cell, rows: Sequence[Row]) -> str:
+    """Give a line of a table: counts with their bounds (one-sided, 95 %), figures of sessions."""
+    what = "two copies of an image" if cell.copies else f"planted {cell.slower:.0%}"
+    whole = [row for row in rows if row.complete]
+    first = f"| {what}, margin {cell.margin:.0%} | {len(whole)} of {cell.count}"
+    if not whole:
+        return f"{first} | - | - | - | - | - | - |"
+    wrong, decided = (sum(row.word in words for row in whole) for words in (cell.wrong, DECIDED))
+    logs = [log(row.ratio) for row in whole]
+    groups = Counter(row.n for row in whole)
+    took = sorted((row.seconds + row.warmup_s) / 60 for row in whole)
+    return (
+        f"{first} | {wrong}, at most {clopper_pearson(wrong, len(whole))[1]:.0%} "
+        f"| {decided}, at least {clopper_pearson(decided, len(whole))[0]:.0%} "
+        f"| {exp(fmean(logs)):.4f}{_interval(logs)} "
+        f"| {', '.join(f'{n} in {count}' for n, count in sorted(groups.items()))} "
+        f"| {took[0]:.1f} to {took[-1]:.1f} | {pooled([row.sd for row in whole]):.1%} |"
+    )
+
+
+def _interval(logs: Sequence[float]) -> str:
+    bounds = _of_mean(logs)
+    return f" [{bounds[0]:.4f}, {bounds[1]:.4f}]" if bounds else ""
+
+
 def _over_sessions(logs: Sequence[float]) -> str:
+    bounds = _of_mean(logs)
+    if bounds is None:
+        return ""
+    return f", 95 % interval over {len(logs)} sessions {bounds[0]:.4f} to {bounds[1]:.4f}"
+
+
+def _of_mean(logs: Sequence[float]) -> tuple[float, float] | None:
     """Give the interval of the sessions' mean: sessions are what it counts."""
     if len(logs) < 3:
-        return ""
+        return None
     half = student_t.quantile(0.025, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
-    low, high = exp(fmean(logs) - half), exp(fmean(logs) + half)
-    return f", 95 % interval over {len(logs)} sessions {low:.4f} to {high:.4f}"
+    return exp(fmean(logs) - half), exp(fmean(logs) + half)
 
 
 if __name__ == "__main__":

@@ -151,6 +151,36 @@ def test_sessions_of_groups(
     assert run(name, "--report", "--out", tmp_path / "sessions") in text
 
 
+# Makes a session ready whose steps are longer, and looks whether they are; measures nothing.
+PLANTED = """
+import sys
+from pathlib import Path
+root, image, folder = sys.argv[1:]
+sys.path[:0] = [root]
+from benchmarks import one_image
+from benchmarks.one_image import File, Place
+place = Place(
+    image=Path(image), site="local", recipe=None, folder=Path(folder), threads=1, group=2
+)
+options = place.options(seed=1, margin=0.05, file=File(path=Path(folder, "x.jsonl")))
+with one_image.ready(options, slower=0.03) as it:
+    print(*it.sides.candidate.context.surroundings.binds)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_planted_steps_are_used_though_the_image_has_a_module_pack(
+    world: World, pytorch_image: Built, tmp_path: Path
+) -> None:
+    environ = {**world.environ, "PATH": f"{Path(sys.executable).parent}:{world.environ['PATH']}"}
+    words = [sys.executable, "-c", PLANTED, str(ROOT), str(pytorch_image.image), str(tmp_path)]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    # `planted` refuses a plant that no process would run.
+    assert done.returncode == 0, done.stderr
+    assert "/own.pyc:/opt/pytorch/lib/" in done.stdout
+
+
 def test_verdict_table() -> None:
     words = ("-n", "4", "--untouched", "4", "--only", "groups, nothing")
     text = run("verdict_table", *words)

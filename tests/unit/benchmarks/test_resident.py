@@ -1,19 +1,21 @@
 """The script of real sessions whose truth is known: its order, its counts, its plant."""
 
+import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import pytest
 
-from benchmarks import one_image, resident
+from benchmarks import one_image, resident, session_rows
 from benchmarks.bounds import clopper_pearson
 from benchmarks.one_image import File, Place
 from benchmarks.resident import CELLS
 from benchmarks.slower_steps import PLANT
 from tests import residents
 from tests.residents import Truth
+from tests.values import ROOT
 
 
 def test_sessions_of_all_kinds_are_spread_over_the_run() -> None:
@@ -61,6 +63,14 @@ def test_counts_are_printed_with_their_bounds(
     assert "lost 0" in said
 
 
+def test_the_guide_counts_the_recorded_sessions() -> None:
+    rows = session_rows.read(ROOT / "benchmarks/recorded/resident" / resident.RESULTS)
+    assert rows
+    guide = (ROOT / "docs/measurements-verdict.md").read_text().splitlines()
+    for line in (*resident.HEAD, *(resident.line(*each) for each in resident.by_cell(rows))):
+        assert line in guide
+
+
 def test_one_file_holds_all_that_is_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,13 +114,17 @@ def test_another_machine_goes_on_with_the_lines_of_one_before(
     assert begun == ["nothing-5-03", "nothing-5-04"]
 
 
-def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait() -> None:
+def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class SGD:
         def step(self) -> str:
             return "done"
 
-    names: dict[str, Any] = {"SGD": SGD}
-    exec(PLANT.replace("SHARE", "0.5"), names)
+    for name in ("torch", "torch.optim", "torch.optim.sgd"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules["torch.optim.sgd"], "SGD", SGD, raising=False)
+    exec(PLANT.replace("SHARE", "0.5"), {})
     one = SGD()
     assert one.step() == "done"
     time.sleep(0.05)
@@ -160,3 +174,5 @@ def test_each_arm_gets_a_copy_of_its_own(tmp_path: Path) -> None:
     assert one.read_bytes() == other.read_bytes() == b"one image"
     changed = one.stat().st_mtime_ns
     assert one_image.copies_of(image, tmp_path)[0].stat().st_mtime_ns == changed
+    image.write_bytes(b"another")
+    assert {copy.read_bytes() for copy in one_image.copies_of(image, tmp_path)} == {b"another"}
