@@ -139,7 +139,7 @@ def remove(path: Path, runner: Runner) -> None:
     _unmount_below(path, runner)
     _make_removable(path)
     shutil.rmtree(path, ignore_errors=True)
-    if not path.exists():
+    if path.is_symlink() or not path.exists():
         return
     # Files of a --fakeroot build can belong to the user's subordinate ids: only a user
     # namespace that maps these may remove them.

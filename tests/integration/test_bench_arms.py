@@ -18,6 +18,7 @@ from tests.processes import MARK, kill_marked, marked, poll
 __all__ = ["user"]  # a fixture
 
 
+@pytest.mark.long  # test_bench_bare.py measures three arms too
 def test_three_arms_are_measured_and_reported(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from dlcontainer.config.document import Document, KeyPath, Origin
+from dlcontainer.config.document import MAX_DEPTH, Document, KeyPath, Origin
 from dlcontainer.config.yaml_text.events import Tree
 from dlcontainer.config.yaml_text.scalars import kind, refused_in_text
 from dlcontainer.errors import ConfigError, Mark
@@ -70,12 +70,17 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, display: str) -> Confi
     what = f"not valid YAML: {error.problem or error.context}"
     if mark is None:
         return ConfigError(what, where=display)
+    place = Mark(file=display, line=mark.line + 1, column=mark.column + 1)
+    if "nesting depth" in what:
+        # libyaml has a limit of its own since 0.2.6, and reads so far ahead that it may meet that
+        # before our depth is counted.
+        return ConfigError(f"nested more than {MAX_DEPTH} deep", where=place)
     lines = LINE_BREAK.split(text)
     line = lines[mark.line] if mark.line < len(lines) else ""
     has_tab = "\t" in line[: len(line) - len(line.lstrip())]
     return ConfigError(
         what,
-        where=Mark(file=display, line=mark.line + 1, column=mark.column + 1),
+        where=place,
         why=error.context if error.problem else None,
         next_step="indent with spaces: YAML takes no tabs there" if has_tab else None,
     )

@@ -170,7 +170,9 @@ def test_tags(tag: str) -> None:
 
 @pytest.mark.parametrize("unit", ["{", "? ", "? - "])
 def test_deep_keys(unit: str) -> None:
-    assert "a key must be text" in refusal("a:\n " + unit * 100_000)
+    # The scanner of libyaml 0.2.6 reads so far ahead that it meets its own limit of depth first.
+    said = refusal("a:\n " + unit * 100_000)
+    assert "a key must be text" in said or "nested more than 50 deep" in said
 
 
 @pytest.mark.parametrize("text", ["\ta: 1", "a:\n\tb: 1"])
