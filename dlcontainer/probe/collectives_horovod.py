@@ -43,22 +43,24 @@ class Group(object):
             torch.cuda.synchronize()
 
     def _broadcast(self, elements):
-        self._result = hvd.broadcast_(self._first[:elements], 0, name="broadcast")
+        name = _name("broadcast", elements)
+        self._result = hvd.broadcast_(self._first[:elements], 0, name=name)
 
     def _all_reduce(self, elements):
-        self._result = hvd.allreduce_(self._first[:elements], op=hvd.Sum, name="all_reduce")
+        name = _name("all_reduce", elements)
+        self._result = hvd.allreduce_(self._first[:elements], op=hvd.Sum, name=name)
 
     def _reduce_scatter(self, elements):
-        self._result = hvd.reducescatter(
-            self._first[:elements], op=hvd.Sum, name="reduce_scatter"
-        )
+        name = _name("reduce_scatter", elements)
+        self._result = hvd.reducescatter(self._first[:elements], op=hvd.Sum, name=name)
 
     def _all_gather(self, elements):
         part = self._first[: elements // self.size]
-        self._result = hvd.allgather(part, name="all_gather")
+        self._result = hvd.allgather(part, name=_name("all_gather", elements))
 
     def _all_to_all(self, elements):
-        self._result = hvd.alltoall(self._first[:elements], name="all_to_all")
+        name = _name("all_to_all", elements)
+        self._result = hvd.alltoall(self._first[:elements], name=name)
 
     def _barrier(self, _elements):
         hvd.barrier()
@@ -78,3 +80,11 @@ class Group(object):
     def close(self):
         """Leave the group."""
         hvd.shutdown()
+
+
+def _name(operation, elements):
+    """Name a tensor by its size too, as each gradient of a training has a name and a size.
+
+    Under one name with changing sizes ranks of Horovod 0.28.1 wait for each other for ever.
+    """
+    return "{}.{}".format(operation, elements)

@@ -74,6 +74,11 @@ class Group(object):
 
     def _all_gather(self, elements):
         block = elements // self.size
+        if self.backend == "mpi":
+            # PyTorch's MPI takes a list of parts only, which it copies from a buffer of its own.
+            parts = list(self._second[:elements].chunk(self.size))
+            distributed.all_gather(parts, self._first[:block])
+            return
         act = _known("all_gather_single", "all_gather_into_tensor", "_all_gather_base")
         act(self._second[:elements], self._first[:block])
 

@@ -37,7 +37,7 @@ BACKENDS = {
     "gloo": "torch", "nccl": "torch", "mpi": "torch", "mpi4py": "mpi4py", "horovod": "horovod"
 }  # fmt: skip
 # backend -> operations that it has not
-ABSENT = {"horovod": ("send_recv",)}
+ABSENT = {"horovod": ("send_recv",), "mpi": ("reduce_scatter",)}
 WIDTH = 4  # bytes of a float32
 # Elements repeat by this: no power of 2, so that parts of a size differ.
 PERIOD = 7

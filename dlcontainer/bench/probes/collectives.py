@@ -41,7 +41,7 @@ BACKENDS: "Mapping[str, tuple[str, ...]]" = {
 }
 # Taken where none was asked for; nccl takes GPUs, mpi a PyTorch built for it.
 _USUAL = ("gloo", "mpi4py")
-ABSENT = {"horovod": ("send_recv",)}
+ABSENT = {"horovod": ("send_recv",), "mpi": ("reduce_scatter",)}
 
 _LARGEST, _QUICK_LARGEST = 64 << 20, 4 << 20
 # From one size to the next.
