@@ -62,4 +62,4 @@ def kill_marked(mark: str) -> None:
                 continue
         return not left
 
-    assert poll(none_left, 10)
+    assert poll(none_left, 60)

@@ -81,7 +81,7 @@ def _remove(name: str) -> None:
             == 0
         )
 
-    assert poll(removed, 5)
+    assert poll(removed, 60)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -103,9 +102,9 @@ def test_a_rank_that_ends_well_without_a_result_is_not_waited_for(
     line = f"import os; {RANK} == '{rank}' and os._exit(0)"
     side = environment_with(tmp_path / "side", module, line)
     argv = options(tiny_image, tiny, tmp_path / "x.jsonl", "--native", side, "--ranks", 3)
-    begin = time.monotonic()
-    done = user.run("bench", "import", *argv, "--start", "storm", "--timeout", "300", code=7)
-    assert time.monotonic() - begin < 100
+    done = user.run("bench", "import", *argv, "--start", "storm", "--timeout", "500", code=7)
+    # Its end ends the launch, and not the time that it has.
+    assert "no end within" not in done.stderr
     assert f"rank {rank}: it ended with 0 and gave no result" in done.stderr
 
 
@@ -140,9 +139,9 @@ def test_no_rank_outlives_its_session(
         assert poll(lambda: "mpirun" in names_below(running.pid), 60)
         held = holders(running.pid)
         os.kill(running.pid, signal.Signals[name])
-        running.wait(30)
-        assert poll(lambda: marked(mark) == {}, 10), marked(mark)
-        assert poll(lambda: not living(held), 10)
+        running.wait(120)
+        assert poll(lambda: marked(mark) == {}, 60), marked(mark)
+        assert poll(lambda: not living(held), 60)
     finally:
         running.kill()
         running.wait()

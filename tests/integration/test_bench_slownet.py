@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -89,8 +90,20 @@ def words(*options: str) -> list[str]:
 
 # Of a switch in user space: slow enough for it beside others' work. Mbit/s.
 RATES = {"tun": 40, "tbf": 400}
-# So many rounds of both rates, always: others' work leaves one of them alone.
+# So many rounds of both rates, always: others' work leaves one of them alone. Where it did not, as
+# many again, at most so many in all: the best times only come nearer to the link's.
 ROUNDS = 3
+MOST_ROUNDS = 9
+
+
+def launched(user: World, *argv: str | Path, code: int = 0) -> CompletedProcess[str]:
+    """Run it; a network that others' work has slowed is refused, and tried again."""
+    for _ in range(3):
+        done = user.run(*argv, code=None)
+        if "the network is not what was asked for" not in done.stderr:
+            break
+    assert done.returncode == code, done.stderr
+    return done
 
 
 def beta(best: Mapping[int, float]) -> float:
@@ -108,13 +121,18 @@ def test_a_link_slowed_by_2_takes_twice_as_long_a_byte(
     output, rate = tmp_path / "x.json", RATES[by]
     launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "60")
     best: dict[int, dict[int, float]] = {rate: {}, rate // 2: {}}
-    for mbit in [*best] * ROUNDS:
-        words = ("bench", "slownet", "--by", by, "--rate", f"{mbit}Mbit", "-o", output)
-        for size, seconds in json.loads(user.run(*words, *launch).stdout).items():
-            best[mbit][int(size)] = min(seconds, best[mbit].get(int(size), seconds))
-    fast, slow = (beta(times) for times in best.values())
+    ratio = 0.0
+    for _ in range(MOST_ROUNDS // ROUNDS):
+        for mbit in [*best] * ROUNDS:
+            words = ("bench", "slownet", "--by", by, "--rate", f"{mbit}Mbit", "-o", output)
+            for size, seconds in json.loads(launched(user, *words, *launch).stdout).items():
+                best[mbit][int(size)] = min(seconds, best[mbit].get(int(size), seconds))
+        fast, slow = (beta(times) for times in best.values())
+        ratio = slow / fast
+        if ratio == pytest.approx(2, rel=0.15):
+            break
     # Declared: 15 % of 2, by the best times of two sizes in all rounds.
-    assert slow / fast == pytest.approx(2, rel=0.15), best
+    assert ratio == pytest.approx(2, rel=0.15), best
     said = json.loads(output.read_text())
     assert [one["way"] for one in said["ways"]] == ["n1-n2", "n2-n1"]
     for way in said["ways"]:
@@ -151,7 +169,7 @@ def test_a_killed_host_is_named_and_ends_the_ranks(
 ) -> None:
     options = words("--kill", "n2@3s", "--rate", "40Mbit", "-o", str(tmp_path / "x.json"))
     launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "600", "on")
-    done = user.run(*options, *launch, code=137)
+    done = launched(user, *options, *launch, code=137)
     assert "slownet: host n2 was killed" in done.stderr
     assert "slownet: rank 1 on n2 ended with SIGKILL" in done.stderr
     assert "after it: ranks 0" in done.stderr
@@ -163,7 +181,7 @@ def test_a_cut_link_is_named_and_the_command_ends(user: World, exchange: str) ->
     # The program itself would wait for ten minutes; TCP's sender gives up before.
     options = words("--down", "n1-n2@3s", "--rate", "40Mbit")
     launch = ("--", "dlc-launch", "2", "1", sys.executable, exchange, "600", "on")
-    done = user.run(*options, *launch, code=1)
+    done = launched(user, *options, *launch, code=1)
     assert "slownet: link n1-n2 was cut" in done.stderr
     assert "ended with exit code 1" in done.stderr
 
@@ -188,8 +206,8 @@ def test_nothing_is_left(user: World, tmp_path: Path, name: str) -> None:
             assert poll(lambda: reached.exists() or process.poll() is not None, 60)
             assert process.poll() is None
             process.send_signal(signal.Signals[name])
-            assert process.wait(15) == (-9 if name == "SIGKILL" else 130)
-            assert poll(lambda: not marked(mark), 15)
+            assert process.wait(60) == (-9 if name == "SIGKILL" else 130)
+            assert poll(lambda: not marked(mark), 60)
         finally:
             kill_marked(mark)
 

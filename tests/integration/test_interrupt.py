@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,9 @@ from tests.integration.world import World, write_bare
 from tests.processes import MARK, kill_marked, marked, poll
 
 SUFFIXES = (".cdx.json", ".json", ".log", ".sif")
-LIMIT = 5.0  # seconds from the end of dlcontainer until nobody of the build is left
+# Seconds from the end of dlcontainer until nobody of the build is left: a few where it gets a core.
+# Who is not ended sleeps for 300.
+LIMIT = 60.0
 READY = 120.0  # seconds to come as far as a test wants; only a broken test needs them
 
 # Phase -> (the progress line that begins it, the program that must be at work before the kill).
@@ -197,10 +198,8 @@ def test_build_ended_from_outside(site: Site, phase: str, name: str) -> None:
     running.reached(phase)
     seen = running.descendants()
     assert len(seen) >= 4, seen
-    began = time.monotonic()
     os.kill(running.process.pid, number)
-    assert poll(lambda: not running.alive(seen), LIMIT + 1), (running.alive(seen), running.lines)
-    assert time.monotonic() - began < LIMIT + 1
+    assert poll(lambda: not running.alive(seen), LIMIT), (running.alive(seen), running.lines)
     assert mounts(site.mark) == []
     assert [path for path in site.output.iterdir() if not path.name.startswith(PREFIX)] == []
     code = running.process.wait()
@@ -226,7 +225,7 @@ def test_ctrl_c_of_a_terminal_reaches_the_whole_group(site: Site) -> None:
     running.reached("post")
     seen = running.descendants()
     os.killpg(running.process.pid, signal.SIGINT)
-    assert poll(lambda: not running.alive(seen), LIMIT + 1), running.alive(seen)
+    assert poll(lambda: not running.alive(seen), LIMIT), running.alive(seen)
     assert running.process.wait() == 130
     assert site.left() == []
 

@@ -4,7 +4,6 @@ import http.server
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,10 +113,8 @@ def test_nobody_fetches_on_when_the_build_is_ended(
     assert poll(lambda: of_wheels(index) == 1, READY), running.lines
     seen = running.descendants()
     assert any(" pip download " in text for text in seen.values()), seen
-    began = time.monotonic()
     os.kill(running.process.pid, number)
-    assert poll(lambda: not running.alive(seen), LIMIT + 1), running.alive(seen)
-    assert time.monotonic() - began < LIMIT + 1
+    assert poll(lambda: not running.alive(seen), LIMIT), running.alive(seen)
     assert mounts(site.mark) == []
     if number == signal.SIGINT:
         assert running.process.wait() == 130

@@ -136,7 +136,7 @@ def test_waiting_clients_do_not_hold_each_other_up(
     places: tuple[Path, Path], runner: ProcessRunner
 ) -> None:
     source, point = places
-    with StandIn(source=source, delay=Delay(operation_s=0.5)).mounted(point, runner):
+    with StandIn(source=source, delay=Delay(operation_s=2)).mounted(point, runner):
         start = time.monotonic()
         threads = [
             threading.Thread(target=os.path.exists, args=(point / f"none{n}",)) for n in range(12)
@@ -146,8 +146,8 @@ def test_waiting_clients_do_not_hold_each_other_up(
         for thread in threads:
             thread.join()
         took = time.monotonic() - start
-    # A getattr of the root at most, then all at once; one after the other would be 6 s.
-    assert 0.5 <= took < 4
+    # A getattr of the root at most, then all at once; one after the other would be 24 s.
+    assert 2 <= took < 20
 
 
 def ask(points: list[Path], each: int) -> float:
@@ -208,7 +208,7 @@ def test_no_way_of_ending_leaves_a_mount(places: tuple[Path, Path], name: str) -
         held = os.open(point / "pkg/big.bin", os.O_RDONLY)
         try:
             running.send_signal(signal.Signals[name])
-            code = running.wait(30)
+            code = running.wait(120)
             assert poll(lambda: not is_mounted(point), 60)
         finally:
             with suppress(OSError):  # nobody is there to hear that it is closed
@@ -221,7 +221,7 @@ def test_an_unmount_from_outside_ends_it(places: tuple[Path, Path]) -> None:
     source, point = places
     with served(source, point, point=point) as running:
         subprocess.run(["fusermount3", "-u", str(point)], check=True)
-        assert running.wait(30) == 0
+        assert running.wait(120) == 0
 
 
 def test_counts_are_written_on_a_signal_and_at_the_end(
@@ -242,13 +242,13 @@ def test_counts_are_written_on_a_signal_and_at_the_end(
         assert not stats.exists()
         assert not (point / "one").exists()
         running.send_signal(signal.SIGUSR1)
-        assert poll(stats.exists, 10)
+        assert poll(stats.exists, 60)
         body = json.loads(stats.read_text())
         assert body["operations"]["failed_lookup"] == 1
         assert (body["setting"]["profile"]["name"], body["setting"]["latency_ms"]) == ("nfs", 1.0)
         assert not (point / "two").exists()
         running.send_signal(signal.SIGTERM)
-        said, _ = running.communicate(timeout=30)
+        said, _ = running.communicate(timeout=120)
     assert json.loads(stats.read_text())["operations"]["failed_lookup"] == 2
     assert json.loads(said)["operations"]["failed_lookup"] == 2
 

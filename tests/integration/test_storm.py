@@ -1,7 +1,6 @@
 """`bench storm` and `bench probe-fs` on real mounts: what is measured, kept and predicted from."""
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from tests.integration.test_site_surroundings import site
 from tests.integration.world import Built, World, isolated, missing
 
 JOB = ("--site", "example-slurm", "--nodes", "64", "--ranks-per-node", "4")
+# Of no processor, however busy the machine is.
+WAITED_S = 0.5
 FACTS = """\
 schema: 1
 source: "a test's own"
@@ -112,35 +113,40 @@ def spinning(count: int) -> list[subprocess.Popen[bytes]]:
     return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
 
 
-def test_a_busy_machine_changes_processor_time_by_a_bound_or_is_refused(prefix: Path) -> None:
-    """Whatever else this machine does meanwhile: seconds of the processor, no clock on the wall."""
+def test_processor_time_leaves_waiting_out_on_a_busy_machine_too(prefix: Path) -> None:
+    """Beside processes that spin: it settles, or is refused by its words.
+
+    How much they change it is the machine's own, and no test's (docs/measurements-storm.md).
+    """
     runner = ProcessRunner(environ=dict(os.environ))
-    argv = [str(prefix / "bin/python"), "-c", "import many, json, asyncio, unittest, email, ssl"]
+    line = f"import time, many, json, asyncio, unittest, email, ssl; time.sleep({WAITED_S})"
+    argv = [str(prefix / "bin/python"), "-c", line]
     node = repeats.Node(cores=len(os.sched_getaffinity(0)), load_1min=os.getloadavg()[0])
+    runs: list[repeats.Run] = []
 
     def once() -> repeats.Run:
         done = counting.run_one(argv, runner)
-        return repeats.Run(processor_s=done.processor_s, wall_s=done.elapsed)
+        runs.append(repeats.Run(processor_s=done.processor_s, wall_s=done.elapsed))
+        return runs[-1]
 
-    def seconds() -> float:
-        try:
-            runs = repeats.settled(once, node)
-        except BenchDataError as error:
-            if "too busy" not in error.what:
-                raise
-            return math.nan
-        return repeats.processor_s(runs)
-
-    alone = seconds()
     others = spinning(2 * node.cores)
     try:
-        beside = seconds()
+        settled = repeats.settled(once, node)
+    except BenchDataError as error:
+        assert f"too busy to measure an import: {node}" in error.what  # noqa: PT017 - may settle
+        assert "--loads" in str(error.next_step)  # noqa: PT017
+    else:
+        assert settled == tuple(runs)
+        least = sorted(run.processor_s for run in settled)[: repeats.AGREEING]
+        assert least[-1] - least[0] <= max(repeats.WITHIN * least[0], 0.05)
+        assert least[0] <= repeats.processor_s(settled) <= least[-1]
     finally:
         for process in others:
             process.kill()
             process.wait()
-    if not math.isnan(alone + beside):
-        assert 1 / repeats.BUSY_BOUND <= beside / alone <= repeats.BUSY_BOUND
+    assert len(runs) >= repeats.AGREEING
+    for run in runs:
+        assert 0 < run.processor_s <= run.wall_s - 0.9 * WAITED_S
 
 
 def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
@@ -155,16 +161,22 @@ def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
         delay=Delay(operation_s=0.02, read_s=0.02),
         speed=Speed(rate=200, service="constant"),
     )
-    with shown.mounted(point, ProcessRunner(environ=dict(os.environ))):
-        found = microbenchmark.probe(point)
-    # Never quicker than it is; slower by as much as this machine is busy.
-    assert found.speed.latency_ms is not None
-    assert found.speed.operations_per_s is not None
-    assert found.speed.read_latency_ms is not None
-    assert 19 <= found.speed.latency_ms <= 40
-    assert 100 <= found.speed.operations_per_s <= 210
-    assert found.speed.read_latency_ms >= 20
-    assert found.saturated
+    near = []
+    for _ in range(3):  # other work on the machine may delay one
+        with shown.mounted(point, ProcessRunner(environ=dict(os.environ))):
+            found = microbenchmark.probe(point)
+        assert found.speed.latency_ms is not None
+        assert found.speed.operations_per_s is not None
+        assert found.speed.read_latency_ms is not None
+        # Never quicker than it is: the delay and the server's 5 ms.
+        assert min(found.samples_ms) >= 24
+        assert found.speed.operations_per_s <= 210
+        assert found.speed.read_latency_ms >= 20
+        assert found.saturated
+        near.append(19 <= found.speed.latency_ms <= 40 and found.speed.operations_per_s >= 100)
+        if near[-1]:
+            break
+    assert near[-1]
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,6 @@ AGREEING = 3
 WITHIN = 0.10
 _GRAIN_S = 0.05
 MOST_RUNS = 12
-# So much others at work change it, where they are not refused: measured beside processes that spin
-# (docs/measurements-storm.md; tests/integration/test_storm.py holds it).
-BUSY_BOUND = 1.5
 # A rank that has waited for so many times its own work was hardly ever alone on a core: caches and
 # clocks that others share with it are then part of its processor time too.
 MOST_WAITED = 8.0

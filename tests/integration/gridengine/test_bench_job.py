@@ -70,7 +70,7 @@ def test_an_interruption_leaves_no_job(
         process.kill()
     assert process.returncode == 130, said
     assert cell.jobs() == []
-    assert poll(lambda: marked(mark) == {}, 20)
+    assert poll(lambda: marked(mark) == {}, 60)
     job = read(tmp_path)
     assert job.end is not None
     assert not job.end.complete

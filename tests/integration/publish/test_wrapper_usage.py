@@ -22,7 +22,7 @@ def logged(tmp_path: Path, script: str, **changes: Any) -> Fake:
 
 def lines(there: Fake, count: int) -> list[str]:
     """Wait for so many lines of the logger."""
-    path, deadline = there.program.with_name("log"), time.monotonic() + 20
+    path, deadline = there.program.with_name("log"), time.monotonic() + 60
     while time.monotonic() < deadline:
         written = path.read_text().splitlines() if path.exists() else []
         if len(written) >= count:
@@ -64,7 +64,7 @@ def test_no_run_waits_or_fails(tmp_path: Path) -> None:
     done = there.shelf.run(there.shelf.python, "x")
     assert time.monotonic() - began < 9
     assert (done.stdout, done.stderr) == ("", "")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not there.program.with_name("begun").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -17,7 +17,7 @@ from tests.integration.world import Built, World
 from tests.processes import MARK, marked, new_mark, poll
 from tests.skips import skip
 
-KEEP_S = 10
+KEEP_S = 20
 SAY = "import os; print('at', os.environ['APPTAINER_CONTAINER'], os.environ['SLURM_PROCID'])"
 # A job of two steps of two ranks each, with what each step took.
 JOB = f"""\
@@ -98,7 +98,8 @@ def test_ranks_of_a_step_share_a_mount_that_holds_nobody_up(batch: Batch) -> Non
     assert [len(set(where[:2])), len(set(where[2:])), len(set(where))] == [1, 1, 2]
     assert [name.rpartition(f"-{job}-")[2] for name in sorted(set(where))] == ["0", "1"]
     took_s = [int(took) / 1000 for took, _ in batch.said(job, "took")]
-    assert max(took_s) < KEEP_S / 2
+    # A step that waited for the mount to go would take that long, and its own time.
+    assert max(took_s) < KEEP_S
     # What this Slurm (proctrack/pgid) does not end with the step goes when it was idle.
     assert poll(lambda: marked(batch.mark) == {} and not mounted(where), 4 * KEEP_S)
 
@@ -121,7 +122,7 @@ def test_what_a_steps_end_kills_is_cleaned_by_the_next_one(batch: Batch, strict:
     # Killed with its step; the next one that mounts removes what that left.
     assert marked(own.mark) == {}
     assert mounted(where) == where[2:]
-    assert max(int(took) for took, _ in own.said(first, "took")) < KEEP_S * 1000 / 2
+    assert max(int(took) for took, _ in own.said(first, "took")) < KEEP_S * 1000
     second = own.run()
     assert len(own.said(second, "at")) == 4
     assert mounted(where) == []

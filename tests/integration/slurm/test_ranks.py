@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -66,11 +65,11 @@ def test_a_rank_that_dies_is_named(
     mark = new_mark()
     module = other_wheel(tmp_path / "wheel", "1.0")
     side = environment_with(tmp_path / "side", module, f"import os; {line}")
-    more = ("--native", str(side), "--start", "storm", "--timeout", "60")
-    begin = time.monotonic()
+    more = ("--native", str(side), "--start", "storm", "--timeout", "500")
     done = inside.having(**{MARK: mark}).run("bench", "import", *argv, *more, code=7)
-    assert time.monotonic() - begin < 60
     assert says in done.stderr
+    # Its death ends the launch, and not the time that it has.
+    assert "no end within" not in done.stderr
     (first, *_) = reader.read(tmp_path / "x.jsonl").samples
     assert not first.ok
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
@@ -88,7 +87,7 @@ def test_a_hanging_rank_ends_the_launch(
     done = inside.having(**{MARK: mark}).run("bench", "import", *argv, *more, code=7)
     assert "no end within 10 s" in done.stderr
     assert "rank 3: it gave no result" in done.stderr
-    assert poll(lambda: marked(mark) == {}, 10), marked(mark)
+    assert poll(lambda: marked(mark) == {}, 60), marked(mark)
     assert cluster.steps() == []
 
 
@@ -110,12 +109,12 @@ def test_no_step_outlives_its_session(
         assert poll(lambda: output.exists() and len(output.read_bytes().splitlines()) > 7, 120)
         assert poll(lambda: bool(cluster.steps()), 60)
         os.kill(int((tmp_path / "pid").read_text()), signal.Signals[name])
-        assert poll(lambda: not ranks_of(mark), 10), marked(mark)
-        assert poll(lambda: cluster.steps() == [], 10)
+        assert poll(lambda: not ranks_of(mark), 60), marked(mark)
+        assert poll(lambda: cluster.steps() == [], 60)
         assert cluster.jobs()
     finally:
         kill_marked(mark)
-        started.wait(30)
+        started.wait(120)
         # A salloc that is killed leaves its job, and the nodes are the next test's.
         cluster.run("scancel", *cluster.jobs())
     assert poll(lambda: cluster.jobs() == [], 30)

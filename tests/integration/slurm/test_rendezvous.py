@@ -108,7 +108,7 @@ def test_a_rank_that_fails_ends_the_others(
     began = time.monotonic()
     # The others' signal may be what Slurm tells of.
     assert submit.run(job, "/opt/tiny/bin/python", "-c", line, code=None).returncode in (5, 143)
-    assert time.monotonic() - began < 120
+    assert time.monotonic() - began < 400
 
 
 def test_one_torchrun_a_node_starts_the_ranks(

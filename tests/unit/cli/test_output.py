@@ -224,10 +224,15 @@ def test_silent_tools_get_signs_of_life(
     console = Console(live=False)
     console.step("pack the image")
     console.line("*** Error compiling 'a.py'")
+    said = ""
+    sign = re.compile(r"… pack the image: \d+ s so far$", re.MULTILINE)
     with console.beating():
-        time.sleep(0.3)
-    said = capsys.readouterr().err
-    assert re.search(r"… pack the image: \d+ s so far$", said, re.MULTILINE)
+        deadline = time.monotonic() + 60
+        while not sign.search(said) and time.monotonic() < deadline:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+    said += capsys.readouterr().err
+    assert sign.search(said)
     assert "Error compiling" not in said
     time.sleep(0.1)
     assert capsys.readouterr().err == ""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from dlcontainer.bench.storm import repeats
 from dlcontainer.bench.storm.repeats import (
     MOST_RUNS,
     Cold,
@@ -49,11 +48,12 @@ def test_repeats_end_once_the_least_agree() -> None:
 
 
 @pytest.mark.parametrize("times", [BESIDE_1, BESIDE_2, BESIDE_6])
-def test_others_at_work_change_processor_time_by_a_bound(
+def test_others_at_work_changed_processor_time_less_than_the_wall_s(
     times: Sequence[tuple[float, float]],
 ) -> None:
     alone, beside = processor_s(recorded(ALONE)), processor_s(recorded(times))
-    assert 1 / repeats.BUSY_BOUND <= beside / alone <= repeats.BUSY_BOUND
+    # In these times; another machine changed it by 1.86 (docs/measurements-storm.md).
+    assert 1 / 1.3 <= beside / alone <= 1.3
     # The clock on the wall, which was taken for it before.
     assert max(wall for _, wall in times) > 2 * min(wall for _, wall in ALONE)
 
