@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.bench.probes.collectives import ABSENT, OPERATIONS
 from dlcontainer.bench.samples import reader
+from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import Trial
+from tests.integration.test_bench_ranks import raw
 from tests.integration.world import Built, World
 from tests.judging import analyse
 
@@ -143,6 +146,28 @@ def test_horovod_that_does_not_average_is_refused(
     assert said["failed"].count("not averaged") == 2  # over MPI, and over Gloo
     assert said["gradient_off"] > 0.1
     assert said["ranks_apart"] > 0.01
+
+
+def test_collectives_by_horovod(horovod: Built, launching: World, tmp_path: Path) -> None:
+    """Messages that are longer than those of `verify` too: 4 MiB once hung in Open MPI."""
+    patient, output = replace(launching, patience_s=3600), tmp_path / "x.jsonl"
+    words: list[str | Path] = ["--site", "local", "--image", horovod.image, "--ranks", "2"]
+    words += ["--backend", "horovod", "--arms", "unpacked,container"]
+    words += ["--quick", "--pairs", "1", "--timeout", "300"]
+    has_torch = any(each["name"] == "torch" for each in horovod.recorded()["python_packages"])
+    done = patient.run("bench", "collectives", *words, "-o", output, code=0 if has_torch else 1)
+    if not has_torch:
+        assert "does not verify horovod and torch" in done.stderr
+        return
+    series = reader.read(output)
+    plan = series.session.declared.rows
+    assert plan is not None
+    operations = {str(row["operation"]) for row in plan.rows}
+    assert operations == set(OPERATIONS) - set(ABSENT["horovod"])
+    for sample in series.samples:
+        assert agreement.problem(plan, sample.rows) == ""
+        for rank in raw(sample):
+            assert rank["transport"]["way"] == "mpi"
 
 
 def test_horovod_leaves_no_compiler_and_no_debugging_names(horovod: Built, inside: Inside) -> None:

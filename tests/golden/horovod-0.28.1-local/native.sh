@@ -28,6 +28,7 @@ for package in ca-certificates cmake g++ libgomp1 libopenmpi-dev make openmpi-bi
 done
 [ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
 export LANG=C.UTF-8
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
 
 echo "==> step 1/2 pytorch"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
@@ -84,6 +85,7 @@ mkdir -p "$prefix"
 quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
 {
     printf '%s\n' 'export LANG=C.UTF-8'
+    printf '%s\n' 'export OMPI_MCA_btl_vader_single_copy_mechanism=none'
     printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
 } > "$prefix/activate.sh"
 
