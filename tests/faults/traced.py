@@ -144,7 +144,7 @@ class Launcher:
             found = marked(self.mark)
             return {pid: above for pid, above in found.items() if pid != self.process.pid}
 
-        poll(lambda: not others(), 10)
+        poll(lambda: not others(), 60)
         return others()
 
 

@@ -146,7 +146,7 @@ def running(folder: Path) -> Iterator[str]:
         subprocess.Popen([program, "serve", settings], stdout=log, stderr=log) as server,
     ):
         try:
-            assert poll(lambda: _answers(port), 20), (folder / "registry.log").read_text()
+            assert poll(lambda: _answers(port), 60), (folder / "registry.log").read_text()
             yield address
         finally:
             server.kill()

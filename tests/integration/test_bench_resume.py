@@ -27,7 +27,8 @@ def test_a_killed_session_goes_on(
     )
     try:
         assert poll(lambda: output.exists() and len(output.read_bytes().splitlines()) > 12, 120)
-        # It holds the file: who would go on with it now is sent away.
+        # It holds the file, stopped before its end: who would go on with it now is sent away.
+        os.kill(running.pid, signal.SIGSTOP)
         base = options(tiny_image, tiny, output)
         base[base.index("-o") : base.index("-o") + 2] = ["--resume", str(output)]
         done = user.run("bench", "import", *base, code=7)

@@ -147,7 +147,7 @@ def test_the_engine_is_killed_in_a_step(alone: World, stepped: Path, tmp_path: P
             everyone = (int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit())
             return [pid for pid in everyone if command(pid) == b"sleep\x00317\x00"]
 
-        assert poll(lambda: bool(engines()), 30)
+        assert poll(lambda: bool(engines()), 60)
         for pid in engines():
             os.kill(pid, signal.SIGKILL)
         said = process.stderr.read()
@@ -197,7 +197,7 @@ def test_killed_at_any_moment(alone: World, stepped: Path, tmp_path: Path) -> No
             time.sleep(moments.uniform(0.0, whole))
             (os.killpg if number % 2 else os.kill)(process.pid, signal.SIGKILL)
             killed += process.wait() == -signal.SIGKILL
-        assert poll(lambda: not marked(mark), 10), (number, marked(mark))
+        assert poll(lambda: not marked(mark), 60), (number, marked(mark))
         require_whole(alone, output)
         assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
         if number % NEXT == 0 or number == KILLS - 1:

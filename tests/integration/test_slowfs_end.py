@@ -244,7 +244,7 @@ def test_who_waits_for_a_slow_answer_gets_an_error(
     with client(point.parent) as asking:
         with shown.mounted(point, runner):
             ask(asking, f"{point.name}/one")
-            assert poll(lambda: shown.counters.counted().metadata > 0, 30)
+            assert poll(lambda: shown.counters.counted().metadata > 0, 60)
         assert answered(asking) in REFUSED
     assert mounting.mounted_at(point) == 0
 

@@ -172,11 +172,12 @@ def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
         assert min(found.samples_ms) >= 24
         assert found.speed.operations_per_s <= 210
         assert found.speed.read_latency_ms >= 20
-        assert found.saturated
-        near.append(19 <= found.speed.latency_ms <= 40 and found.speed.operations_per_s >= 100)
+        is_near = 19 <= found.speed.latency_ms <= 40 and found.speed.operations_per_s >= 100
+        # By the last two of its rates, one of which may have been delayed.
+        near.append(is_near and found.saturated)
         if near[-1]:
             break
-    assert near[-1]
+    assert near[-1], found
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.skips import skip
 PROGRAMS = Path("/usr/lib/gridengine")
 SHARED = Path("/usr/share/gridengine")
 SLOTS = 4
-_READY_S = 60
+_READY_S = 180
 
 _BOOTSTRAP = """\
 admin_user none

@@ -16,7 +16,7 @@ from tests.integration.accounts import Account
 from tests.integration.world import missing
 from tests.processes import poll
 
-_READY_S = 60
+_READY_S = 180
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin:"
 _PATIENCE_S = 20
 # In the services' environment, as on a host behind a proxy: it must be in no image.

@@ -23,7 +23,7 @@ from tests.integration.test_bad_input import mounted
 from tests.integration.world import STEPPED, World, write_bare
 from tests.processes import poll
 
-READY_S, LIMIT_S = 120.0, 15.0
+READY_S, LIMIT_S = 120.0, 60.0
 ARCHIVE = "docker-archive"
 
 

@@ -88,7 +88,7 @@ def test_logger_of_the_host(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
         path = tmp_path / "log"
         log.bind(str(path))
-        log.settimeout(20)
+        log.settimeout(60)
         usage = [logger, "--socket", str(path), "--tag", "modules"]
         there = fake(tmp_path, modules={"usage": usage})
         there.shelf.run(there.shelf.python, "x", SLURM_JOB_ID="42")

@@ -61,7 +61,7 @@ def test_sigterm_is_handed_on(shelf: Shelf, tmp_path: Path) -> None:
         try:
             assert poll(ready.exists, 60)
             process.send_signal(signal.SIGTERM)
-            said, _ = process.communicate(timeout=30)
+            said, _ = process.communicate(timeout=60)
         finally:
             process.kill()
     assert (said, process.returncode) == ("saved\n", 9)

@@ -98,7 +98,7 @@ def secured(folder: Path) -> Iterator[Secured]:
         subprocess.Popen([program, "serve", settings], stdout=log, stderr=log) as process,
     ):
         try:
-            assert poll(lambda: _answers(port), 20), (folder / "registry.log").read_text()
+            assert poll(lambda: _answers(port), 60), (folder / "registry.log").read_text()
             yield Secured(address=address, ca=authority.roots, login=login)
         finally:
             process.kill()

@@ -19,7 +19,7 @@ from tests.processes import poll
 
 NODES = 4
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin:"
-_READY_S = 60
+_READY_S = 180
 
 # Its nodes have this machine's name; each runs as who started it, so it can do what they can.
 _CONF = """\

@@ -27,5 +27,5 @@ def test_an_ordinary_users_cluster_ends_with_its_jobs(monkeypatch: pytest.Monkey
         said = own.run("srun", "-N2", "-n2", *WHO).stdout
         assert sorted(said.splitlines()) == [f"n1 {NOBODY.uid}", f"n2 {NOBODY.uid}"]
         own.run("sbatch", "-N2", "--wrap", "srun sleep 3600")
-        assert poll(lambda: bool(own.steps()), 30)
+        assert poll(lambda: bool(own.steps()), 60)
     assert marked(mark) == {}

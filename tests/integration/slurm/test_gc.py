@@ -104,4 +104,4 @@ def test_an_image_that_a_waiting_job_has_in_its_environment_stays(
     cluster.run("scancel", job)
     assert poll(lambda: job not in cluster.jobs(), 60)
     # Left a moment ago counts as just now.
-    assert poll(lambda: centre.gc()[0] == ["generations/1", f"releases/{release.name}"], 10)
+    assert poll(lambda: centre.gc()[0] == ["generations/1", f"releases/{release.name}"], 60)

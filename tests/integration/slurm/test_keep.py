@@ -65,7 +65,7 @@ class Batch:
             text=True,
             check=True,
         ).stdout.strip()
-        assert poll(lambda: job not in self.cluster.jobs(), 90)
+        assert poll(lambda: job not in self.cluster.jobs(), 300)
         return job
 
     def said(self, job: str, word: str) -> list[list[str]]:

@@ -117,7 +117,7 @@ def test_no_step_outlives_its_session(
         started.wait(120)
         # A salloc that is killed leaves its job, and the nodes are the next test's.
         cluster.run("scancel", *cluster.jobs())
-    assert poll(lambda: cluster.jobs() == [], 30)
+    assert poll(lambda: cluster.jobs() == [], 60)
     assert reader.read(output).samples
 
 

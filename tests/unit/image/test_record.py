@@ -166,7 +166,7 @@ def test_one_that_is_nested_too_deeply(written: Path) -> None:
             record.read(written)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_one_that_is_no_file(tmp_path: Path) -> None:
     pipe, large = tmp_path / "pipe.json", tmp_path / "large.json"
     os.mkfifo(pipe)

@@ -157,7 +157,7 @@ def test_a_part_that_is_too_large_to_be_read(image: Path) -> None:
         sif.read(image, part)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_pipes_and_devices(image: Path) -> None:
     os.mkfifo(image)
     for path in (image, Path("/dev/zero")):

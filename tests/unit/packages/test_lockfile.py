@@ -153,7 +153,7 @@ def test_the_text_is_json_without_what_is_empty() -> None:
     assert body["steps"][1]["python_packages"][0]["file"] == "tool-2.0-py3-none-any.whl"
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_what_is_no_lock_file(tmp_path: Path) -> None:
     """Nothing that stands there hangs, fills the memory or ends in a traceback."""
     pipe, large, deep = (tmp_path / name for name in ("pipe", "large", "deep"))

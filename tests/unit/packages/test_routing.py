@@ -226,7 +226,7 @@ def test_a_wheel_of_a_folder_is_hashed_where_pip_does_not(tmp_path: Path) -> Non
     assert wheel["sha256"] == hashlib.sha256(b"wheel").hexdigest()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_a_report_that_a_steps_script_wrote(tmp_path: Path) -> None:
     """It can write there what it likes: no other file is read, and the error is a clear one."""
     (tmp_path / "key").write_text("secret")

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -197,15 +196,14 @@ def test_a_host_that_nobody_knows_is_not_waited_for(
 @pytest.mark.parametrize("gone", [0, 2])
 def test_a_rank_that_has_ended_is_not_waited_for(ranks: Any, tmp_path: Path, gone: int) -> None:
     (tmp_path / f"rank-{gone:05d}.exit").write_text("0\n")
-    meeters = Meeters(ranks, 3, patience=60, folder=tmp_path)
+    meeters = Meeters(ranks, 3, patience=3000, folder=tmp_path)
     there = [number for number in range(3) if number != gone]
     threads = [threading.Thread(target=meeters.rank, args=(number, 1)) for number in there]
-    begin = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
-    assert time.monotonic() - begin < 10
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
     assert len(meeters.errors) == 2
     assert any(f"waiting for rank {gone}: it has ended" in text for text in meeters.errors)
 

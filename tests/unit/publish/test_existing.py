@@ -65,7 +65,7 @@ def make_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("spoil", [change_a_byte, cut, empty, remove, link_away, make_pipe])
 def test_a_damaged_file_is_named(

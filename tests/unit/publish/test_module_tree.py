@@ -108,7 +108,7 @@ def plant_folder(lock: Path, victim: Path) -> None:
     lock.mkdir()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("plant", [plant_link, plant_second_name, plant_pipe, plant_folder])
 def test_a_lock_that_a_colleague_planted(
     root: Path, top: Folder, own: Ownership, tmp_path: Path, plant: object

@@ -80,7 +80,7 @@ def nothing_of(secret: Path, root: Path) -> bool:
     return (where, mode, secret.read_text()) == ([], 0o600, SECRET)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_traps_beside_an_image(
@@ -149,7 +149,7 @@ def test_a_link_to_an_image(image: Path, root: Path, secret: Path) -> None:
         put(link, root)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_what_is_no_image_file(root: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.sif"
     os.mkfifo(pipe)

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,8 @@ from dlcontainer.registry.base_image import check, find_digest
 from dlcontainer.registry.connection import Way
 from tests.fakeregistry import NAME, FakeRegistry, Reply, serving, sha256
 
-WAY = Way(silence_s=0.5, answer_s=2)
+# A busy machine's own silence must not be taken for the registry's.
+WAY = Way(silence_s=20, answer_s=60)
 DIGEST = f"sha256:{'ab' * 32}"
 
 
@@ -90,17 +90,16 @@ def test_it_breaks_off(fake: FakeRegistry, chunked: bool) -> None:
 
 
 def test_it_falls_silent_in_the_middle(fake: FakeRegistry) -> None:
-    began = time.monotonic()
-    error = with_reply(fake, Reply(body=b"body", silence_s=30))
+    # For longer than a test may take: it is not waited for.
+    fake.replies[f"/v2/{NAME}/manifests/{DIGEST}"] = Reply(body=b"body", silence_s=3000)
+    error = fails(fake.reference(digest=DIGEST), Way(silence_s=3, answer_s=60))
     assert "in the middle of its answer" in error.what
-    assert time.monotonic() - began < 10
 
 
 def test_it_never_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        began = time.monotonic()
-        error = fails(parse_image(f"docker://127.0.0.1:{mute.getsockname()[1]}/a@{DIGEST}"))
-        assert time.monotonic() - began < 10
+        image = parse_image(f"docker://127.0.0.1:{mute.getsockname()[1]}/a@{DIGEST}")
+        error = fails(image, Way(silence_s=0.5, answer_s=2))
     assert "can't be reached" in error.what
     assert "no word within 0.5 s" in str(error.why)
 

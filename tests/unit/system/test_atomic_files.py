@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_the_old_file_alone(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_nothing_planted_at_the_name_beside_is_touched(
     target: Path, kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

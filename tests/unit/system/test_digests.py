@@ -47,7 +47,7 @@ def test_long_work_says_how_far_it_is(path: Path, monkeypatch: pytest.MonkeyPatc
     assert "read: 4 of 9 MB, 47%" in said
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_only_a_regular_file_has_a_sum(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "missing"):

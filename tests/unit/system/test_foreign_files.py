@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.system import foreign_files
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_what_is_no_regular_file(tmp_path: Path) -> None:
     pipe, link, plug = tmp_path / "pipe", tmp_path / "link", tmp_path / "plug"
     os.mkfifo(pipe)
