@@ -7,6 +7,7 @@ import gc
 import glob
 import hashlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -33,8 +34,16 @@ def facts(folder=None):
             "cache_prefix": getattr(sys, "pycache_prefix", None),
             "switch_interval_s": sys.getswitchinterval(),
         },
-        "python_threads": threading.active_count(),
+        "python_threads": threads(),
     }
+
+
+def threads():
+    """Name each thread of this Python, without numbers; a pool once, which grows with its work."""
+    pools = getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", {})
+    found = [(re.sub("[0-9]+", "#", one.name), one in pools) for one in threading.enumerate()]
+    named = [name for name, is_pool in found if not is_pool]
+    return sorted(named + ["pool " + name for name in {name for name, is_pool in found if is_pool}])
 
 
 def hooks(folder=""):

@@ -1,10 +1,12 @@
 """What a process says of its variables, of the kernel, of its limits and its interpreter."""
 
+import concurrent.futures
 import py_compile
 import signal
 import sys
 import threading
 import types
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +267,25 @@ def test_byte_code_that_reads_its_source_is_counted(
 def test_hooks_of_every_module_are_counted(probe: Any) -> None:
     place = types.SimpleNamespace(_global_forward_hooks={1: print}, _global_backward_hooks={})
     assert probe("attest_frameworks").module_hooks(place) == 1
+
+
+def test_threads_are_named_and_a_pool_does_not_count_its_workers(probe: Any) -> None:
+    interpreter, end = probe("attest_interpreter"), threading.Event()
+    before = interpreter.threads()
+    spinning = [threading.Thread(target=end.wait, name=f"Thread-{n} (spin)") for n in (3, 14)]
+    for each in spinning:
+        each.start()
+    seen = []
+    for workers in (1, 3):
+        with concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="reader") as pool:
+            together = threading.Barrier(workers)
+            for done in [pool.submit(together.wait) for _ in range(workers)]:
+                done.result()
+            seen.append(interpreter.threads())
+    end.set()
+    for each in spinning:
+        each.join()
+    # One planted thread more is seen, however it is numbered; one reader more is not.
+    assert seen[0] == seen[1]
+    assert Counter(seen[0]) - Counter(before) == {"Thread-# (spin)": 2, "pool reader_#": 1}
+    assert interpreter.threads() == before
