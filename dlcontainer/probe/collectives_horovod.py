@@ -83,8 +83,8 @@ class Group(object):
 
 
 def _name(operation, elements):
-    """Name a tensor by its size too, as each gradient of a training has a name and a size.
+    """Name a tensor by its size too, as each gradient of a training has one name and one size.
 
-    Under one name with changing sizes ranks of Horovod 0.28.1 wait for each other for ever.
+    Horovod caches what ranks agreed on by a tensor's name, and drops it where the size changes.
     """
     return "{}.{}".format(operation, elements)
