@@ -16,6 +16,7 @@ TYPES = {
 # By NVIDIA's CUDA programming guide, arithmetic by compute capability.
 LEAST_CAPABILITY = {"bf16": (8, 0), "int8": (7, 5)}
 SCALE = 3.0  # of the triad: no power of 2, so that it is multiplied
+_BLOCK = 1 << 16  # periods of the numbers that a stream reads
 
 
 class Kernels(object):
@@ -213,8 +214,9 @@ class Operation(object):
         return torch.zeros_like(first), first, second
 
     def _counting(self, n, period):
-        one = torch.arange(period, dtype=self.type, device=self._device)
-        return one.repeat(-(-n // period))[:n]
+        # First a block: to repeat a few numbers 10^8 times takes seconds.
+        block = torch.arange(period, dtype=self.type, device=self._device).repeat(_BLOCK)
+        return block.repeat(-(-n // len(block)))[:n]
 
     def _gemm(self, one, other):
         return torch._int_mm(one, other) if self.type == torch.int8 else torch.mm(one, other)

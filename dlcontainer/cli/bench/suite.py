@@ -214,6 +214,12 @@ def _in_short(error: "DlcontainerError") -> str:
     return f"{error.what} ({error.why})" if error.why else error.what
 
 
+def _line(text: str) -> str:
+    """Give the first line of what a launch said: a table has one for each probe."""
+    first, _, rest = text.partition("\n")
+    return f"{first} …" if rest else first
+
+
 def _end(results: Sequence[_Result], folder: Path, world: "World", *, as_json: bool) -> None:
     """Write the report and say what became of each; raises ChecksFailedError where one failed."""
     from dlcontainer.errors import ChecksFailedError
@@ -230,7 +236,7 @@ def _end(results: Sequence[_Result], folder: Path, world: "World", *, as_json: b
         output.emit("bench-suite", {**body, "probes": [one.as_json() for one in results]})
         raise typer.Exit(ChecksFailedError.exit_code if failed else 0)
     rows = [
-        (one.probe, one.outcome, f"{one.seconds:.0f} s" if one.seconds else "", one.why)
+        (one.probe, one.outcome, f"{one.seconds:.0f} s" if one.seconds else "", _line(one.why))
         for one in results
     ]
     output.say(output.table(rows, head=("probe", "outcome", "time", "why")))

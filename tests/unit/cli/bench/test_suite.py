@@ -105,6 +105,19 @@ def test_one_that_fails_stops_no_other(
     assert "what is whole stays" in said.err
 
 
+def test_the_table_has_one_line_for_each_probe(
+    measured: list[SessionOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer("import", BenchDataError("exit code 1 (the last that it said:\n  not as root\n  ever)"))
+    assert run(tmp_path, "--only", "import,kernels") == 1
+    assert len(measured) == 1
+    said = capsys.readouterr()
+    table = said.out.split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in table] == ["probe", "import", "kernels"]
+    assert table[1].endswith("(the last that it said: …")
+    assert "not as root" in said.err
+
+
 def test_ctrl_c_ends_the_suite(measured: list[SessionOptions], tmp_path: Path) -> None:
     answer("import", InterruptedByUserError("ended"))
     assert run(tmp_path, "--only", "import,kernels") == 130
