@@ -13,7 +13,7 @@ from dlcontainer.bench.probes.collectives import ABSENT, OPERATIONS
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.bench.samples.series import Series
-from tests.integration.publish.test_host_mpi import VERSION, intel
+from tests.integration.publish.test_host_mpi import HOST_MPI, VERIFY, VERSION, intel
 from tests.integration.test_bench_ranks import raw
 from tests.integration.world import Built, World
 from tests.judging import analyse
@@ -42,24 +42,13 @@ exposes: [python]
 environment: {MPIR_CVAR_CH4_CMA_ENABLE: "0", UCX_POSIX_USE_PROC_LINK: n}
 verify: {script: verify.py, imports: {mpi4py: 4.1.2}}
 """
-SITE = """\
+SITE = f"""\
 schema: 1
 name: lab
 summary: for tests
 facts: host
 default_recipe: ranks
-mpi:
-  family: mpich
-  mode: swap
-  name: Intel MPI
-  modules: [load lab-mpi/2021.18]
-  version_variable: LAB_MPI_VERSION
-  known_versions: ["2021.18"]
-  binds: [$LAB_MPI_ROOT]
-  libraries: [$LAB_MPI_ROOT/lib/libmpi.so.12]
-  library_path: [$LAB_MPI_ROOT/lib, $LD_LIBRARY_PATH]
-"""
-VERIFY = 'print(\'{"ok": true, "what": "ranks", "ranks": 1}\')\n'
+{HOST_MPI}"""
 
 
 def session(user: World, image: Path, output: Path, backend: str, *more: str | Path) -> Series:

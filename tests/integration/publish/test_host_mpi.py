@@ -40,13 +40,8 @@ steps:
 exposes: [python]
 verify: {script: verify.py, imports: {}}
 """
-SITE = """\
-schema: 1
-name: local
-summary: for tests
-facts: host
-default_recipe: ranks
-jobs: {inside: {LAB_FABRIC: "a b"}, environment: {LAB_TEAM: ours}}
+# Of a site whose hosts have their own MPI.
+HOST_MPI = """\
 mpi:
   family: mpich
   mode: swap
@@ -57,7 +52,15 @@ mpi:
   binds: [$LAB_MPI_ROOT]
   libraries: [$LAB_MPI_ROOT/lib/libmpi.so.12]
   library_path: [$LAB_MPI_ROOT/lib, $LD_LIBRARY_PATH]
-  inside: {LAB_SWAPPED: "1"}
+"""
+SITE = f"""\
+schema: 1
+name: local
+summary: for tests
+facts: host
+default_recipe: ranks
+jobs: {{inside: {{LAB_FABRIC: "a b"}}, environment: {{LAB_TEAM: ours}}}}
+{HOST_MPI}  inside: {{LAB_SWAPPED: "1"}}
 """
 VERIFY = 'print(\'{"ok": true, "what": "ranks", "ranks": 1}\')\n'
 # The handles are those of MPICH's ABI.

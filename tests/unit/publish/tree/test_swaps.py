@@ -63,8 +63,8 @@ def swap_at(folder: Path, begin: str, number: int, target: Path, ready: int) -> 
             opens += bool(mask & OPEN and name and name.startswith(begin))
             if opens == number:
                 (folder / "away").symlink_to(target)
-                paths = (os.fsencode(folder / each) for each in ("away", name))
-                if libc.renameat2(HERE, next(paths), HERE, next(paths), EXCHANGE) == 0:
+                link, own = (os.fsencode(folder / each) for each in ("away", name))
+                if libc.renameat2(HERE, link, HERE, own, EXCHANGE) == 0:
                     return
                 # It was a temporary name: the next one, then.
                 (folder / "away").unlink()
