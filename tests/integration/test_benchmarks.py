@@ -14,6 +14,7 @@ from dlcontainer.bench.slowfs.mounting import DEVICE
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.engines import emulation
 from dlcontainer.system.machine import find_program
+from tests import residents
 from tests.integration import standin
 from tests.integration.test_bench import environment_with
 from tests.integration.test_emulation import (
@@ -64,7 +65,10 @@ LONG = {
     *("slownet_beta", "storm", "storm_sshfs"),
 }
 # These have a test of their own.
-APART = {*LONG, "group_rules", "import_figures", "slow_tree", "startup", "verdict_table"}
+APART = {
+    *(*LONG, "group_rules", "import_figures", "page_faults", "slow_tree", "startup"),
+    "verdict_table",
+}
 
 
 def require(*programs: str) -> None:
@@ -190,6 +194,12 @@ def test_verdict_table() -> None:
 def test_group_rules() -> None:
     text = run("group_rules", "-n", "2")
     assert len([line for line in text.splitlines() if "arms' own AR(1)" in line]) == 12
+
+
+def test_page_faults(tmp_path: Path) -> None:
+    text = run("page_faults", residents.write(tmp_path / "session.jsonl", residents.Truth()))
+    assert "| turns of a process | 256 |" in text
+    assert "| session.jsonl |" in text
 
 
 def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_path: Path) -> None:
