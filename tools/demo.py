@@ -28,8 +28,8 @@ _CHECKOUT_MB, _CACHE_MB = 1500, 600
 _TAKES = "7 to 10 minutes on two idle cores, three times that on busy ones"
 _LMOD = Path("/usr/share/lmod/lmod/init/sh")
 # Resident groups: their ratio scatters by 1.5 to 3 % a group on two idle cores (pairs of launches:
-# 4 to 17 %), so that 8 of them decide 5 %. In a noisy hour it takes 16 (of 27 sessions 9 went on,
-# 7 of them to 16: docs/measurements-verdict.md). The image has no GPU's libraries.
+# 4 to 17 %), so that 8 of them decide 5 %. In a noisy hour it takes 16 (of 50 sessions 13 went
+# on, 11 of them to 16: docs/measurements-verdict.md). The image has no GPU's libraries.
 _TRAIN = ("--margin", "5%", "--looks", "8,16", "--threads", "1", "--device", "cpu")
 # From the distribution, where it may be installed: a module system, and what the native side needs.
 _PACKAGES = ("lmod", "libgomp1")
