@@ -1,5 +1,10 @@
-"""The bounds of a count: what share of all sessions some of those that were run leave possible."""
+"""The bounds of a count of sessions, and of a mean over them."""
 
+from collections.abc import Sequence
+from math import sqrt
+from statistics import stdev
+
+from dlcontainer.bench.stats import student_t
 from dlcontainer.bench.stats.counts import rate_not_excluded
 
 
@@ -13,3 +18,10 @@ def clopper_pearson(hits: int, count: int) -> list[float]:
     """
     # Of the share that is no hit, the upper bound is the lower one of the share that is.
     return [1 - rate_not_excluded(count - hits, count), rate_not_excluded(hits, count)]
+
+
+def half_of_mean(values: Sequence[float]) -> float | None:
+    """Give half of the 95 % t interval of a mean over sessions; None for fewer than three."""
+    if len(values) < 3:
+        return None
+    return student_t.quantile(0.025, len(values) - 1) * stdev(values) / sqrt(len(values))

@@ -28,13 +28,13 @@ HERE = Path(__file__).resolve().parent
 # Not this folder: its statistics.py is not Python's.
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
-from statistics import fmean, stdev
+from statistics import fmean
 
+from benchmarks.bounds import half_of_mean
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.resident.records import Turn
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.stats import student_t
 from dlcontainer.errors import BenchDataError
 
 LEVELS = ("turns of a process", "processes of an arm", "groups of a session")
@@ -191,7 +191,8 @@ def _line(name: str, levels: Sequence[Level], step_s: float) -> str:
     whole = _pooled(levels)
     slope, squares = whole.slope, sum(point.log_s**2 for point in whole.points)
     first = f"| {name} | {len(whole.points):,} | {sqrt(squares / whole.df):.1%}"
-    if isnan(slope):
+    # One degree of freedom is the slope's own.
+    if isnan(slope) or whole.df < 2:
         return f"{first} | - | - | - | - |"
     left = sum((point.log_s - slope * point.faults) ** 2 for point in whole.points)
     share = 1 - left / squares if squares else 0.0
@@ -210,7 +211,7 @@ def _pooled(levels: Sequence[Level]) -> Level:
 
 
 def _around(slopes: Sequence[float]) -> str:
-    half = _half(slopes)
+    half = half_of_mean(slopes)
     if half is None:
         return ""
     mean = fmean(slopes)
@@ -218,17 +219,10 @@ def _around(slopes: Sequence[float]) -> str:
 
 
 def _of_ratios(logs: Sequence[float]) -> str:
-    half, mean = _half(logs), fmean(logs)
+    half, mean = half_of_mean(logs), fmean(logs)
     return f"{exp(mean):.4f}" + (
         f" [{exp(mean - half):.4f}, {exp(mean + half):.4f}]" if half is not None else ""
     )
-
-
-def _half(values: Sequence[float]) -> float | None:
-    """Give half of the 95 % t interval of a mean; None for fewer than three."""
-    if len(values) < 3:
-        return None
-    return student_t.quantile(0.025, len(values) - 1) * stdev(values) / sqrt(len(values))
 
 
 if __name__ == "__main__":

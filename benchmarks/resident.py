@@ -26,21 +26,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # Not this folder: its statistics.py is not Python's.
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
-from statistics import fmean, stdev
+from statistics import fmean
 
 from benchmarks import one_image, session_rows
-from benchmarks.bounds import clopper_pearson
+from benchmarks.bounds import clopper_pearson, half_of_mean
 from benchmarks.one_image import Place
 from benchmarks.session_rows import Row, pooled
 from dlcontainer.bench.measure import session
-from dlcontainer.bench.stats import student_t
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import digests
 
@@ -247,9 +246,9 @@ def _over_sessions(logs: Sequence[float]) -> str:
 
 def _of_mean(logs: Sequence[float]) -> tuple[float, float] | None:
     """Give the interval of the sessions' mean: sessions are what it counts."""
-    if len(logs) < 3:
+    half = half_of_mean(logs)
+    if half is None:
         return None
-    half = student_t.quantile(0.025, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
     return exp(fmean(logs) - half), exp(fmean(logs) + half)
 
 

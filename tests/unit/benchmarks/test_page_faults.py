@@ -96,6 +96,11 @@ def test_faults_that_are_all_alike_explain_nothing(tmp_path: Path) -> None:
     assert ratio == left
 
 
+def test_two_groups_are_too_few_for_a_slope(tmp_path: Path) -> None:
+    said = lines_of(residents.write(tmp_path / "two.jsonl", Truth(change=faulting, pairs=2)))
+    assert [line.endswith("| - | - | - | - |") for line in said[2:5]] == [False, False, True]
+
+
 def test_a_session_of_launches_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
