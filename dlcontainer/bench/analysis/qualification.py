@@ -12,13 +12,15 @@ from dlcontainer.bench.stats.paired import Interval
 
 LEVEL = 0.9
 _ALPHA = (1 - LEVEL) / 2
+# Beyond so many of the longest sessions a number of pairs is no advice.
+_MOST_SESSIONS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
     """What a site's controls show: qualified where their interval lies inside half the margin.
 
-    `more` is how many further A/A pairs would do at a power of 0.9, None where too many to say.
+    `more` is how many further A/A pairs would do at a power of 0.9, None where no ten sessions do.
     `supported` is the smallest margin within which sessions of `planned` pairs and this scatter can
     be expected to end EQUIVALENT; None where no equivalence is judged, and above 100 %.
     """
@@ -78,12 +80,13 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
     fitted = regression.fit(pooled) if pooled else None
     known = fitted is not None and fitted.df > 0
     half = declared.margin / 2
+    longest = max(members, key=lambda item: item.series.looks[-1])
+    planned = longest.series.looks[-1]
     more = None
     if fitted is not None and known:
         needed = power.pairs_needed(fitted.sd, half, _ALPHA, equivalence=True, truth=0.0)
-        more = None if needed is None else max(power.BLOCK, needed - fitted.n)
-    longest = max(members, key=lambda item: item.series.looks[-1])
-    planned = longest.series.looks[-1]
+        if needed is not None and needed <= _MOST_SESSIONS * planned:
+            more = max(power.BLOCK, needed - fitted.n)
     rules = interim.rules(longest.series, equivalence=longest.traits.equivalence)
     supported = None
     if fitted is not None and known and rules.equivalence:

@@ -102,10 +102,11 @@ def _holds(job: Job, pairs: int) -> list[str]:
 
 def _carries(job: Job) -> dict[int, int]:
     """Give for each line whether a container's job came just before it."""
-    befores = (None, *job.launches[:-1])
+    # The last job comes before none: `befores` is one longer.
+    befores = (None, *job.launches)
     return {
         one.line: int(before is not None and before.side == "container")
-        for one, before in zip(job.launches, befores, strict=True)
+        for one, before in zip(job.launches, befores, strict=False)
     }
 
 

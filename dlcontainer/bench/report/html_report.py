@@ -6,7 +6,7 @@ from math import expm1
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.bench.analysis import qualification
+from dlcontainer.bench.analysis import controls, qualification
 from dlcontainer.bench.analysis.across_sessions import Across, across
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.qualification import Standing
@@ -213,15 +213,13 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
             found.append(("running third", f"{order:+.2f} %", "order effect, corrected for"))
     if analysis.joiner is not None:
         found.append(_ratio_tile("joining a mount", analysis.joiner))
-    if analysis.control is not None and analysis.verdict.control is not None:
-        control = analysis.verdict.control
-        found.append(("A/A ratio", f"{control.ratio:.3f}", verdict_text.bounds(control)))
-        if analysis.control.fitted.df > 0:
-            sd = verdict_text.scatter(analysis.control.fitted.sd)
-            found.append(("A/A sd", sd, f"{analysis.control.fitted.n} pairs"))
-    if analysis.verdict.candidate_control is not None:
-        own = analysis.verdict.candidate_control
-        found.append(("B/B ratio", f"{own.ratio:.3f}", verdict_text.bounds(own)))
+    for one in controls.telling(analysis):
+        name = "A/A" if one.role == "control" else "B/B"
+        bounds = verdict_text.bounds(one.interval)
+        found.append((f"{name} ratio", f"{one.interval.ratio:.3f}", bounds))
+        if one.role == "control":
+            fitted = one.figure.fitted
+            found.append(("A/A sd", verdict_text.scatter(fitted.sd), f"{fitted.n} pairs"))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from math import exp
 
 from markupsafe import Markup
 
+from dlcontainer.bench.analysis import controls
 from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
@@ -111,18 +112,17 @@ def _forest_rows(analysis: Analysis) -> list[_Row]:
         rows.append(_Row("pair", item.figure.interval, kind, item.figure, item))
     if analysis.joiner is not None:
         rows.append(_Row("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
-    if analysis.control is not None and verdict.control is not None:
-        rows.append(_Row("control", verdict.control, "t interval", analysis.control))
-    own = analysis.candidate_control
-    if own is not None and verdict.candidate_control is not None:
-        rows.append(_Row("candidate_control", verdict.candidate_control, "t interval", own))
+    rows += [
+        _Row(one.role, one.interval, "t interval", one.figure) for one in controls.telling(analysis)
+    ]
     return rows
 
 
 def pair_ratios(analysis: Analysis) -> Markup:
     """Draw each pair's ratio in its order, A/A beside A/B, on one axis."""
     compared = (analysis.main, analysis.joiner)
-    shown = [f for f in (analysis.control, analysis.candidate_control, *compared) if f]
+    own = [one.figure for one in controls.telling(analysis)]
+    shown = [*own, *(figure for figure in compared if figure)]
     top, bottom, left, gap = 30.0, 230.0, 64.0, 18.0
     drawing = Drawing(title="Ratio of each pair, control beside comparison", height=bottom + 44)
     width = (WIDTH - left - gap * (len(shown) - 1)) / max(len(shown), 1)
@@ -258,8 +258,9 @@ def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
 def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     band = margins.band(1.5 * analysis.series.session.declared.margin)
     values = [band.low, band.high]
-    own = (analysis.main, analysis.joiner, analysis.control, analysis.candidate_control)
-    drawn = [(figure, analysis.pairs[figure.role]) for figure in own if figure is not None]
+    own = [one.figure for one in controls.telling(analysis)]
+    shown = [figure for figure in (analysis.main, analysis.joiner) if figure is not None]
+    drawn = [(figure, analysis.pairs[figure.role]) for figure in (*shown, *own)]
     drawn += [(item.figure, item.pairs) for item in analysis.contrasts]
     for figure, pairs in drawn:
         values += pair_dots.ratios(pairs, figure.metric)

@@ -19,7 +19,11 @@ def headline(job: Job, reading: Reading) -> str:
     judged = reading.judged
     if judged is None:
         return f"{reading.word}: no pair of jobs was measured"
-    return f"{reading.word}: {_signed(judged.added)} start-up on {_size(job)}"
+    cost = _signed(judged.added)
+    # A cost that may be none, or a gain, never stands without its interval.
+    if judged.low <= 0:
+        cost = f"{cost} ({interval(judged)})"
+    return f"{reading.word}: {cost} start-up on {_size(job)}"
 
 
 def _size(job: Job) -> str:

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from math import ceil
+from math import ceil, isinf
 
-from dlcontainer.bench.analysis import contrasts
+from dlcontainer.bench.analysis import contrasts, controls
+from dlcontainer.bench.analysis.controls import Control
 from dlcontainer.bench.analysis.qualification import Standing
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import table
@@ -47,7 +48,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
     found += [*_lost(analysis), *_ready(analysis)]
     if analysis.contrasts:
         found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
-    if analysis.losses is not None and not analysis.losses.problem:
+    if analysis.losses is not None and analysis.losses.steps and not analysis.losses.problem:
         apart = analysis.losses.largest
         agree = f"agree within {verdict_text.percent(apart)}" if apart else "are identical"
         found.append(
@@ -62,7 +63,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         found.append(
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
-    if declared.groups is None:
+    if declared.groups is None and all(one.tells for one in controls.controls(analysis)):
         found.append(_standing(standing))
     return (*found, *_course(analysis))
 
@@ -79,19 +80,35 @@ def _alike(analysis: Analysis) -> Iterator[str]:
 
 def _controls(analysis: Analysis) -> Iterator[str]:
     """Say what the launches of one side against itself are worth."""
-    control, own = analysis.control, analysis.candidate_control
-    if control is None or control.fitted.df < 1:
+    known = {one.role: one for one in controls.controls(analysis)}
+    control, own = known.get("control"), known.get("candidate_control")
+    if control is None:
         yield "The A/A control has too few pairs to say whether this machine was steady."
-    elif control.fitted.n < (pairs := len(analysis.pairs["pair"])):
+    elif not control.tells:
+        yield f"The A/A control {_silent(control)}"
+    elif control.figure.fitted.n < (pairs := len(analysis.pairs["pair"])):
         yield (
-            f"A quick session: {control.fitted.n} A/A pairs beside {pairs} A/B pairs; "
+            f"A quick session: {control.figure.fitted.n} A/A pairs beside {pairs} A/B pairs; "
             "a claim to publish takes as many of each."
         )
-    if own is not None and own.fitted.df > 0:
+    if own is not None and not own.tells:
+        yield f"The B/B control {_silent(own)}"
+    elif own is not None:
         yield (
-            f"B/B: {own.fitted.n} pairs of the candidate against itself, "
-            f"{verdict_text.bounds(own.interval)}."
+            f"B/B: {own.figure.fitted.n} pairs of the candidate against itself, "
+            f"{verdict_text.bounds(own.figure.interval)}."
         )
+
+
+def _silent(control: Control) -> str:
+    """Say of a control that it would have noticed nothing that matters here."""
+    least = f"by a factor of {control.noticed:.2g} or more"
+    seen = "no change at all" if isinf(control.noticed) else f"only a change {least}"
+    return (
+        f"can't tell whether this machine was steady: launches of one side scatter so much, or "
+        f"drift so far, that it would have noticed {seen}. It is not drawn. Measure again when "
+        "nothing else runs here."
+    )
 
 
 def _lost(analysis: Analysis) -> Iterator[str]:

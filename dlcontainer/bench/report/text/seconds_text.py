@@ -15,9 +15,9 @@ def added(analysis: Analysis) -> str:
     if first is None:
         return ""
     ranks = "once a node" if joiner else "a launch"
-    text = f"{_signed(first)} {ranks}"
+    text = f"{cost(first)} {ranks}"
     if joiner:
-        text += f", {_signed(joiner)} each further rank"
+        text += f", {cost(joiner)} each further rank"
     # Warm-up launches read every file before the first that counts.
     share = 100 * abs(first.added) / _HOUR_S
     return f"{text}; warm, {place(analysis)}; {share:.1g} % of a one-hour job"
@@ -38,6 +38,10 @@ def interval(seconds: Seconds) -> str:
     return f"{seconds.low:+.2f} to {seconds.high:+.2f} s"
 
 
-def _signed(seconds: Seconds) -> str:
+def cost(seconds: Seconds) -> str:
+    """Write a cost; with its interval where that holds 0, or where the cost is negative."""
     digits = 1 if abs(seconds.added) >= 0.1 else 3
-    return f"{seconds.added:+.{digits}f} s"
+    text = f"{seconds.added:+.{digits}f} s"
+    if seconds.added > 0 and seconds.low > 0:
+        return text
+    return f"{text} ({seconds.low:+.{digits}f} to {seconds.high:+.{digits}f} s)"
