@@ -88,6 +88,7 @@ def values(
         "needs": any(line.startswith(NEED) for line in lines),
         "go": Text(batch.enter_folder),
         "start": start,
+        "prefix": plan.recipe.prefix,
         "python": plan.python,
         "probe": Text(layout.PROBE),
         "modules": [command.split() for command in around.modules],

@@ -27,7 +27,8 @@ class Start:
     `on_launcher` are the launcher's own;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none. `before`
-    are lines that settle what the words use.
+    are lines that settle what the words use. `shows` says how the job's folder gets in, None where
+    the runtime is no container.
     """
 
     words: tuple[Text, ...]
@@ -37,6 +38,25 @@ class Start:
     is_file: bool
     hint: str
     before: tuple[Text, ...] = ()
+    shows: "Shows | None" = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shows:
+    """How a runtime is told of the job's folder; one without `stay` takes it from its own process.
+
+    `volume` has the words that show the folder $dlc_at, empty where they are Apptainer's; `stay`
+    those that name $dlc_pwd. `roots` are what the runtime shows by itself.
+    """
+
+    runtime: str
+    volume: Text = Text("")
+    stay: Text = Text("")
+    roots: Text = Text("")
+
+
+# Settled by templates/job/folder.sh.j2; older shells take an empty list for one that is not set.
+_SHOWN = Text('${dlc_shown[@]+"${dlc_shown[@]}"}')
 
 
 def start(plan: Plan, around: Surroundings) -> Start:
@@ -72,7 +92,14 @@ def _apptainer(plan: Plan, around: Surroundings) -> Start:
             Text("exec"),
             *flags,
             *binds,
+            _SHOWN,
             Text('"$dlc_image"'),
+        ),
+        before=_here(around),
+        shows=Shows(
+            runtime=runtime,
+            stay=Text('--pwd "$dlc_pwd"'),
+            roots=Text(r"$'/dev\n/proc\n/sys'"),
         ),
         # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
         prefix=runtime.upper(),
@@ -88,9 +115,8 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *map(Text, ("podman-hpc", "run", "--rm")),
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
-            # Podman begins in the image's own folder and shows none of the host's, so neither the
-            # user's program nor the folder of the job's proof.
-            Text('${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD"'),
+            # Podman begins in the image's own folder and shows none of the host's.
+            _SHOWN,
             *_variables("-e", around),
             # Without a value: as this rank has it, if it has it.
             *(Text(f"-e {name}") for name in HANDED),
@@ -98,6 +124,11 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             Text('"$dlc_image"'),
         ),
         before=_here(around),
+        shows=Shows(
+            runtime="podman-hpc",
+            volume=Text('-v "$dlc_at:$dlc_at"'),
+            stay=Text('-w "$dlc_pwd"'),
+        ),
         image=Text(oci_name(plan)),
         is_file=False,
         hint="compute nodes see migrated images: podman-hpc migrate IMAGE",
@@ -114,6 +145,8 @@ def _shifter(_plan: Plan, around: Surroundings) -> Start:
             _proof("--volume="),
             *_variables("--env", around),
         ),
+        # It enters the folder of its own process, where its site shows that.
+        shows=Shows(runtime="shifter"),
         image=None,
         is_file=False,
         hint="Shifter takes images from a registry: DLCONTAINER_IMAGE=docker:USER/NAME:TAG",
@@ -132,6 +165,8 @@ def _container_engine(plan: Plan, around: Surroundings) -> Start:
     return Start(
         words=(),
         on_launcher=(Text('--environment="$dlc_image"'),),
+        # The EDF shows $PWD, which is the name without links from here on.
+        shows=Shows(runtime="container-engine"),
         image=Text(f"$PWD/{edf_name(plan)}"),
         is_file=True,
         hint="the EDF is written beside this script: dlcontainer render --format job -o FOLDER/",
@@ -159,10 +194,8 @@ def _job_variables(plan: Plan) -> tuple[str, ...]:
 
 
 def _here(around: Surroundings) -> tuple[Text, ...]:
-    """Settle whether the job's folder is shown: Podman stops where one is named twice."""
-    binds = (host_variables.shell(both(bind)) for bind in around.binds)
-    again = '[ "${dlc_bind#*:}" != "$PWD" ] || dlc_here='
-    return (Text("dlc_here=$PWD"), *(Text(f"dlc_bind={bind}; {again}") for bind in binds))
+    """Settle how the job's folder is shown beside what is bound in any case."""
+    return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, around.binds)])),)
 
 
 def _proof(option: str) -> Text:

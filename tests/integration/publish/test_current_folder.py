@@ -6,29 +6,21 @@ Whatever leads there: {plain, links, an automount} x {shown to the image, not sh
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import automount
+from tests.integration import folders
 from tests.integration.accounts import NOBODY
+from tests.integration.folders import LOOK, WAYS, Place
 from tests.integration.publish.tools import Shelf, clean_home, program
 from tests.integration.world import Built, World
 from tests.skips import skip
 
-WAYS = ("plain", "link in home", "link at /", "link in a link", "link to an automount", "automount")
-# It says where it is, whether each name of its folder leads there, and leaves a file.
-LOOK = """
-import json, os, sys
-open("ckpt", "w").close()
-same = [os.path.samefile(name, ".") for name in sys.argv[1:]]
-print(json.dumps([os.getcwd(), os.environ.get("PWD"), same]))
-"""
 SITE = """\
 schema: 1
 name: local
@@ -38,74 +30,21 @@ default_recipe: pytorch
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """Folders that no image shows by itself: far/run, and what leads to it."""
-
-    far: Path
-    # What would be a link at / of a machine whose / is root's alone.
-    outside: Path
-    automounted: Path
-    home: Path
-
-    @property
-    def run(self) -> Path:
-        return self.far / "run"
-
-    def name(self, way: str) -> Path:
-        """Give the name by which the user stands in far/run."""
-        names = {
-            "plain": self.far,
-            "link in home": self.home / "scratch",
-            "link at /": self.outside,
-            "link in a link": self.home / "two",
-            "link to an automount": self.home / "mounted",
-            "automount": self.automounted / "far",
-        }
-        return names[way] / "run"
-
-    def real(self, way: str) -> Path:
-        """Give the name without links."""
-        return self.automounted / "far/run" if "automount" in way else self.run
-
-    def argv(self, way: str, *argv: str) -> list[str]:
-        """Give what goes before a command, where a mount has to appear."""
-        if "automount" not in way:
-            return [*argv]
-        start = ["unshare", "--mount", "--propagation", "slave", sys.executable, automount.__file__]
-        folders = [str(self.automounted), str(self.far.parent), str(self.name(way))]
-        return [*start, *folders, *argv]
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Make the folders: not below /tmp, which the engine shows, nor below the home of the test."""
-    root = os.getuid() == 0
-    with tempfile.TemporaryDirectory(dir="/var/opt" if root else Path.home(), prefix="dlc-") as name:
-        folder = Path(name).resolve()
-        folder.chmod(0o755)
-        for part in ("far/run", "auto", "links"):
-            (folder / part).mkdir(parents=True)
-        home = tmp_path_factory.mktemp("folders") / "a home"
-        home.mkdir()
-        outside = Path("/" if root else folder / "links") / folder.name
-        outside.symlink_to(folder / "far")
-        try:
-            (folder / "links/second").symlink_to(outside)
-            (home / "two").symlink_to(os.path.relpath(folder / "links/second", home.resolve()))
-            (home / "scratch").symlink_to(folder / "far/")
-            (home / "mounted").symlink_to(folder / "auto/far")
-            yield Place(far=folder / "far", outside=outside, automounted=folder / "auto", home=home)
-        finally:
-            outside.unlink()
+    with folders.placed(tmp_path_factory.mktemp("folders")) as made:
+        yield made
 
 
-def published(world: World, image: Built, place: Place, *argv: str, shown: bool = False) -> Shelf:
-    root = place.home.parent / f"root {len(list(place.home.parent.iterdir()))}"
-    folders = (place.far, place.automounted) if shown else ()
-    entries = [{"path": str(path), "kind": "local", "purpose": "scratch"} for path in folders]
+def published(
+    world: World, image: Built, place: Place, *argv: str, shown: bool = False, extra: str = ""
+) -> Shelf:
+    # Where an ordinary user comes, too.
+    root = place.far.parent / f"root {len(list(place.far.parent.iterdir()))}"
+    paths = (place.far, place.automounted) if shown else ()
+    entries = [{"path": str(path), "kind": "local", "purpose": "scratch"} for path in paths]
     site = root.with_suffix(".yaml")
-    site.write_text(f"{SITE}filesystems: {json.dumps(entries)}\n")
+    site.write_text(f"{SITE}filesystems: {json.dumps(entries)}\n{extra}")
     done = world.run("publish", image.image, "-s", site, "--root", root, "--json", *argv)
     name, version = json.loads(done.stdout)["module"].split("/")
     environ = {**clean_home(root), "PATH": world.environ["PATH"], "HOME": str(place.home)}
@@ -141,10 +80,7 @@ def look(shelf: Shelf, place: Place, way: str, **variables: str) -> str:
     named = place.name(way)
     names = (str(named), str(place.real(way)))
     done = stand(shelf, place.argv(way, shelf.python, "-c", LOOK, *names), named, **variables)
-    if variables.get("DLCONTAINER_RUN_MODE") == "unpacked":
-        assert done.stderr.count("dlcontainer:") == done.stderr.count("unpacked for this run") == 1
-    else:
-        assert done.stderr == ""
+    assert done.stderr == ""
     cwd, pwd, same = json.loads(done.stdout)
     assert (pwd, same) == (cwd, [True, True])
     # Outside, too.
@@ -167,37 +103,54 @@ def test_where_the_site_shows_it(showing: Shelf, place: Place, way: str) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("mode", ["unpacked", "kept", "tree"])
+@pytest.mark.parametrize("mode", ["kept", "tree"])
 def test_in_each_way_of_running(
     shelf: Shelf, tree: Shelf, place: Place, mode: str, way: str
 ) -> None:
     given: dict[str, Any] = {}
-    if mode == "unpacked":
-        given["DLCONTAINER_RUN_MODE"] = mode
     if mode == "kept":
         program("fusermount3", "fuse3")
         given |= {"DLCONTAINER_KEEP": "10", "FLUX_JOB_ID": place.far.parent.name}
     look(tree if mode == "tree" else shelf, place, way, **given)
 
 
-def test_an_ordinary_user(shelf: Shelf, place: Place) -> None:
+@pytest.mark.parametrize("mode", ["", "unpacked"])
+def test_an_ordinary_user(shelf: Shelf, tree: Shelf, place: Place, mode: str) -> None:
     if os.getuid() != 0:
         skip("the tests above ran as one", elsewhere="a run as root")
     with tempfile.TemporaryDirectory(prefix="dlcontainer-user-") as name:
-        home = NOBODY.own(Path(name))
-        NOBODY.own(place.far)
-        (home / "scratch").symlink_to(place.far)
-        user = replace(shelf, environ={**shelf.environ, "HOME": str(home)})
-        argv = NOBODY.argv(user.python, "-c", LOOK, str(home / "scratch/run"), str(place.run))
-        place.run.chmod(0o755)
-        (place.run / "ckpt").unlink(missing_ok=True)
-        for mode in (0o755, 0o300):  # 0300: it may be entered and written to, not read
-            place.run.chmod(mode)
-            done = stand(user, argv, home / "scratch/run")
-            assert json.loads(done.stdout) == [str(place.run), str(place.run), [True, True]]
-            assert (place.run / "ckpt").stat().st_uid == NOBODY.uid
-            (place.run / "ckpt").unlink()
-        place.run.chmod(0o755)
+        home, run = Path(name), place.far / f"theirs{mode}" / "run"
+        run.mkdir(parents=True)
+        NOBODY.own(run.parent)
+        (home / "scratch").symlink_to(run.parent)
+        (home / "two").symlink_to(place.outside / run.parent.name)
+        NOBODY.own(home)
+        given: dict[str, Any] = {"HOME": str(home), "DLCONTAINER_RUN_MODE": mode}
+        user = shelf if mode else tree
+        if not mode:
+            del given["DLCONTAINER_RUN_MODE"]
+        for named in (run, home / "scratch/run", home / "two/run"):
+            argv = NOBODY.argv(user.python, "-c", LOOK, str(named), str(run))
+            for bits in (0o755, 0o300):  # 0300: it may be entered and written to, not read
+                run.chmod(bits)
+                done = stand(user, argv, named, **given)
+                assert json.loads(done.stdout)[2] == [True, True]
+                assert ("unpacked for this run" in done.stderr) == bool(mode)
+                assert (run / "ckpt").stat().st_uid == NOBODY.uid
+                (run / "ckpt").unlink()
+
+
+def test_a_folder_behind_one_that_is_closed(shelf: Shelf, place: Place) -> None:
+    if os.getuid() != 0:
+        skip("nothing is closed to its owner", elsewhere="a run as root")
+    run = place.far / "closed" / "run"
+    run.mkdir(parents=True)
+    run.parent.chmod(0o700)
+    # Its user is in it all the same, as after `sudo`.
+    done = stand(shelf, NOBODY.argv(shelf.python, "-c", "print(1)"), run, code=3, HOME="/tmp")
+    assert f"can't show the current folder: {run}" in done.stderr
+    assert "closed to you" in done.stderr
+    assert done.stdout == ""
 
 
 ODD = ("a b", 'q"q', "two\nlines", "$(touch x)", "b\\s", "c,o:n", "end ", "é", "-x", '",\n\\"')
@@ -222,11 +175,19 @@ def test_what_cannot_be_shown_does_not_run(shelf: Shelf, place: Place) -> None:
     own = place.home / "own"
     own.symlink_to("/usr/lib")
     for folder, why in ((strange, "UTF-8"), (Path("/usr/lib"), "its own"), (own, "its own")):
-        done = stand(shelf, [shelf.python, "-c", "print(1)"], folder, code=3)
-        assert done.stdout == ""
-        assert "python: the image can't show the current folder: " in done.stderr
-        assert why in done.stderr
-        assert "next: " in done.stderr
+        done = subprocess.run(
+            [shelf.python, "-c", "print(1)"],
+            cwd=folder,
+            env={**shelf.environ, "PWD": str(folder)},
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (3, "")
+        assert f"python: the image can't show the current folder: {folder}\n" in done.stderr
+        assert f"{why}" in done.stderr
+        assert "\n  next: " in done.stderr
 
 
 def test_a_folder_that_is_gone(shelf: Shelf, place: Place) -> None:
@@ -277,5 +238,26 @@ def test_an_environment_and_temporary_files_behind_links(shelf: Shelf, place: Pl
         assert relative.stdout.split()[0] == str(venv)
 
 
-def test_flags_of_a_site_that_hide_folders(world: World, tiny_image: Built, place: Place) -> None:
-    pass
+@pytest.mark.parametrize("flag", ["--contain", "--no-mount=tmp,cwd"])
+def test_flags_of_a_site_that_hide_folders(
+    world: World, tiny_image: Built, place: Place, flag: str
+) -> None:
+    shelf = published(world, tiny_image, place, extra=f"jobs: {{flags: ['{flag}']}}\n")
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-test-", dir="/tmp") as name:
+        for named in (Path(name).resolve(), place.name("link at /"), place.name("link in home")):
+            done = stand(shelf, [shelf.python, "-c", LOOK, str(named)], named)
+            assert (done.stderr, json.loads(done.stdout)[2]) == ("", [True])
+            (named / "ckpt").unlink()
+
+
+def test_a_site_s_bind_of_another_folder_there(
+    world: World, tiny_image: Built, place: Place
+) -> None:
+    """What the image sees by that name is not the user's folder."""
+    other = place.far.parent / "other"
+    (other / "run").mkdir(parents=True)
+    (other / "run/mark").touch()
+    bind = json.dumps([f"{other}:{place.far}"])
+    shelf = published(world, tiny_image, place, extra=f"jobs: {{binds: {bind}}}\n")
+    look(shelf, place, "plain")
+    assert not (other / "run/ckpt").exists()
