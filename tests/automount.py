@@ -13,25 +13,25 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 # linux/auto_fs.h: struct autofs_v5_packet, and the requests of its ioctls.
 PACKET = struct.Struct("=iiIIQIIIII256s")
-MISSING, EXPIRED = 3, 4
+MISSING = 3
 READY, FAILED = 0x9360, 0x9361
 PR_SET_PDEATHSIG = 1
 
 
-def serve(place: str, source: str, pipe: int) -> None:
+def serve(place: Path, source: Path, pipe: int) -> None:
     """Answer the kernel's requests; a process of this group is never sent one."""
     root = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     while packet := os.read(pipe, 304):
         _, kind, token, *_, length, name = PACKET.unpack(packet[: PACKET.size])
         word = name[:length].decode()
-        target = os.path.join(place, word)
-        done = kind == MISSING and os.path.isdir(os.path.join(source, word))
+        done = kind == MISSING and (source / word).is_dir()
         if done:
-            os.makedirs(target, exist_ok=True)
-            argv = ["mount", "--bind", os.path.join(source, word), target]
+            (place / word).mkdir(exist_ok=True)
+            argv = ["mount", "--bind", str(source / word), str(place / word)]
             done = subprocess.run(argv, check=False).returncode == 0
         fcntl.ioctl(root, READY if done else FAILED, token)
 
@@ -51,7 +51,7 @@ def main(place: str, source: str, folder: str, *command: str) -> None:
         os.close(put)
         for number in (0, 1, 2):  # nobody who reads the command's output waits for this one
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
-        serve(place, source, get)
+        serve(Path(place), Path(source), get)
         os._exit(0)
     if os.read(told, 1) != b"y":
         sys.exit("no autofs can be mounted here")

@@ -17,6 +17,21 @@ HANDED = (
     *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     *("PET_NODE_RANK", "TF_CONFIG"),
 )
+_NONE = Text("")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shows:
+    """How a runtime is told of the job's folder; one without `stay` takes it from its own process.
+
+    `volume` has the words that show the folder $dlc_at, empty where they are Apptainer's; `stay`
+    those that name $dlc_pwd. `roots` are what the runtime shows by itself.
+    """
+
+    runtime: str
+    volume: Text = _NONE
+    stay: Text = _NONE
+    roots: Text = _NONE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,21 +53,7 @@ class Start:
     is_file: bool
     hint: str
     before: tuple[Text, ...] = ()
-    shows: "Shows | None" = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shows:
-    """How a runtime is told of the job's folder; one without `stay` takes it from its own process.
-
-    `volume` has the words that show the folder $dlc_at, empty where they are Apptainer's; `stay`
-    those that name $dlc_pwd. `roots` are what the runtime shows by itself.
-    """
-
-    runtime: str
-    volume: Text = Text("")
-    stay: Text = Text("")
-    roots: Text = Text("")
+    shows: Shows | None = None
 
 
 # Settled by templates/job/folder.sh.j2; older shells take an empty list for one that is not set.

@@ -8,7 +8,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +260,30 @@ def test_a_site_s_bind_of_another_folder_there(
     shelf = published(world, tiny_image, place, extra=f"jobs: {{binds: {bind}}}\n")
     look(shelf, place, "plain")
     assert not (other / "run/ckpt").exists()
+
+
+def test_kernels_start_in_their_notebook_s_folder(world: World, shelf: Shelf, place: Place) -> None:
+    venv = place.name("link in a link") / "kernel-env"
+    stand(shelf, [str(shelf.folder / "bin/dlcontainer-venv"), venv.name], venv.parent)
+    (packages,) = venv.glob("lib/python3*/site-packages")
+    (packages / "ipykernel").mkdir()
+    (packages / "ipykernel/__init__.py").touch()
+    text = "import os, sys; print(open(sys.argv[2]).read(), os.getcwd(), os.listdir('.'))"
+    (packages / "ipykernel_launcher.py").write_text(text)
+    runtime = place.name("link in a link") / "runtime"
+    user = world.having(HOME=place.home, JUPYTER_RUNTIME_DIR=runtime, PATH=shelf.environ["PATH"])
+    done = user.run("export", "jupyter", shelf.folder, "--venv", venv, "--json")
+    kernel = json.loads(Path(json.loads(done.stdout)["file"]).read_text())
+    (runtime / "kernel-1.json").write_text("{}")
+    argv = [
+        word.replace("{connection_file}", str(runtime / "kernel-1.json")) for word in kernel["argv"]
+    ]
+    notebooks = place.far / "notebooks"
+    notebooks.mkdir()
+    (notebooks / "one.ipynb").touch()
+    for named in (notebooks, place.home / "scratch/notebooks", place.outside / "notebooks"):
+        # Jupyter's server knows folders by any of their names, and sets no PWD.
+        for variables in ({}, {"PWD": str(named)}):
+            said = shelf.run(*argv, cwd=named, **{**kernel["env"], **variables}).stdout
+            assert said.startswith("{} ")
+            assert said.endswith("/notebooks ['one.ipynb']\n")
