@@ -128,8 +128,9 @@ class Ran:
 
     @property
     def launched(self) -> list[str]:
-        """Give it without the shell in which each rank finds its numbers."""
-        argv = self.started
+        """Give it without the shell in which each rank finds its numbers, and without the words
+        for the folder that it was submitted from."""
+        argv = _elsewhere(self.started)
         if RANK_SHELL not in argv:
             return argv
         shell = argv.index(RANK_SHELL)
@@ -154,6 +155,15 @@ class Ran:
     @property
     def modules(self) -> list[str]:
         return [" ".join(call[1:]) for call in self.calls if call[0] == "module"]
+
+
+def _elsewhere(argv: list[str]) -> list[str]:
+    """Leave out Apptainer's words for a folder to which no link leads."""
+    if "--pwd" not in argv:
+        return argv
+    at = argv.index("--pwd")
+    bound = argv[at - 2 : at] == ["--bind", argv[at + 1]]
+    return argv[: at - 2 * bound] + argv[at + 2 :]
 
 
 def _words(rank: list[str]) -> int:

@@ -90,6 +90,7 @@ def values(
         **_environment_kept_out(plan, around, start),
         "go": Text(batch.enter_folder),
         "start": start,
+        "prefix": plan.recipe.prefix,
         "python": plan.python,
         "probe": Text(layout.PROBE),
         "modules": [command.split() for command in around.modules],

@@ -18,6 +18,21 @@ HANDED = (
     *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     *("PET_NODE_RANK", "TF_CONFIG"),
 )
+_NONE = Text("")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shows:
+    """How a runtime is told of the job's folder; one without `stay` takes it from its own process.
+
+    `volume` has the words that show the folder $dlc_at, empty where they are Apptainer's; `stay`
+    those that name $dlc_pwd. `roots` are what the runtime shows by itself.
+    """
+
+    runtime: str
+    volume: Text = _NONE
+    stay: Text = _NONE
+    roots: Text = _NONE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +43,8 @@ class Start:
     `on_launcher` are the launcher's own;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none. `before`
-    are lines that settle what the words use. `way` is what it does with the job's environment;
-    None for what starts no image.
+    are lines that settle what the words use. `way` is what it does with the job's environment, and
+    `shows` says how the job's folder gets in; None for what starts no image.
     """
 
     words: tuple[Text, ...]
@@ -40,6 +55,11 @@ class Start:
     hint: str
     before: tuple[Text, ...] = ()
     way: Way | None = None
+    shows: Shows | None = None
+
+
+# Settled by templates/job/folder.sh.j2; older shells take an empty list for one that is not set.
+_SHOWN = Text('${dlc_shown[@]+"${dlc_shown[@]}"}')
 
 
 def start(plan: Plan, around: Surroundings) -> Start:
@@ -75,7 +95,14 @@ def _apptainer(plan: Plan, around: Surroundings) -> Start:
             Text("exec"),
             *flags,
             *binds,
+            _SHOWN,
             Text('"$dlc_image"'),
+        ),
+        before=_here(around),
+        shows=Shows(
+            runtime=runtime,
+            stay=Text('--pwd "$dlc_pwd"'),
+            roots=Text(r"$'/dev\n/proc\n/sys'"),
         ),
         # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
         prefix=runtime.upper(),
@@ -91,9 +118,8 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *map(Text, ("podman-hpc", "run", "--rm")),
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
-            # Podman begins in the image's own folder and shows none of the host's, so neither the
-            # user's program nor the folder of the job's proof.
-            Text('${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD"'),
+            # Podman begins in the image's own folder and shows none of the host's.
+            _SHOWN,
             # Those of the job by name, then the ranks' own; what the site sets wins: it is last.
             Text('${dlc_names[@]+"${dlc_names[@]}"}'),
             *host_environment.rank_words(),
@@ -104,6 +130,11 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             Text('"$dlc_image"'),
         ),
         before=_here(around),
+        shows=Shows(
+            runtime="podman-hpc",
+            volume=Text('-v "$dlc_at:$dlc_at"'),
+            stay=Text('-w "$dlc_pwd"'),
+        ),
         image=Text(oci_name(plan)),
         is_file=False,
         hint="compute nodes see migrated images: podman-hpc migrate IMAGE",
@@ -120,6 +151,8 @@ def _shifter(_plan: Plan, around: Surroundings) -> Start:
             _proof("--volume="),
             *_variables("--env", around),
         ),
+        # It enters the folder of its own process, where its site shows that.
+        shows=Shows(runtime="shifter"),
         image=None,
         is_file=False,
         hint="Shifter takes images from a registry: DLCONTAINER_IMAGE=docker:USER/NAME:TAG",
@@ -138,6 +171,8 @@ def _container_engine(plan: Plan, around: Surroundings) -> Start:
     return Start(
         words=(),
         on_launcher=(Text('--environment="$dlc_image"'),),
+        # The EDF shows $PWD, which is the name without links from here on.
+        shows=Shows(runtime="container-engine"),
         image=Text(f"$PWD/{edf_name(plan)}"),
         is_file=True,
         hint="the EDF is written beside this script: dlcontainer render --format job -o FOLDER/",
@@ -165,10 +200,8 @@ def _job_variables(plan: Plan) -> tuple[str, ...]:
 
 
 def _here(around: Surroundings) -> tuple[Text, ...]:
-    """Settle whether the job's folder is shown: Podman stops where one is named twice."""
-    binds = (host_variables.shell(both(bind)) for bind in around.binds)
-    again = '[ "${dlc_bind#*:}" != "$PWD" ] || dlc_here='
-    return (Text("dlc_here=$PWD"), *(Text(f"dlc_bind={bind}; {again}") for bind in binds))
+    """Settle how the job's folder is shown beside what is bound in any case."""
+    return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, around.binds)])),)
 
 
 def _proof(option: str) -> Text:

@@ -94,7 +94,8 @@ def test_the_way_that_works_is_taken_and_remembered(tmp_path: Path, way: str, fl
     done = there.shelf.run(there.shelf.python, "x")
     *tries, last = there.calls()
     assert len(tries) == ["plain", "userns", "unpacked"].index(way) + 1
-    assert last.startswith(f"<--quiet><exec><--cleanenv>{flags}<--home>")
+    home = there.shelf.environ["HOME"]
+    assert last.startswith(f"<--quiet><exec><--cleanenv>{flags}<--pwd><{home}><--home><{home}>")
     assert last.endswith(f"<{there.shelf.folder}/image.sif><python><x>")
     assert ("unpacked for this run" in done.stderr) == (way == "unpacked")
     there.shelf.run(there.shelf.python)
