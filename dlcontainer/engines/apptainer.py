@@ -109,7 +109,7 @@ class Apptainer:
         """Give the command that runs something as root of a tree, which it may change."""
         argv = [*self._quiet("exec"), *BUILD_MODES[spec.mode], "--writable", "--cleanenv"]
         argv += ["--containall", "--no-home", "--no-mount", "tmp,home,cwd,hostfs,bind-paths"]
-        argv += ["--pwd", "/", *_binds(spec.binds, lent=True)]
+        argv += ["--pwd", "/", *_step_binds(spec.binds)]
         return [*argv, str(spec.tree), *spec.argv]
 
     def sif_new_argv(self, image: Path) -> list[str]:
@@ -232,10 +232,23 @@ def require_bindable(path: Path) -> None:
         )
 
 
-def _binds(binds: Binds, *, lent: bool = False) -> list[str]:
+def _binds(binds: Binds) -> list[str]:
     argv = []
     for source, target in binds:
         require_bindable(source)
-        mode = ":ro" if lent and is_lent(target, binds) else ""
-        argv += ["--bind", f"{source}:{target}{mode}"]
+        argv += ["--bind", f"{source}:{target}"]
+    return argv
+
+
+def _step_binds(binds: Binds) -> list[str]:
+    # In a tree that may be changed Apptainer takes the folder that it works in (SESSIONDIR) for a
+    # mount point inside each bind whose target is above it, and makes that path there: an engine
+    # below /tmp would show in a step's empty /tmp. It compares targets as they are written
+    # (createLayout in internal/pkg/util/fs/layout/session_linux.go, tried with 1.4.5), so one with
+    # a slash at its end is above nothing. What is lent finds its mount points made (the routing's).
+    argv = []
+    for source, target in binds:
+        require_bindable(source)
+        shown = f"{target}:ro" if is_lent(target, binds) else f"{target}/"
+        argv += ["--bind", f"{source}:{shown}"]
     return argv

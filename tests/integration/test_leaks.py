@@ -14,6 +14,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.planning.launch.refused_variables import TABLE
 from tests.integration.world import Built, World, isolated, write_bare, write_wheel
+from tests.skips import skip
 
 # A certificate made for these tests; whoever trusts it trusts nobody: its key was thrown away.
 CERTIFICATE = """\
@@ -225,6 +226,41 @@ def canaries() -> Iterator[list[Path]]:
         shutil.rmtree(folder)
 
 
+def seen(built: Built) -> list[str]:
+    """Give what a recipe of `looking` printed, without what the shell traced."""
+    return [line for line in built.log.read_text().splitlines() if not line.startswith("+")]
+
+
+# Of the places where a checkout may lie: those that a step sees as other folders, and others.
+CHECKOUTS = ("/tmp", "/var/tmp", "/mnt", "/root", "/home", "/opt")
+
+
+@pytest.mark.parametrize("parent", CHECKOUTS)
+def test_a_step_sees_nothing_of_the_engine_wherever_it_lies(
+    parent: str, world: World, engine: Apptainer, tmp_path: Path
+) -> None:
+    own = engine.program.resolve().parents[2]
+    if not (own / "record.json").is_file():
+        skip("the engine here is the system's, in its own place", elsewhere="Debian or Ubuntu")
+    if not os.access(parent, os.W_OK):
+        skip(f"{parent} can't be written", elsewhere="a run as root")
+    with tempfile.TemporaryDirectory(prefix="dlcontainer-checkout-", dir=parent) as name:
+        place = Path(name) / ".tools/apptainer"
+        shutil.copytree(own, place, symlinks=True)
+        lines = [f"if [ -e {name} ]; then echo SEEN {name}; fi"]
+        lines += ['echo "LEFT $(ls -A /tmp /var/tmp | tr "\\n" " ")"', "ls -A / /mnt /opt"]
+        recipe = write_bare(tmp_path / "a recipe", "\n".join(lines))
+        search = f"{place / 'usr/bin'}:{world.environ['PATH']}"
+        built = world.having(PATH=search).build(recipe, tmp_path / "out", "--no-cache")
+    said = seen(built)
+    trials = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
+    tried = [json.loads(path.read_text())["program"] for path in trials.glob("trial-*.json")]
+    assert tried == [f"{place}/usr/bin/apptainer"], "another engine built it"
+    assert "SEEN" not in "".join(said)
+    assert "LEFT /tmp: /var/tmp:" in " ".join(" ".join(said).split())
+    assert Path(name).name not in said
+
+
 def test_a_build_neither_sees_nor_removes_files_of_the_host(
     canaries: list[Path], world: World, tried: Trial, tmp_path: Path
 ) -> None:
@@ -239,8 +275,8 @@ def test_a_build_neither_sees_nor_removes_files_of_the_host(
     built = world.build(recipe, tmp_path / "out", "--tmpdir", tmp_path)
     assert [(folder / "canary").read_text() for folder in canaries] == ["alive", "alive"]
     assert (home / "canary").read_text() == "alive"
-    log = built.log.read_text()
-    assert "SEEN" not in "".join(line for line in log.splitlines() if not line.startswith("+"))
-    assert "LEFT /tmp: /var/tmp:" in " ".join(log.split())
+    said = " ".join(seen(built))
+    assert "SEEN" not in said
+    assert "LEFT /tmp: /var/tmp:" in " ".join(said.split())
     assert not Path("/tmp/written-inside").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a recipe", "out"]

@@ -171,7 +171,7 @@ def test_a_build_packs_at_the_level_of_all_figures() -> None:
     assert inspect.signature(build).parameters["level"].default == apptainer.LEVEL
 
 
-def test_what_is_lent_to_a_step_is_read_only() -> None:
+def test_what_is_lent_to_a_step_is_read_only_and_nothing_else_gets_the_engine_s_own_path() -> None:
     binds = (
         (Path("/work/routing"), "/mnt"),
         (Path("/srv/wheels"), "/mnt/folder-0"),
@@ -181,8 +181,8 @@ def test_what_is_lent_to_a_step_is_read_only() -> None:
     spec = StepSpec(tree=Path("/t"), argv=("true",), mode="fakeroot", binds=binds)
     argv = Apptainer(program=Path("/a")).step_argv(spec)
     assert [word for word in argv if ":" in word] == [
-        "/work/routing:/mnt",
+        "/work/routing:/mnt/",
         "/srv/wheels:/mnt/folder-0:ro",
-        "/work/tmp:/tmp",
-        "/srv/other:/mntfolder",
+        "/work/tmp:/tmp/",
+        "/srv/other:/mntfolder/",
     ]
