@@ -58,6 +58,9 @@ class ProcessRunner:
     inherited: tuple[int, ...] = ()
     # Once it can be read, commands are ended and raise CommandEndedError: for work beside the work.
     ending: int | None = None
+    # How much longer than others a command may take to end, s: for one that has work to do then,
+    # and does it however busy the machine is.
+    more_grace_s: float = 0.0
 
     def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
         """Run `argv`; when this returns or raises, no process of it is left.
@@ -86,6 +89,7 @@ class ProcessRunner:
                 deadline=None if timeout is None else start + timeout,
                 inherited=self.inherited,
                 ending=self.ending,
+                more_grace_s=self.more_grace_s,
             )
             try:
                 end, late = _supervise(job, output)
@@ -169,6 +173,12 @@ class _Job:
     deadline: float | None
     inherited: tuple[int, ...]
     ending: int | None
+    more_grace_s: float
+
+    @property
+    def patience_s(self) -> float:
+        """How long its supervisor has to end everything."""
+        return PATIENCE + self.more_grace_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,10 +200,11 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[_End, bool]:
         wanted, lifeline = _pipe(stack)
         status, reporting = _pipe(stack)
         ends = [str(wanted.fileno()), str(reporting.fileno())]
+        words = [*ends, str(job.more_grace_s), *job.argv]
         process = subprocess.Popen(
             # Isolated and without site, it starts in a few ms. The command's environment comes by
             # the pipe.
-            [sys.executable, "-I", "-S", str(SUPERVISOR), *ends, *job.argv],
+            [sys.executable, "-I", "-S", str(SUPERVISOR), *words],
             stdin=_source(job.stdin, stack),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if output.merged else subprocess.PIPE,
@@ -209,13 +220,13 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[_End, bool]:
         streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
         for stream in streams:
             stack.callback(stream.close)
-        stack.callback(_end, process, lifeline, [*streams, status])
+        stack.callback(_end, process, lifeline, [*streams, status], job.patience_s)
         _send(lifeline, job.environ)
         sinks = dict(zip([*streams, status], [*output.sinks(), report.extend], strict=True))
         late = not _pump(sinks, status, job.deadline, job.ending)
         if late:
             lifeline.close()
-            _pump(sinks, status, time.monotonic() + PATIENCE)
+            _pump(sinks, status, time.monotonic() + job.patience_s)
         else:
             process.wait()
     if process.returncode == 1 and not report:
@@ -278,12 +289,17 @@ def _pump(
     return True
 
 
-def _end(process: subprocess.Popen[bytes], lifeline: IO[bytes], streams: list[IO[bytes]]) -> None:
+def _end(
+    process: subprocess.Popen[bytes],
+    lifeline: IO[bytes],
+    streams: list[IO[bytes]],
+    patience_s: float,
+) -> None:
     """Let the supervisor end everything, and wait for it; a second Ctrl-C ends only the wait."""
     lifeline.close()
     if process.poll() is None:
         # Read on, so that nobody who wants to say a last word is stuck in a full pipe.
-        _pump(dict.fromkeys(streams, len), streams[-1], time.monotonic() + PATIENCE)
+        _pump(dict.fromkeys(streams, len), streams[-1], time.monotonic() + patience_s)
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.5)
 

@@ -1,10 +1,11 @@
 """Run one command and leave no process of it behind, whatever happens to whom.
 
-Run by path, not imported: `python -I -S supervisor.py LIFELINE STATUS PROGRAM [ARGUMENT...]`, in a
-session of its own. LIFELINE is the read end of a pipe whose write end only `process.py` has: first
-comes the command's environment, then nothing until it closes, which it does even when its owner
-is killed with SIGKILL. STATUS takes `exit CODE MICROSECONDS`, of the processor by the command and
-all that came from it, or `error ERRNO`.
+Run by path, not imported: `python -I -S supervisor.py LIFELINE STATUS MORE PROGRAM
+[ARGUMENT...]`, in a session of its own. LIFELINE is the read end of a pipe whose write end only
+`process.py` has: first comes the command's environment, then nothing until it closes, which it
+does even when its owner is killed with SIGKILL. STATUS takes `exit CODE MICROSECONDS`, of the
+processor by the command and all that came from it, or `error ERRNO`. MORE is how much longer than
+others the command may take to end (s).
 
 There are two supervisors, outer > inner > command. Each is a subreaper (prctl(2)): daemons and
 other orphans below it become its children, so none can run away. If someone kills one of the two
@@ -191,7 +192,7 @@ def fork() -> int:
     return pid
 
 
-def supervise(lifeline: int, status: int, command: list[str]) -> None:
+def supervise(lifeline: int, status: int, more: float, command: list[str]) -> None:
     """Be the outer supervisor, then the inner one, then the command."""
     environ = receive(lifeline)
     if environ is None:
@@ -203,7 +204,7 @@ def supervise(lifeline: int, status: int, command: list[str]) -> None:
     if child:
         guard = Guard(child, lifeline)
         guard.watch()
-        guard.end(INNER_GRACE, OUTER_LIMIT)
+        guard.end(INNER_GRACE + more, OUTER_LIMIT + more)
         return
     follow(outer, signal.SIGTERM)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -212,7 +213,7 @@ def supervise(lifeline: int, status: int, command: list[str]) -> None:
     if child:
         guard = Guard(child, lifeline)
         guard.watch()
-        guard.end(COMMAND_GRACE, INNER_LIMIT)
+        guard.end(COMMAND_GRACE + more, INNER_LIMIT + more)
         code = -signal.SIGKILL if guard.code is None else guard.code
         report(status, "exit", code, processor_us())
         return
@@ -227,7 +228,7 @@ def main() -> None:
     # The lifeline says the same, unless a fork of our parent holds its write end too.
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
-        supervise(lifeline, status, sys.argv[3:])
+        supervise(lifeline, status, float(sys.argv[3]), sys.argv[4:])
     except OSError as error:
         report(status, "error", error.errno or 0)
         os._exit(127)

@@ -1,8 +1,11 @@
 """The stand-in with the real kernel: exact counts, real delays, one queue, and no mount left."""
 
+import errno
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,14 +17,17 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.slowfs import mounting
+from dlcontainer.bench.slowfs import fuse_protocol, mounting
 from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-from dlcontainer.bench.slowfs.passthrough import Delay
+from dlcontainer.bench.slowfs.counters import Counters
+from dlcontainer.bench.slowfs.passthrough import Delay, PassThrough, open_root
 from dlcontainer.bench.slowfs.server import StandIn
-from dlcontainer.bench.slowfs.server_queue import Speed
+from dlcontainer.bench.slowfs.server_queue import Queue, Speed
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.system import supervisor
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
+from dlcontainer.system.supervisor import processes
 from tests.integration.world import missing
 from tests.processes import poll
 
@@ -215,6 +221,141 @@ def test_no_way_of_ending_leaves_a_mount(places: tuple[Path, Path], name: str) -
                 os.close(held)
     assert code == (-signal.SIGKILL if name == "SIGKILL" else 0)
     assert list(point.iterdir()) == []
+
+
+def guard_of(point: Path) -> int:
+    """Give the process that unmounts in the end, once it waits for that."""
+    found: list[int] = []
+
+    def waits() -> bool:
+        children = processes()
+        found[:] = [
+            pid
+            for many in children.values()
+            for pid in many
+            if (words := words_of(pid)).count(b"mount_guard.py") and str(point).encode() in words
+            # Its supervisors, which have the same words, have children; so has it while it mounts.
+            if not children.get(pid) and state_of(pid) == "S"
+        ]
+        return len(found) == 1
+
+    assert poll(waits, 60)
+    return found[0]
+
+
+def state_of(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def words_of(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def test_who_unmounts_may_wait_for_a_processor(places: tuple[Path, Path]) -> None:
+    """As on a busy machine, but surely: it is stopped for longer than others get to end."""
+    source, point = places
+    with served(source, point, point=point) as running:
+        waiting = guard_of(point)
+        os.kill(waiting, signal.SIGSTOP)
+        try:
+            running.kill()
+            running.wait(120)
+            time.sleep(supervisor.OUTER_LIMIT + 1)
+            assert is_mounted(point), "it was to be stopped"
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(waiting, signal.SIGCONT)
+        assert poll(lambda: not is_mounted(point), 60)
+    assert list(point.iterdir()) == []
+
+
+def test_a_killed_server_s_device_may_close_after_its_socket(
+    places: tuple[Path, Path], runner: ProcessRunner
+) -> None:
+    """A question that comes between the two gets another error than one that comes later."""
+    source, point = places
+    program = mounting.helper(runner.environ)
+    files = PassThrough(
+        open_root(source), PROFILES["lustre"], Delay(), Queue.alone(Speed()), Counters()
+    )
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        guard = subprocess.Popen(
+            mounting.guard_argv(program, point, theirs),
+            env={**runner.environ, "_FUSE_COMMFD": str(theirs.fileno())},
+            pass_fds=(theirs.fileno(),),
+        )
+        theirs.close()
+        _, (device,), _, _ = socket.recv_fds(ours, 1, 1)
+    try:
+        # `ours` is closed. The kernel's greeting is answered, nothing after it.
+        os.write(device, files.answer(fuse_protocol.request(os.read(device, 1 << 20))) or b"")
+        asked = select.poll()
+        asked.register(device, select.POLLIN)
+        assert poll(lambda: bool(asked.poll(0)) or guard.poll() is not None, 60)
+    finally:
+        os.close(device)
+    try:
+        assert guard.wait(120) == 0
+        assert not is_mounted(point)
+    finally:
+        subprocess.run([program, "-u", "-q", "-z", point], check=False)
+
+
+def test_a_mount_that_somebody_put_over_it_stays(
+    places: tuple[Path, Path], runner: ProcessRunner
+) -> None:
+    source, point = places
+    with served(source, point, point=point) as running:
+        waiting = guard_of(point)
+        with StandIn(source=source).mounted(point, runner):
+            running.kill()
+            running.wait(120)
+            # Its guard leaves, as what is on top is not its own.
+            assert poll(lambda: not words_of(waiting), 60)
+            assert mounting.mounted_at(point) == 2
+            assert (point / "pkg/__init__.py").read_text() == "X = 1\n"
+        subprocess.run(["fusermount3", "-u", "-z", str(point)], check=True)
+    assert not is_mounted(point)
+
+
+def test_a_server_whose_guard_was_killed_unmounts_itself(
+    places: tuple[Path, Path], runner: ProcessRunner
+) -> None:
+    source, point = places
+    with StandIn(source=source).mounted(point, runner):
+        os.kill(guard_of(point), signal.SIGKILL)
+        assert (point / "pkg/__init__.py").read_text() == "X = 1\n"
+    assert not is_mounted(point)
+
+
+def test_a_dead_mount_is_named(places: tuple[Path, Path]) -> None:
+    source, point = places
+    with served(source, point, point=point) as running:
+        os.kill(guard_of(point), signal.SIGKILL)
+        running.kill()
+        running.wait(120)
+        try:
+            # The device closes as the process ends.
+            assert poll(lambda: is_dead(point), 60)
+            argv = [DLCONTAINER, "bench", "slowfs", str(source), str(point)]
+            again = subprocess.run(argv, capture_output=True, text=True, check=False)
+            assert again.returncode == 2
+            assert "nobody serves any more" in again.stderr
+        finally:
+            subprocess.run(["fusermount3", "-u", "-z", str(point)], check=True)
+
+
+def is_dead(point: Path) -> bool:
+    try:
+        point.stat()
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
 
 
 def test_an_unmount_from_outside_ends_it(places: tuple[Path, Path]) -> None:

@@ -275,18 +275,17 @@ def test_nobody_waits_where_the_unmount_fails(
     assert real is not None
     failing = tmp_path / "bin"
     failing.mkdir()
-    program, begun = failing / "fusermount3", tmp_path / "begun"
-    # Mounts as ever; what unmounts hangs, and what would unmount at our end is killed.
-    program.write_text(
-        f'#!/bin/sh\n[ "$1" != -u ] || exec sleep 600\necho $$ >{begun}\nexec {real} "$@"\n'
-    )
+    program, mark = failing / "fusermount3", new_mark()
+    # Mounts as ever; what unmounts hangs.
+    program.write_text(f'#!/bin/sh\n[ "$1" != -u ] || exec sleep 600\nexec {real} "$@"\n')
     program.chmod(0o755)
-    theirs = replace(runner, environ={**runner.environ, "PATH": f"{failing}:{os.environ['PATH']}"})
+    path = f"{failing}:{os.environ['PATH']}"
+    theirs = replace(runner, environ={**runner.environ, "PATH": path, MARK: mark})
     ended = threading.Event()
 
     def work() -> None:
         with StandIn(source=source).mounted(point, theirs):
-            os.kill(int(begun.read_text()), signal.SIGKILL)
+            pass
         ended.set()
 
     thread = threading.Thread(target=work, daemon=True)
@@ -298,5 +297,6 @@ def test_nobody_waits_where_the_unmount_fails(
             ask(asking, f"{point.name}/one")
             assert answered(asking) in REFUSED
     finally:
+        kill_marked(mark)
         subprocess.run([real, "-u", "-z", "--", point], check=False)
         shutil.rmtree(source)

@@ -1,14 +1,15 @@
 """Mount through fusermount, and leave no mount, whoever ends whom.
 
-fusermount stays beside us (`auto_unmount`) and waits on a socket that only this process holds:
-when that closes, in good order or because the process was killed, it unmounts what nobody serves
-any more. In good order the connection is aborted first: a client that still has a file open gets
-an error and holds nothing up.
+`mount_guard.py` stays beside us and waits on a socket that only this process holds: when that
+closes, in good order or because the process was killed, it unmounts. In good order the connection
+is aborted first: a client that still has a file open gets an error and holds nothing up.
 """
 
+import errno
 import os
 import shlex
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,12 +28,15 @@ from dlcontainer.system.process import (
 )
 
 DEVICE = Path("/dev/fuse")
-_OPTIONS = "ro,nosuid,nodev,default_permissions,auto_unmount,fsname=dlcontainer,subtype=slowfs"
+_OPTIONS = "ro,nosuid,nodev,default_permissions,fsname=dlcontainer,subtype=slowfs"
+_PROGRAM = Path(__file__).resolve().with_name("mount_guard.py")
 _MOUNT_S = 30.0
-# A session ends within 10 s: so long fusermount, which only needs a moment of a processor, is
+# A session ends within 10 s: so long the guard, which only needs a moment of a processor, is
 # waited for, and then the one that is started in its place.
 _GUARD_S = 3.0
 _UNMOUNT_S = 1.0
+# Without us the guard has time: it is ended only where the unmount hangs, and the mount then stays.
+_ALONE_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +70,12 @@ def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
 def check_places(source: Path, point: Path) -> None:
     """Refuse what can't be shown or mounted on; raises UsageError."""
     for path in (source, point):
+        if _is_dead(path):
+            raise UsageError(
+                f"{path}: a file system is mounted there that nobody serves any more",
+                why="whoever served it was killed together with what would have unmounted it",
+                next_step=f"unmount it: fusermount3 -u -z {shlex.quote(str(path))}",
+            )
         if not path.is_dir():
             raise UsageError(
                 f"{path}: no such folder",
@@ -78,6 +88,14 @@ def check_places(source: Path, point: Path) -> None:
         )
 
 
+def _is_dead(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
+
+
 @contextmanager
 def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[Mount]:
     """Serve a file system at a folder; raises ChecksFailedError where it can't be mounted."""
@@ -88,8 +106,7 @@ def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[
     guard = _Guard(program, mount.point, runner, theirs)
     guard.start()
     try:
-        # The service ends before `ours` is closed: fusermount unmounts what nobody serves, and
-        # would take an answer for a sign of life.
+        # The service ends before `ours` is closed: who waits for an answer gets an error first.
         with ours, _served(files, guard.receive(ours), mount.ended):
             yield mount
     finally:
@@ -112,22 +129,31 @@ def _served(files: PassThrough, device: int, ended: threading.Event) -> Iterator
         service.end()
 
 
+def guard_argv(program: Path, point: Path, end: socket.socket) -> list[str]:
+    """Give the command that mounts, given the end of a socket, and unmounts when the other closes.
+
+    The number of the end stands in its environment too: _FUSE_COMMFD.
+    """
+    python = [sys.executable, "-I", "-S"]
+    return [*python, str(_PROGRAM), str(end.fileno()), str(program), str(point), _OPTIONS]
+
+
 class _Guard(threading.Thread):
-    """The command that mounts, and waits for our end."""
+    """The command that mounts, waits for our end, and unmounts."""
 
     def __init__(
         self, program: Path, point: Path, runner: ProcessRunner, end: socket.socket
     ) -> None:
-        super().__init__(name="dlcontainer-fusermount", daemon=True)
-        self._argv = [str(program), "-o", _OPTIONS, "--", str(point)]
-        self._runner = replace(runner, inherited=(end.fileno(),))
+        super().__init__(name="dlcontainer-mount-guard", daemon=True)
+        self._program, self._point = program, point
+        self._runner = replace(runner, inherited=(end.fileno(),), more_grace_s=_ALONE_S)
         self._end = end
         self._failure: BaseException | None = None
 
     def run(self) -> None:
         environment = {**self._runner.environ, "_FUSE_COMMFD": str(self._end.fileno())}
         try:
-            self._runner(self._argv, env=environment)
+            self._runner(guard_argv(self._program, self._point, self._end), env=environment)
         except (CommandFailedError, CommandNotFoundError, OSError, RuntimeError) as error:
             self._failure = error
         finally:
@@ -144,7 +170,7 @@ class _Guard(threading.Thread):
         ours.close()
         self.join(_GUARD_S)
         raise ChecksFailedError(
-            f"{self._argv[0]} can't mount at {self._argv[-1]}",
+            f"{self._program} can't mount at {self._point}",
             why=_said(self._failure),
             next_step=f"it needs read and write on {DEVICE}, and an empty place of your own",
         )
@@ -157,7 +183,7 @@ def _said(failure: BaseException | None) -> str:
 
 
 def _unmount(program: Path, runner: ProcessRunner, point: Path) -> None:
-    """Unmount what fusermount left: it was killed, or was slow."""
+    """Unmount what the guard left: it was killed, or was slow."""
     with suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
         runner([str(program), "-u", "-z", "--", str(point)], timeout=_UNMOUNT_S)
 
