@@ -1,13 +1,18 @@
+import os
 import signal
 from typing import Any
 
 import pytest
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Settle what holds for all tests."""
     from hypothesis import HealthCheck, settings
 
+    from tests import leftovers
+
+    if not hasattr(config, "workerinput"):  # a worker's folders are its controller's
+        leftovers.unmount(os.environ, config.option.basetemp)
     # How long an example takes says how busy the machine is: a test is no stopwatch.
     settings.register_profile(
         "dlcontainer", deadline=None, suppress_health_check=[HealthCheck.too_slow]

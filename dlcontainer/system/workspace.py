@@ -136,7 +136,7 @@ def remove(path: Path, runner: Runner) -> None:
     """
     if path.is_symlink():
         return
-    _unmount_below(path, runner)
+    unmount_below(path, runner)
     _make_removable(path)
     shutil.rmtree(path, ignore_errors=True)
     if path.is_symlink() or not path.exists():
@@ -152,8 +152,8 @@ def remove(path: Path, runner: Runner) -> None:
         ) from None
 
 
-def _unmount_below(path: Path, runner: Runner) -> None:
-    """Unmount what a killed process left mounted in a tree."""
+def unmount_below(path: Path, runner: Runner) -> None:
+    """Unmount what a killed process left mounted in a tree; raises BuildError for what stays."""
     real = Path(os.path.realpath(path))
     for mount in mounts_below(real):
         point = str(mount.point)
@@ -166,7 +166,7 @@ def _unmount_below(path: Path, runner: Runner) -> None:
     if left:
         argv = ["umount", "-l", "--", str(left[0].point)]
         raise BuildError(
-            f"can't remove {path}",
+            f"can't unmount what is in {path}",
             why=f"a file system ({left[0].kind}) is mounted at {left[0].point}",
             next_step=f"unmount it with: {quote(argv)}",
         )

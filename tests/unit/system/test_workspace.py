@@ -197,7 +197,7 @@ def test_what_stays_mounted_is_left_alone(parent: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("dlcontainer.system.workspace.mounts_below", lambda path: [below])
     late = CommandTimeoutError(completed("fusermount3"), 3)
     runner = RecordingRunner([late, CommandNotFoundError("umount", "missing")])
-    with pytest.raises(BuildError, match="can't remove") as caught:
+    with pytest.raises(BuildError, match="can't unmount") as caught:
         remove(tree, runner)
     assert (tree / "below/file").read_text() == "x"
     assert str(caught.value.next_step).startswith("unmount it with: umount -l -- '")
