@@ -14,6 +14,7 @@ Elsewhere = Literal[
     "a folder on a disk",
     "a checkout that others may enter",
     "test_an_old_python_is_here",
+    "a mirror that holds what its index names",
 ]
 
 

@@ -91,8 +91,9 @@ _KINDS = (
     ),
     _Kind(
         pattern=r"404 +not found.*\.deb|failed to fetch .*\.deb +404",
-        cause="the mirror no longer has a package that its index lists",
-        next_step="the index is out of date: build again; the base is made again with --no-cache",
+        cause="the mirror does not hold a package that its own index names: the mirror is at fault",
+        next_step="build again: an index that is out of date is fetched again; if it stays so, "
+        "build later, or name another mirror: routing.apt of the site",
     ),
     _Kind(
         pattern=r"illegal instruction|sigill",

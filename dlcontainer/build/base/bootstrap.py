@@ -3,16 +3,17 @@
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer.build import error_patterns
 from dlcontainer.config.field_types import DEBIAN_ARCH, Arch
 from dlcontainer.config.templating import quote
 from dlcontainer.engines import base_modes
 from dlcontainer.errors import BuildError
 from dlcontainer.packages import locked_base
-from dlcontainer.packages.apt import keyrings
+from dlcontainer.packages.apt import keyrings, mirror_faults
 from dlcontainer.packages.routing import Routed
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
@@ -192,18 +193,41 @@ def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
 
 
+class MirrorFaultError(BuildError):
+    """The mirror's index names packages that the mirror does not hold; `urls` are theirs."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        super().__init__(
+            "the mirror does not hold packages that its own index names",
+            why=f"{mirror_faults.hosts(urls)} is at fault: it does not give "
+            f"{mirror_faults.named(urls)}",
+            next_step="mirrors of rarer architectures are like that for hours: build again later; "
+            "or name another mirror (routing.apt of the site), another release "
+            "(--set base.release=RELEASE), or a base that was made elsewhere (--base FILE)",
+        )
+        self.urls = tuple(urls)
+
+
 def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -> None:
-    """Run a command of the two in a bare environment; raises BuildError with its last lines."""
+    """Run a command of the two in a bare environment.
+
+    Raises MirrorFaultError where packages are not to be had, else BuildError with its last lines.
+    """
     # Files of the archive's packages keep their times; those made now get this one.
     env = {**base_modes.environment(maker.host), "SOURCE_DATE_EPOCH": _EPOCH, **more}
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:
         said = error.completed.stdout
+        urls = mirror_faults.missing(said)
+        if urls:
+            raise MirrorFaultError(urls) from None
         step = "read the log; `dlcontainer doctor` names what mmdebstrap needs here"
         if "E: Failed to fetch" in said:
             # Mirrors may lag, more often for the rarer architectures.
             step = "try later, or name suites that your mirror has whole: routing.apt of the site"
+            known = error_patterns.explain(said, error.completed.returncode)
+            step = known.next_step if known else step
         if "NO_PUBKEY" in said:
             step = (
                 "install the keys of the distribution's archive (a package like ubuntu-keyring or "

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.build.base import bootstrap
-from dlcontainer.build.base.bootstrap import BaseMaker, RootTree
+from dlcontainer.build.base import attempts, bootstrap
+from dlcontainer.build.base.bootstrap import BaseMaker, MirrorFaultError, RootTree
 from dlcontainer.config.field_types import ARCHES
-from dlcontainer.engines import base_modes, emulation
+from dlcontainer.engines import base_modes
 from dlcontainer.errors import BuildError
 from dlcontainer.formats.apptainer import BASE_FILE
 from dlcontainer.packages import locked_base
@@ -24,6 +24,9 @@ from dlcontainer.system.workspace import settle
 
 # A base holds the distribution's security updates of the day it was made.
 MAX_AGE_S = 24 * 3600.0
+# Where the mirror does not hold the packages of a new one, an older one serves: for so long an
+# index of Debian's updates is valid (Valid-Until of bookworm-security and bookworm-updates).
+SPARE_AGE_S = 7 * MAX_AGE_S
 
 # Raise it when the way a base is made changes: older ones in caches are then not used.
 _MAKER = 3
@@ -43,6 +46,7 @@ class BaseTree:
 def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
     """Give the base of a plan: a fresh enough one from the cache, or a new one.
 
+    Where the mirror does not hold the packages, one of the last week from the cache, with a note.
     `work` is a private folder. Raises BuildError with the last lines of what failed.
     """
     return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log)
@@ -80,15 +84,23 @@ def _prepare(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     waiting = "another build is making this base: waiting for it"
     with file_locks.in_turn(folder, maker.on_wait, waiting):
-        kept = _recall(wanted, maker.cache)
+        kept = _recall(wanted, maker.cache, MAX_AGE_S)
         if kept is not None:
             return kept
-        return _make(wanted, routed, maker, work, log)
+        try:
+            return _make(wanted, routed, maker, work, log)
+        except MirrorFaultError as error:
+            spare = _recall(wanted, maker.cache, SPARE_AGE_S)
+            if spare is None:
+                raise
+            maker.on_wait(f"{error.what}: {error.why}")
+            maker.on_wait(f"the kept base of {spare.made} serves, without the fixes since then")
+            return spare
 
 
 def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
     """Give the base of a plan if a fresh enough one is in the cache; of a lock: the locked one."""
-    return _recall(root_tree(plan, bundle), cache)
+    return _recall(root_tree(plan, bundle), cache, MAX_AGE_S)
 
 
 def _folder(wanted: RootTree, cache: Path) -> Path:
@@ -103,15 +115,8 @@ def _make(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: P
     bundle = routed.bundle if wanted.locked else None
     if bundle is not None:
         locked_base.stage(bundle, work, maker.runner)
-    env = dict(emulation.environment(wanted.arch)) if wanted.arch != maker.host.arch else {}
     mode = base_modes.require(bootstrap.mmdebstrap(maker.host), maker.host, maker.runner)
-    argv = mode.around(bootstrap.mmdebstrap_argv(wanted, routed, maker.host, tar))
-    if mode.own_files:
-        # A subordinate user could not enter a private folder; all others leave nothing elsewhere.
-        env = {**env, "TMPDIR": str(work)}
-    bootstrap.stage(wanted, routed, work)
-    bootstrap.run(maker, argv, {**env, **routed.environment}, log)
-    bootstrap.unstage(work)
+    attempts.make(wanted, routed, maker, mode, tar, log)
     apt_config.take_lists(work / "lists", routed.folder)
     if bundle is not None:
         locked_base.check(bundle.lock, tar)
@@ -151,7 +156,7 @@ def _keep(squash: Path, folder: Path, made: str) -> str:
     return sha256
 
 
-def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
+def _recall(wanted: RootTree, cache: Path, max_age_s: float) -> BaseTree | None:
     folder = _folder(wanted, cache)
     path = folder / BASE_FILE
     try:
@@ -162,7 +167,7 @@ def _recall(wanted: RootTree, cache: Path) -> BaseTree | None:
             guarded_files.require_own(base)
             age = time.time() - os.fstat(base).st_mtime
             # A locked one holds the packages of its lock: it does not age.
-            if not (wanted.locked or 0 <= age < MAX_AGE_S):
+            if not (wanted.locked or 0 <= age < max_age_s):
                 return None
             if digests.of_open(base) != record["sha256"]:
                 return None

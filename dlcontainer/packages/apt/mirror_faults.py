@@ -1,0 +1,40 @@
+"""A mirror whose index names packages that it does not hold: known by what apt says. Pure.
+
+apt takes a package's address from an index that is signed, so a package that is not there, or is
+another one, is the mirror's fault (or that of a cache before it), and nothing here can cure it.
+"""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote, urlsplit
+
+from dlcontainer.packages.apt import apt_syntax
+
+# One line a file. Of an index the same words mean that the suite is not there at all.
+_FAILED = re.compile(r"^E: Failed to fetch (?P<url>\S+\.u?deb)\s+(?P<said>\S.*)$", re.MULTILINE)
+_FAULTS = re.compile(
+    r"404\b|410\b|File has unexpected size|Hash Sum mismatch|Mirror sync in progress",
+    re.IGNORECASE,
+)
+_SHOWN = 3
+
+# So that a cache before the mirror asks it too, and what is there now and then is found.
+FRESH = tuple(apt_syntax.setting(f"Acquire::{way}::No-Cache", "true") for way in ("http", "https"))
+
+
+def missing(said: str) -> tuple[str, ...]:
+    """Give the addresses of packages that an index names and its mirror does not hold."""
+    found = [match["url"] for match in _FAILED.finditer(said) if _FAULTS.search(match["said"])]
+    return tuple(dict.fromkeys(found))
+
+
+def named(urls: Sequence[str]) -> str:
+    """Name a few of the packages, and how many there are."""
+    names = [unquote(urlsplit(url).path.rpartition("/")[2]) for url in urls]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def hosts(urls: Sequence[str]) -> str:
+    """Name the mirrors, without passwords."""
+    return ", ".join(dict.fromkeys(urlsplit(url).hostname or url for url in urls))
