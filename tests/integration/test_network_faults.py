@@ -47,7 +47,7 @@ def asks(server: FakeRegistry, reply: Reply) -> str:
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(status=404), "the mirror no longer has a package that its index lists"),
+        (Reply(status=404), "the mirror does not hold a package that its own index names"),
         pytest.param(Reply(status=500), "a server is at fault (HTTP 5xx)", marks=pytest.mark.long),
         (Reply(body=DEB[:-8] + b"changed!"), "what came is not what was expected: its checksum"),
         pytest.param(

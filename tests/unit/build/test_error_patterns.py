@@ -34,7 +34,7 @@ LINES = [
     ),
     (
         "E: Failed to fetch http://mirror.example/p/python3_3.11.2_amd64.deb  404  Not Found",
-        "the mirror no longer has a package that its index lists",
+        "the mirror does not hold a package that its own index names: the mirror is at fault",
     ),
     (
         "FATAL: conveyor failed to get: error verifying sha256 checksum after reading 414 bytes",
