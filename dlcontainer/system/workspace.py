@@ -29,7 +29,8 @@ PREFIX = ".dlcontainer-build-"
 _LOCK = "lock"
 # A folder without a lock file may be one that another process is just making.
 _GRACE_S = 60.0
-_UNMOUNT_S = 3.0
+# For a hang alone: what unmounts may have to wait for a processor.
+_UNMOUNT_S = 20.0
 
 
 @contextlib.contextmanager

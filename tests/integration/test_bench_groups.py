@@ -31,6 +31,11 @@ from tests.processes import MARK, command_lines, kill_marked, marked, new_mark, 
 STEP_S = 0.01
 ASLEEP = f"time.sleep({STEP_S})"
 NAMES = order.names(2)
+MEETING = """\
+open(os.path.join({folder!r}, str(os.getpid())), "w").close()
+while len(os.listdir({folder!r})) < {count}:
+    time.sleep(0.05)
+"""
 
 
 @dataclass
@@ -86,8 +91,10 @@ class Groups:
 
 def test_a_group_of_real_processes(tmp_path: Path) -> None:
     groups = Groups(tmp_path)
-    # An import of seconds: the last begins before the first has ended, however slow the starts.
-    measured = groups.run(f"{ASLEEP}\n\ntime.sleep(5)")
+    # An import ends once all have begun theirs: one after the other, none would.
+    met = tmp_path / "met"
+    met.mkdir()
+    measured = groups.run(f"{ASLEEP}\n\n{MEETING.format(folder=str(met), count=len(NAMES))}")
     found = {name: outcome.residents[0] for name, outcome in measured.outcomes.items()}
     assert set(found) == set(NAMES)
     begun = sorted(found.values(), key=lambda one: one.started_s)
