@@ -3,7 +3,7 @@
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,21 +193,6 @@ def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", str(program), str(tar), str(target), *options]
 
 
-class MirrorFaultError(BuildError):
-    """The mirror's index names packages that the mirror does not hold; `urls` are theirs."""
-
-    def __init__(self, urls: Sequence[str]) -> None:
-        super().__init__(
-            "the mirror does not hold packages that its own index names",
-            why=f"{mirror_faults.hosts(urls)} is at fault: it does not give "
-            f"{mirror_faults.named(urls)}",
-            next_step="mirrors of rarer architectures are like that for hours: build again later; "
-            "or name another mirror (routing.apt of the site), another release "
-            "(--set base.release=RELEASE), or a base that was made elsewhere (--base FILE)",
-        )
-        self.urls = tuple(urls)
-
-
 def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -> None:
     """Run a command of the two in a bare environment.
 
@@ -221,7 +206,7 @@ def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -
         said = error.completed.stdout
         urls = mirror_faults.missing(said)
         if urls:
-            raise MirrorFaultError(urls) from None
+            raise mirror_faults.MirrorFaultError(urls) from None
         step = "read the log; `dlcontainer doctor` names what mmdebstrap needs here"
         if "E: Failed to fetch" in said:
             # Mirrors may lag, more often for the rarer architectures.

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.build.base import attempts, bootstrap
-from dlcontainer.build.base.bootstrap import BaseMaker, MirrorFaultError, RootTree
+from dlcontainer.build.base.bootstrap import BaseMaker, RootTree
 from dlcontainer.config.field_types import ARCHES
-from dlcontainer.engines import base_modes
+from dlcontainer.engines import base_modes, emulation
 from dlcontainer.errors import BuildError
 from dlcontainer.formats.apptainer import BASE_FILE
 from dlcontainer.packages import locked_base
 from dlcontainer.packages.apt import apt_config
+from dlcontainer.packages.apt.mirror_faults import MirrorFaultError
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.routing import Routed
 from dlcontainer.planning.plan import Plan
@@ -115,8 +116,22 @@ def _make(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: P
     bundle = routed.bundle if wanted.locked else None
     if bundle is not None:
         locked_base.stage(bundle, work, maker.runner)
+    env = dict(emulation.environment(wanted.arch)) if wanted.arch != maker.host.arch else {}
     mode = base_modes.require(bootstrap.mmdebstrap(maker.host), maker.host, maker.runner)
-    attempts.make(wanted, routed, maker, mode, tar, log)
+    if mode.own_files:
+        # A subordinate user could not enter a private folder; all others leave nothing elsewhere.
+        env = {**env, "TMPDIR": str(work)}
+
+    def attempt(way: Routed) -> None:
+        argv = mode.around(bootstrap.mmdebstrap_argv(wanted, way, maker.host, tar))
+        bootstrap.stage(wanted, way, work)
+        try:
+            bootstrap.run(maker, argv, {**env, **way.environment}, log)
+        finally:
+            bootstrap.unstage(work)
+
+    is_foreign = wanted.arch != maker.host.arch
+    attempts.make(attempt, routed, wanted.release, maker.on_wait, is_foreign=is_foreign)
     apt_config.take_lists(work / "lists", routed.folder)
     if bundle is not None:
         locked_base.check(bundle.lock, tar)

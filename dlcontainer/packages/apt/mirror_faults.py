@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
+from dlcontainer.errors import BuildError
 from dlcontainer.packages.apt import apt_syntax
 
 # One line a file. Of an index the same words mean that the suite is not there at all.
@@ -20,6 +21,20 @@ _SHOWN = 3
 
 # So that a cache before the mirror asks it too, and what is there now and then is found.
 FRESH = tuple(apt_syntax.setting(f"Acquire::{way}::No-Cache", "true") for way in ("http", "https"))
+
+
+class MirrorFaultError(BuildError):
+    """The mirror's index names packages that the mirror does not hold; `urls` are theirs."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        super().__init__(
+            "the mirror does not hold packages that its own index names",
+            why=f"{hosts(urls)} is at fault: it does not give {named(urls)}",
+            next_step="mirrors of rarer architectures are like that for hours: build again later; "
+            "or name another mirror (routing.apt of the site), another release "
+            "(--set base.release=RELEASE), or a base that was made elsewhere (--base FILE)",
+        )
+        self.urls = tuple(urls)
 
 
 def missing(said: str) -> tuple[str, ...]:
