@@ -75,9 +75,18 @@ class ImageMpi(_Part):
 
 
 class Stack(_Part):
-    """The image's libraries whose counterparts a host may have."""
+    """The image's libraries whose counterparts a host may have, and its code for accelerators."""
 
     mpi: ImageMpi | None = None
+    cuda: Line | None = None
+    rocm: Line | None = None
+    oneapi: Line | None = None
+    gpu_targets: tuple[Line, ...] = ()
+
+    @property
+    def has_device_code(self) -> bool:
+        """Whether the recipe says of the build that it has code for accelerators."""
+        return any((self.cuda, self.rocm, self.oneapi, self.gpu_targets))
 
 
 class Offer(_Part):
@@ -135,6 +144,12 @@ class Content(_Part):
         offer = self.recipe or self.adopted
         assert offer is not None  # noqa: S101 - the model holds no third case
         return offer
+
+
+    @property
+    def may_have_device_code(self) -> bool:
+        """Whether programs in the image may use accelerators; of an adopted one nobody knows."""
+        return self.adopted is not None or self.offer.stack.has_device_code
 
 
 class Trust(_Part):

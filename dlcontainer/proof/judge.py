@@ -133,7 +133,13 @@ def _has_fabric(case: Case) -> bool:
     return network is not None and network.kind != "ethernet"
 
 
+def _is_for_cpus(case: Case) -> bool:
+    return case.record is not None and not case.record.content.may_have_device_code
+
+
 def _has_gpus(case: Case) -> bool:
+    if _is_for_cpus(case):
+        return False
     is_promised = case.site is not None and case.site.accelerator is not None
     return is_promised or any(
         rank.devices and rank.devices.count for rank in case.proof.content.ranks
@@ -153,6 +159,8 @@ def _network(case: Case) -> Verdicts:
             f"{_numbers(slow)} used TCP sockets, and the site has {case.site.network.model}: "
             f"{said}; NCCL did not find the fabric's plug-in or devices in the image"
         )
+    elif case.proof.content.framework is None:
+        yield not_tried("no framework here that meets other ranks, so no rank used the network")
     elif silent and not _has_gpus(case):
         yield not_tried("no GPU, so no NCCL: gloo and MPI say nothing of their network")
     elif silent:
@@ -207,7 +215,7 @@ def _import(case: Case) -> Verdicts:
 
 
 def _devices(case: Case) -> Verdicts:
-    yield from devices.tried(case.proof, case.site)
+    yield from devices.tried(case.proof, case.site, for_cpus=_is_for_cpus(case))
 
 
 def _own_device(case: Case) -> Verdicts:
