@@ -145,7 +145,6 @@ class Content(_Part):
         assert offer is not None  # noqa: S101 - the model holds no third case
         return offer
 
-
     @property
     def may_have_device_code(self) -> bool:
         """Whether programs in the image may use accelerators; of an adopted one nobody knows."""

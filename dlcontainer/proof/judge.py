@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dlcontainer.image.record import Record
+from dlcontainer.planning import built_for
 from dlcontainer.proof import devices
 from dlcontainer.proof.proof import Collective, Proof
 from dlcontainer.proof.verdict import (
@@ -55,11 +56,6 @@ def target(proof: Proof) -> str | None:
     return Target(node_type=image.node_type, epoch=image.epoch).named(image.site)
 
 
-def named(site: Site) -> str:
-    """Name a site as `--site` takes it: SITE[@EPOCH][:NODE_TYPE]."""
-    return Target(node_type=site.node_type, epoch=site.epoch).named(site.name)
-
-
 def _image(case: Case) -> Verdicts:
     image, record = case.proof.content.image, case.record
     if image is None:
@@ -81,7 +77,7 @@ def _site(case: Case) -> Verdicts:
     if site is None:
         yield not_tried("no site to hold it against: --site SITE")
         return
-    wanted = named(site)
+    wanted = built_for.named(site)
     if made_for is None:
         yield not_tried(f"no image says which site it is for; held against {wanted}")
     elif made_for != wanted:

@@ -12,6 +12,7 @@ CHECKS: Mapping[str, CheckFunction] = {
     "architecture": file.architecture,
     "record": file.record,
     "labels": file.labels,
+    "site": file.site,
     "runs": inside.runs,
     "contained": inside.contained,
     "surroundings": inside.surroundings,

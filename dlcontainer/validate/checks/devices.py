@@ -18,21 +18,32 @@ def devices(image: Inspected) -> Iterator[Answer]:
         return
     printed = image.devices
     if isinstance(printed, Unanswered):
-        yield _unanswered(printed.why)
+        yield _unanswered(printed)
         return
     try:
         said = foreign_files.loads(printed.strip().splitlines()[-1])
         state, detail = said["state"], str(said["detail"])
     except (ValueError, KeyError, IndexError, TypeError):
-        yield Answer(ok=False, detail="the image's probe printed no JSON object with 'state'")
+        yield Answer(
+            ok=False,
+            detail="the image's probe printed no JSON object with 'state'",
+            next_step="its framework prints at its end, or ends the process: see the recipe's "
+            "notes on its version",
+        )
         return
-    yield Answer(ok=None if state == "not tried" else state == "ok", detail=detail)
+    yield Answer(
+        ok=None if state == "not tried" else state == "ok",
+        detail=detail,
+        next_step="try the device by itself (nvidia-smi, rocm-smi), then on another node: where "
+        "all fail, the image's framework is not made for these devices or this driver",
+    )
 
 
-def _unanswered(why: str) -> Answer:
+def _unanswered(printed: Unanswered) -> Answer:
     """Tell a probe that could not ask, which is no fault of the image's, from one that broke."""
+    why = printed.why
     if why.startswith(_OLDER):
         return Answer(ok=None, detail="the image's probe is older than this check")
     if why.startswith(_NO_FRAMEWORK):
         return Answer(ok=None, detail=f"{why}: devices are tried with one of these alone")
-    return Answer(ok=False, detail=why)
+    return Answer(ok=False, detail=why, next_step=printed.next_step)
