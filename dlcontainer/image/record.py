@@ -252,4 +252,7 @@ def _shown(value: object) -> str:
 
 
 def _unfit(path: Path, why: str) -> ChecksFailedError:
-    return ChecksFailedError(f"{path}: {why}", next_step="build the image again")
+    return ChecksFailedError(
+        f"{path}: {why}",
+        next_step="copy it again from where the image was built; if it is so there, build again",
+    )

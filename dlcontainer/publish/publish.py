@@ -221,7 +221,8 @@ def _require_image(work: _Work) -> None:
     work.context.progress.step("compare with what is published")
     if digests.of_open(work.given.image, tell=work.context.progress.line) != work.release.sha256:
         raise PublishError(
-            f"{work.given.path} is not the image of its record", next_step="build the image again"
+            f"{work.given.path} is not the image of its record",
+            next_step="copy the image and its record together, again, from where it was built",
         )
 
 

@@ -28,7 +28,7 @@ def described(offered: Offered, site: Site) -> Release:
     if hashlib.sha256(text.encode()).hexdigest() != body.record.digest:
         raise PublishError(
             f"{path} was changed: its content does not give its digest",
-            next_step="build the image again",
+            next_step="take the record that the build wrote, or build the image again",
         )
     content, offer = body.record.content, body.record.content.offer
     if body.record.is_contained:
