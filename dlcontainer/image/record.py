@@ -69,9 +69,10 @@ class Verify(_Part):
 
 
 class ImageMpi(_Part):
-    """The image's MPI."""
+    """The image's MPI; of an adopted image its family alone is known."""
 
     family: MpiFamily
+    name: Line | None = None
 
 
 class Stack(_Part):

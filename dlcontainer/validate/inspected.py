@@ -21,6 +21,8 @@ from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, quote
+from dlcontainer.validate import next_steps
+from dlcontainer.validate.image_files import ImageFiles
 
 CheckState = Literal["ok", "failed", "not tried"]
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
@@ -30,18 +32,6 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 PROBE = Path(__file__).resolve().parent.parent / "probe" / "image_check.py"
 _INSIDE = "dlcontainer/inside/1"
-# Apptainer's and SingularityCE's own exit code: the program inside was never started.
-_ENGINE_FAILED = 255
-_TRY_ENGINE = "see whether the engine runs images on this host: dlcontainer doctor"
-_CHANGED = (
-    "the image was changed after it was built, or its recipe breaks its own Python: take a copy as "
-    "it was built, or correct the recipe and build it again"
-)
-_SLOW = "try again on an idle machine, with the image on a local disk"
-_CHATTY = (
-    "something prints whenever the image's Python starts (a .pth file, sitecustomize): take it out "
-    "of the recipe, then build it again"
-)
 _TIMEOUT_S = 600.0
 # Emulated training is about 100 times as slow (docs/measurements-build.md).
 _EMULATED_TIMEOUT_S = 3600.0
@@ -106,6 +96,11 @@ class Inspected:
         return self.written or record.read(record.beside(self.image))
 
     @cached_property
+    def files(self) -> ImageFiles:
+        """The image's files, which can be read while nothing of it runs."""
+        return ImageFiles(image=self.image, execution=self.context.execution)
+
+    @cached_property
     def sha256(self) -> str:
         """The checksum of the image's file."""
         return digests.of_file(self.image)
@@ -151,12 +146,14 @@ class Inspected:
                 raise ValueError("the image's Python did not answer as the probe does")
         except CommandFailedError as error:
             why = _last_line(error.completed.stderr) or str(error)
-            is_engine = error.completed.returncode == _ENGINE_FAILED
-            return Unanswered(why=why, next_step=_TRY_ENGINE if is_engine else _CHANGED)
+            is_engine = error.completed.returncode == next_steps.ENGINE_FAILED
+            return Unanswered(
+                why=why, next_step=next_steps.TRY_ENGINE if is_engine else next_steps.CHANGED
+            )
         except CommandTimeoutError as error:
-            return Unanswered(why=str(error), next_step=_SLOW)
+            return Unanswered(why=str(error), next_step=next_steps.SLOW)
         except ValueError as error:
-            return Unanswered(why=str(error), next_step=_CHATTY)
+            return Unanswered(why=str(error), next_step=next_steps.CHATTY)
         return answer
 
     @property
@@ -210,7 +207,7 @@ class Inspected:
                 next_step=f"see all that it prints: {self._by_hand(argv)}",
             )
         except CommandTimeoutError as error:
-            return Unanswered(why=str(error), next_step=_SLOW)
+            return Unanswered(why=str(error), next_step=next_steps.SLOW)
 
     def _by_hand(self, argv: tuple[str, ...]) -> str:
         """Give the line that runs a program of the image's as a user would."""
