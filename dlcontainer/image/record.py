@@ -43,9 +43,25 @@ class Image(_Part):
 
 
 class Base(_Part):
-    """The base's root tree; an image of a registry has no checksum here."""
+    """The base: a root tree, and when it was made; or an image of a registry, by its digest."""
 
     sha256: Line | None = None
+    made: Line | None = None
+    image: Line | None = None
+    digest: Line | None = None
+
+
+class Kept(_Part):
+    """A step's result that a build took from a cache, and when it was made."""
+
+    made: Line
+
+
+class Work(_Part):
+    """A step of the recipe's."""
+
+    name: Line
+    kept: Kept | None = None
 
 
 class Engine(_Part):
@@ -171,6 +187,8 @@ class Record(_Part):
     lock: Line | None = None
     engine: Engine = Engine()
     provenance: Provenance = Provenance()
+    finished: Line | None = None
+    work: tuple[Work, ...] = ()
     trust: Trust | None = None
 
     @property
