@@ -40,7 +40,7 @@ def mismatch(content: Content, site: Site, *, whole: bool = True) -> Mismatch | 
         return None
     why = f"its base, libraries and settings are those of the plan for {built}"
     if lacks_device_code(content, site):
-        why = f"it has no device code, and {site.name} has {accelerator(site)}; {why}"
+        why = f"its recipe states no device code, and {site.name} has {accelerator(site)}; {why}"
     return Mismatch(
         what=f"built for the site {built}, not for {wanted}",
         why=why,

@@ -110,5 +110,5 @@ def site(image: Inspected) -> Iterator[Answer]:
     detail = f"built for {built_for.named(image.site)}"
     if built_for.lacks_device_code(content, image.site):
         gpu = built_for.accelerator(image.site)
-        detail += f", without device code (--cpu): its programs leave {gpu} alone"
+        detail += f"; its recipe states no device code (--cpu): programs leave {gpu} alone"
     yield Answer(ok=True, detail=detail)

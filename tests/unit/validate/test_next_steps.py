@@ -187,12 +187,12 @@ def test_an_image_for_cpus_at_a_site_of_gpus(image: Path) -> None:
     state, detail, _ = site_line(image, site)
     assert state == "ok"
     assert detail == (
-        "built for demo, without device code (--cpu): its programs leave NVIDIA A100 alone"
+        "built for demo; its recipe states no device code (--cpu): programs leave NVIDIA A100 alone"
     )
     change_record(image, site="local")
     state, detail, _ = site_line(image, site)
     assert state == "failed"
-    assert "it has no device code, and demo has NVIDIA A100" in detail
+    assert "its recipe states no device code, and demo has NVIDIA A100" in detail
     recipe = json.loads(image.with_suffix(".json").read_text())["content"]["recipe"]
     change_record(image, site="demo", recipe={**recipe, "stack": {"cuda": "12.8"}})
     assert site_line(image, site)[:2] == ("ok", "built for demo")
