@@ -58,8 +58,8 @@ def diff(
         else:
             output.say(_bits_text(differing))
         return
-    sides = [summary.inspect(image, world.environ, runner) for image in images]
-    found = compare.compare(*sides, bitwise.outline(*images))
+    before, after = (summary.inspect(image, world.environ, runner) for image in images)
+    found = compare.compare(before, after, bitwise.outline(*images))
     if as_json:
         output.emit("diff", {**named, "same": found.same, **asdict(found)})
         return

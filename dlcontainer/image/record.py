@@ -212,6 +212,14 @@ def beside(image: Path) -> Path:
     return (image.resolve() if image.is_symlink() else image).with_suffix(".json")
 
 
+def copy_too(path: Path) -> str:
+    """Say what to do where an image came without its record."""
+    return (
+        f"copy it too, as {path.name}: it lies beside the image where that was built, called "
+        "as the image is"
+    )
+
+
 def read(path: Path) -> Record | None:
     """Read what a record says of its image; None where there is none.
 

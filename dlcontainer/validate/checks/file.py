@@ -37,12 +37,7 @@ def record(image: Inspected) -> Iterator[Answer]:
         if image.is_by_hand:
             yield Answer(ok=None, detail=f"{missing}: built by hand from a rendered text")
             return
-        yield Answer(
-            ok=False,
-            detail=missing,
-            next_step="copy it too: it lies beside the image where that was built, and is called "
-            f"as the image is: {beside.name}",
-        )
+        yield Answer(ok=False, detail=missing, next_step=records.copy_too(beside))
         return
     same = image.sha256 == image.record.image.sha256
     differs = "" if same else " is not the record's"

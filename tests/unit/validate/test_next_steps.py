@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.system.process import CommandTimeoutError, Completed
+from dlcontainer.system.process import CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
 from tests.unit.validate.inspecting import (
     DIGEST,
@@ -58,7 +58,7 @@ def grow(image: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "name", "step"),
     [
-        (lose_record, "record", "copy it too: it lies beside the image where that was built"),
+        (lose_record, "record", "copy it too, as it's an image.json: it lies beside the image"),
         (grow, "record", "copy the image and it's an image.json together, again"),
     ],
 )
@@ -109,7 +109,7 @@ def test_another_architecture(foreign: Path, site: dict[str, Any] | None, step: 
     ],
 )
 def test_engine_and_scripts(
-    image: Path, changes: dict[str, Completed | Exception], name: str, step: str
+    image: Path, changes: dict[str, Any], name: str, step: str
 ) -> None:
     assert step in steps(image, **changes)[name]
 
