@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dlcontainer.errors import BuildError, ChecksFailedError, EngineError
 from dlcontainer.image.record import ImageMpi
@@ -25,7 +26,10 @@ def mpi(image: Inspected) -> Iterator[Answer]:
         if host is None or host.mode == "container":
             yield _own(image.files, declared)
         else:
-            yield _host_s(image.files, declared, host)
+            answer = _host_s(image.files, declared, host)
+            # Of an adopted image nobody promised that its MPI is used: it was only seen there.
+            is_open = content.adopted is not None and answer.ok is False
+            yield replace(answer, ok=None) if is_open else answer
     except (BuildError, ChecksFailedError, EngineError) as error:
         why = error.why.splitlines()[-1] if error.why else ""
         yield Answer(ok=None, detail=f"{error.what}{f': {why}' if why else ''}")
@@ -38,8 +42,8 @@ def _own(files: ImageFiles, declared: ImageMpi) -> Answer:
         return Answer(ok=True, detail=f"{_title(declared)}, the image's own: {held[0]}")
     return Answer(
         ok=False,
-        detail=f"stack.mpi says {_title(declared)}, and no library of an MPI of that family is in "
-        "the image",
+        detail=f"{_title(declared)} is declared (stack.mpi), and no library of an MPI of that "
+        "family is in the image",
         next_step="let a step of the recipe install it, or take stack.mpi out of the recipe; then "
         "build again",
     )
@@ -63,7 +67,7 @@ def _host_s(files: ImageFiles, declared: ImageMpi, host: Mpi) -> Answer:
     there = f"; it has {', '.join(other[:3])}" if other else ""
     return Answer(
         ok=False,
-        detail=f"stack.mpi says {_title(declared)}, and nothing in the image asks for {name}: the "
+        detail=f"{_title(declared)} is declared, and nothing in the image asks for {name}: the "
         f"site's {host.name} would never be loaded{there}",
         next_step=f"link the recipe's programs to an MPI whose library is called {name}, or take "
         "stack.mpi out of the recipe; then build again",

@@ -110,7 +110,7 @@ def test_an_mpi_that_is_declared_and_missing(
     found = line(image, site)
     assert found is not None
     assert (found.state, says in found.detail) == (state, True), found.detail
-    assert "stack.mpi says MPICH 4.1" in found.detail
+    assert found.detail.startswith("MPICH 4.1 is declared")
     assert "take stack.mpi out of the recipe" in found.next_step
 
 
@@ -156,6 +156,23 @@ def test_a_library_of_another_name_is_not_replaced(image: Path, tree: type[Tree]
         "ok",
         "MPICH 4.1, the image's own: /usr/lib/libmpich.so.12",
     )
+
+
+def test_an_adopted_image_s_mpi_was_seen_and_promised_by_nobody(
+    image: Path, tree: type[Tree]
+) -> None:
+    path = image.with_suffix(".json")
+    body = json.loads(path.read_text())
+    own = body["content"].pop("recipe")
+    origin = {"source": "x", "digest": "sha256:" + "d" * 64, "python": "/opt/demo/bin/python"}
+    adopted = {**own, **origin, "stack": {"mpi": {"family": "mpich"}}}
+    body["content"]["adopted"] = adopted
+    path.write_text(json.dumps(body))
+    tree({"/usr/lib/libmpich.so.12": ["libc.so.6"]})
+    found = line(image, SWAP)
+    assert found is not None
+    assert (found.state, found.next_step) == ("not tried", "")
+    assert "nothing in the image asks for libmpi.so.12" in found.detail
 
 
 def test_a_host_s_mpi_that_is_compiled_against_can_not_be_held(

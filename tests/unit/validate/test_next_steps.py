@@ -108,9 +108,7 @@ def test_another_architecture(foreign: Path, site: dict[str, Any] | None, step: 
         ),
     ],
 )
-def test_engine_and_scripts(
-    image: Path, changes: dict[str, Any], name: str, step: str
-) -> None:
+def test_engine_and_scripts(image: Path, changes: dict[str, Any], name: str, step: str) -> None:
     assert step in steps(image, **changes)[name]
 
 
