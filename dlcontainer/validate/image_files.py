@@ -1,7 +1,7 @@
 """The files of an image that is checked: read by unsquashfs, while nothing of the image runs."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout, libraries
-from dlcontainer.image.contents import Entry, Library, Packed, elf
+from dlcontainer.image.contents import Entry, Library, Packed, elf, links
 from dlcontainer.system.workspace import temporary
 
 _MOST_LIST_BYTES = 64_000_000
@@ -32,12 +32,22 @@ class ImageFiles:
         return Packed.of(self.image, self.execution.host.environ, self.execution.runner)
 
     def called(self, name: re.Pattern[str]) -> list[str]:
-        """List the files and links whose name is such a one."""
+        """List the files of such a name, and the links that lead to a file."""
         return [
             entry.path
             for entry in self._tree.entries()
-            if entry.kind in "-l" and name.fullmatch(entry.path.rpartition("/")[2])
+            if entry.kind in "-l"
+            and name.fullmatch(entry.path.rpartition("/")[2])
+            and self._is_file(entry.path)
         ]
+
+    def _is_file(self, path: str) -> bool:
+        there = links.followed(path, self._by_path)
+        return there is not None and there.kind == "-"
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, Entry]:
+        return {entry.path: entry for entry in self._tree.entries()}
 
     def asking(self, name: re.Pattern[str]) -> list[str]:
         """List the programs and libraries that need a library of such a name.

@@ -40,8 +40,14 @@ class Tree:
         size = 1000
         own = [Entry(path=layout.LIBRARIES, kind="-", size=size)] if self.listed else []
         modes = {True: "rw-r--r--", False: "rwxr-xr-x"}
-        return own + [
-            Entry(path=path, kind="-", size=size, mode=modes[".so" in path]) for path in self.found
+        folders = {"/".join(path.split("/")[:n]) for path in self.found for n in range(2, 9)}
+        return [
+            *own,
+            *(Entry(path=path, kind="d", size=0) for path in folders - {*self.found, ""}),
+            *(
+                Entry(path=path, kind="-", size=size, mode=modes[".so" in path])
+                for path in self.found
+            ),
         ]
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
@@ -156,6 +162,36 @@ def test_a_library_of_another_name_is_not_replaced(image: Path, tree: type[Tree]
         "ok",
         "MPICH 4.1, the image's own: /usr/lib/libmpich.so.12",
     )
+
+
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [
+        (Entry(path="/opt/libmpi.so.12", kind="l", size=0, target="libmpi.so.12.3"), "ok"),
+        (
+            Entry(
+                path="/opt/libmpi.so.12", kind="l", size=0, target="/opt/./../opt/libmpi.so.12.3"
+            ),
+            "ok",
+        ),
+        (Entry(path="/opt/libmpi.so.12", kind="l", size=0, target="gone"), "failed"),
+        (Entry(path="/opt/libmpi.so.12", kind="l", size=0, target="libmpi.so.12"), "failed"),
+        (Entry(path="/opt/libmpi.so.12", kind="d", size=0), "failed"),
+        (Entry(path="/opt/libmpi.so.12\nx", kind="-", size=99), "failed"),
+    ],
+)
+def test_a_link_counts_where_it_leads_to_a_file(
+    image: Path, tree: type[Tree], entry: Entry, state: str
+) -> None:
+    class Linked(tree):  # type: ignore[valid-type, misc]
+        def entries(self) -> Sequence[Entry]:
+            return [*super().entries(), entry]
+
+    declare(image)
+    Linked({"/opt/libmpi.so.12.3": []})
+    found = line(image, OWN)
+    assert found is not None
+    assert found.state == state
 
 
 def test_an_adopted_image_s_mpi_was_seen_and_promised_by_nobody(
