@@ -71,7 +71,7 @@ def context(*, ok: bool = True, **changes: Any) -> PublishContext:
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
         progress=Quiet(),
-        check=lambda image, written: [{"name": "runs", "ok": ok, "detail": "x"}],
+        check=lambda image, written, site: [{"name": "runs", "ok": ok, "detail": "x"}],
     )
     return replace(given, **changes)
 

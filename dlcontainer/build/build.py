@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.build import (
+    age,
     build_steps,
     description,
     leaks,
@@ -18,6 +19,7 @@ from dlcontainer.build import (
     step_errors,
     write_record,
 )
+from dlcontainer.build.age import Age
 from dlcontainer.build.backends import oci_backend, select
 from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.backends.oci_export import Delivered
@@ -68,12 +70,14 @@ class Image:
 
     `name` is what an engine's store knows it by, where it stays in one: then it is no file.
     `pushed` names it in a registry, by digest. `found`: nothing had changed, it was there already.
+    `age`: of what date its base and packages are.
     """
 
     places: Places
     sha256: str
     size: int
     seconds: float
+    age: Age
     name: str | None = None
     pushed: str | None = None
     found: bool = False
@@ -127,15 +131,17 @@ def _existing(plan: Plan, context: BuildContext, output: Path, start: float) -> 
     name = None
     if places.image is None and context.oci:
         name = oci_backend.image_name(plan, OciStore(client=context.oci, arch=plan.site.arch))
-    return replace(_image(places, record, start), name=name, found=True)
+    image = _image(places, record, start, age.of(plan, record, context))
+    return replace(image, name=name, found=True)
 
 
-def _image(places: Places, record: Record, start: float) -> Image:
+def _image(places: Places, record: Record, start: float, made: Age) -> Image:
     return Image(
         places=places,
         sha256=record.image.sha256,
         size=record.image.size,
         seconds=time.monotonic() - start,
+        age=made,
     )
 
 
@@ -299,7 +305,7 @@ class Build:
             # Last: who sees the image sees its record too.
             if places.image is not None:
                 settle(folders.image, places.image)
-        image = _image(places, record, self.start)
+        image = _image(places, record, self.start, age.of(self.plan, record, self.context))
         if delivered is None:
             return image
         stays = self.context.export.outcome == "image"

@@ -1,5 +1,6 @@
 """What `dlcontainer build` says in the end: the image, the reasons, the commands of a dry run."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,14 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
                 "seconds": round(image.seconds, 1),
                 "digest": settled.digest,
                 "found": image.found,
+                "age": asdict(image.age),
             },
         )
         return
     if image.found:
-        console.step("nothing changed: the image is there already (--no-cache makes it again)")
+        console.step(f"nothing changed: the image is there already, with {image.age.text}")
+        for line in image.age.newer:
+            console.note(line)
     else:
         console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
     output.say(str(there.image or image.name))

@@ -12,9 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dlcontainer.inspection.bitwise import Bits
-    from dlcontainer.inspection.compare import Change, Comparison
+    from dlcontainer.inspection.changes import Change
+    from dlcontainer.inspection.compare import Comparison
 
 _FEW = 12
+_SAME_LISTING = (
+    "the listing is the same; content of one size, the order of the files or their compression "
+    "differs (--bits)"
+)
+_REBUILT = (
+    "two images of one plan, built apart: packages, sizes, environment, labels and sonames are the "
+    "same"
+)
 _WIDTH = 60
 
 
@@ -32,7 +41,7 @@ def diff(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show what differs between two images: packages, sizes, environment, sonames."""
+    """Show what differs between two images: packages, sizes, environment, how they were made."""
     from dlcontainer.cli.context import here
 
     world = here()
@@ -40,19 +49,17 @@ def diff(
     runner = console.runner(world.environ)
     images = (options.image_file(one), options.image_file(other))
     named = {"images": [str(image) for image in images]}
-    if bits:
-        from dlcontainer.inspection import bitwise as comparing
+    from dlcontainer.inspection import bitwise, compare, summary
 
-        differing = comparing.compare(*images, world.environ, runner)
+    if bits:
+        differing = bitwise.compare(*images, world.environ, runner)
         if as_json:
             output.emit("bits", {**named, **asdict(differing)})
         else:
             output.say(_bits_text(differing))
         return
-    from dlcontainer.inspection import compare, summary
-
-    sides = [summary.inspect(image, world.environ, runner) for image in images]
-    found = compare.compare(*sides)
+    before, after = (summary.inspect(image, world.environ, runner) for image in images)
+    found = compare.compare(before, after, bitwise.outline(*images))
     if as_json:
         output.emit("diff", {**named, "same": found.same, **asdict(found)})
         return
@@ -60,7 +67,8 @@ def diff(
 
 
 def _lines(found: "Comparison") -> list[str]:
-    lines = [] if not found.same else ["the same in all that was looked at"]
+    lines = ["the same, bit by bit"] if found.identical else []
+    lines += [_REBUILT] if found.is_rebuilt else []
     lines += _group("image", found.facts)
     lines += _group("packages", found.packages, sized=True)
     lines += _group("folders (MB)", found.folders[:_FEW], megabytes=True)
@@ -69,8 +77,33 @@ def _lines(found: "Comparison") -> list[str]:
     lines += _group("environment", found.environment)
     lines += _group("labels", found.labels)
     lines += _sonames(found.sonames or ())
+    for head, changes in (
+        ("plan", found.plan),
+        ("provenance", found.provenance),
+        ("record", found.record),
+    ):
+        lines += _group(head, changes[:_FEW])
+        if len(changes) > _FEW:
+            lines.append(f"  … and {len(changes) - _FEW} more (--json)")
+    lines += _bytes(found)
     if found.notes:
         lines += ["notes", *(f"  {note}" for note in found.notes)]
+    return lines
+
+
+def _bytes(found: "Comparison") -> list[str]:
+    """Say which parts of the files differ, and how many files of the trees, in what."""
+    if found.identical:
+        return []
+    lines = [f"parts of the image file that differ: {', '.join(found.parts) or 'none'}"]
+    rows = []
+    for change in found.files:
+        more = ", …" if change.count > len(change.examples) else ""
+        rows.append([f"  {change.count}", change.how, f"{', '.join(change.examples)}{more}"])
+    if rows:
+        lines += ["files, by their listing (--bits reads each)", output.table(rows)]
+    elif not found.same_tree:
+        lines.append(f"files: {_SAME_LISTING}")
     return lines
 
 

@@ -86,6 +86,6 @@ def _environment(image: Path | None) -> "Mapping[str, str]":
     if written is None:
         raise UsageError(
             f"{image} has no record beside it",
-            next_step="give an image that `dlcontainer build` made, or leave it out",
+            next_step=f"{record.copy_too(record.beside(image.resolve()))}; or leave the image out",
         )
     return written.content.environment

@@ -1,6 +1,6 @@
 """`dlcontainer inspect`: what is in an image, from its files; nothing of it runs."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,7 +46,8 @@ def inspect(
 
 
 def _body(seen: "Inspection") -> dict[str, object]:
-    body = asdict(seen)
+    body = asdict(replace(seen, entries=()))
+    del body["entries"]  # as many as there are files
     body["image"] = str(seen.image)
     body["sbom"] = seen.sbom is not None
     return body

@@ -40,7 +40,7 @@ def prove(
         if written is None:
             raise ChecksFailedError(
                 f"no {record.beside(image).name} beside {image}",
-                next_step="name an image that dlcontainer built, with its record",
+                next_step=record.copy_too(record.beside(image)),
             )
     case = judge.Case(proof=read, site=_site(read, site), record=written)
     findings = judge.judge(case)

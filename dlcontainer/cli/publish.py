@@ -1,7 +1,7 @@
 """`dlcontainer publish`: an image as a module that users load."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -72,7 +72,7 @@ def publish(
     trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
     context = replace(
-        _context(site, loaded, world, console),
+        _context(site, world, console),
         proofs=given,
         verify=trust_options.verifier(trust, demand, world, console),
         unpacked=layout == "tree",
@@ -83,8 +83,8 @@ def publish(
     _show(done, loaded.modules.kind, as_json=as_json)
 
 
-def _context(name: str, site: "Site", world: "World", console: output.Console) -> "PublishContext":
-    """Give what publishing takes of this machine; the site is checked with its own engine."""
+def _context(name: str, world: "World", console: output.Console) -> "PublishContext":
+    """Give what publishing takes of this machine."""
     from dlcontainer.engines import apptainer, execution
     from dlcontainer.publish.modulefiles import LastResort
     from dlcontainer.publish.publish import PublishContext
@@ -96,7 +96,7 @@ def _context(name: str, site: "Site", world: "World", console: output.Console) -
     runner = console.runner(world.environ)
     program = apptainer.find(world.environ)
 
-    def check(image: Path, written: "Record") -> Sequence[dict[str, object]]:
+    def check(image: Path, written: "Record", built_for: "Site") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
         around = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
@@ -106,7 +106,8 @@ def _context(name: str, site: "Site", world: "World", console: output.Console) -
                 else f"{check.state}: {check.name}"
             ),
         )
-        return [asdict(check) for check in validating.validate(image, site, around, written)]
+        checks = validating.validate(image, built_for, around, written)
+        return [check.body for check in checks]
 
     return PublishContext(
         resort=LastResort(

@@ -1,12 +1,15 @@
 """`dlcontainer validate`: checks of an image, one line each; the exit code says all."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.cli import options, output
+
+if TYPE_CHECKING:
+    from dlcontainer.cli.context import World
+    from dlcontainer.sites.site import Site
 
 
 def validate(
@@ -22,13 +25,13 @@ def validate(
 
     from dlcontainer.cli.context import here
     from dlcontainer.image import record, sif
-    from dlcontainer.proof import judge
+    from dlcontainer.planning import built_for
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import Check, ValidateContext
 
     world = here()
     path = options.image_file(image)
-    loaded = world.site(site).value if site else None
+    loaded = _site(world, site, path) if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
 
@@ -36,7 +39,8 @@ def validate(
         if not as_json:
             console.rest()
             mark = "FAILED" if check.state == "failed" else check.state
-            output.finding(mark, f"{check.name}: {check.detail}")
+            then = check.next_step or None
+            output.finding(mark, f"{check.name}: {check.detail}", then=then)
 
     context = ValidateContext(execution=world.execution(console), on_check=show)
     console.begin(f"check {image.name}")
@@ -51,8 +55,8 @@ def validate(
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "plan": written.digest if written else None,
             "sha256": written.image.sha256 if written else None,
-            "site": judge.named(loaded) if loaded else None,
-            "checks": [asdict(check) for check in checks],
+            "site": built_for.named(loaded) if loaded else None,
+            "checks": [check.body for check in checks],
         }
         output.emit("validate", body)
         raise typer.Exit(0 if ok else 1)
@@ -60,3 +64,23 @@ def validate(
     untried = sum(check.state == "not tried" for check in checks)
     more = f", {untried} not tried here" if untried else ""
     output.say(f"valid: {len(checks) - untried} checks{more}")
+
+
+def _site(world: "World", given: str, image: Path) -> "Site":
+    """Load a site: in the epoch and on the kind of node that the image was built for, if it was
+    built for this site and no other is named.
+    """
+    from dlcontainer.errors import ConfigError
+    from dlcontainer.image import record
+    from dlcontainer.planning import built_for
+    from dlcontainer.sites.site import USUAL, read_target
+
+    name, target = read_target(given)
+    loaded = world.site(given).value
+    written = record.read(record.beside(image))
+    if target != USUAL or written is None or written.content.site != loaded.name:
+        return loaded
+    try:
+        return world.site(name, built_for.target(written.content)).value
+    except ConfigError:
+        return loaded  # it has no such epoch or node type any more, which the check then says

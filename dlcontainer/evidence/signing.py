@@ -79,7 +79,7 @@ def sign(image: Path, hand: Hand, runner: Runner, progress: Progress) -> Signed:
     if file is None:
         raise ChecksFailedError(
             f"{image.name} has no record: there is no {record.beside(image).name} beside it",
-            next_step="sign an image that `dlcontainer build` or `dlcontainer adopt` made",
+            next_step=record.copy_too(record.beside(image)),
         )
     with workspace.workspace(image.parent, runner, progress.note) as aside:
         copy = aside / image.name
@@ -213,7 +213,7 @@ def _require_record(about: Given) -> None:
         raise ChecksFailedError(
             f"{about.path.name} has no record beside it",
             why="evidence is held against the image's plan",
-            next_step="attest an image that `dlcontainer build` or `dlcontainer adopt` made",
+            next_step=record.copy_too(record.beside(about.path)),
         )
     kinds.require_about("record", about.record, about.subject)
 

@@ -43,9 +43,25 @@ class Image(_Part):
 
 
 class Base(_Part):
-    """The base's root tree; an image of a registry has no checksum here."""
+    """The base: a root tree, and when it was made; or an image of a registry, by its digest."""
 
     sha256: Line | None = None
+    made: Line | None = None
+    image: Line | None = None
+    digest: Line | None = None
+
+
+class Kept(_Part):
+    """A step's result that a build took from a cache, and when it was made."""
+
+    made: Line
+
+
+class Work(_Part):
+    """A step of the recipe's."""
+
+    name: Line
+    kept: Kept | None = None
 
 
 class Engine(_Part):
@@ -69,15 +85,25 @@ class Verify(_Part):
 
 
 class ImageMpi(_Part):
-    """The image's MPI."""
+    """The image's MPI; of an adopted image its family alone is known."""
 
     family: MpiFamily
+    name: Line | None = None
 
 
 class Stack(_Part):
-    """The image's libraries whose counterparts a host may have."""
+    """The image's libraries whose counterparts a host may have, and its code for accelerators."""
 
     mpi: ImageMpi | None = None
+    cuda: Line | None = None
+    rocm: Line | None = None
+    oneapi: Line | None = None
+    gpu_targets: tuple[Line, ...] = ()
+
+    @property
+    def has_device_code(self) -> bool:
+        """Whether the recipe says of the build that it has code for accelerators."""
+        return any((self.cuda, self.rocm, self.oneapi, self.gpu_targets))
 
 
 class Offer(_Part):
@@ -136,6 +162,11 @@ class Content(_Part):
         assert offer is not None  # noqa: S101 - the model holds no third case
         return offer
 
+    @property
+    def may_have_device_code(self) -> bool:
+        """Whether programs in the image may use accelerators; of an adopted one nobody knows."""
+        return self.adopted is not None or self.offer.stack.has_device_code
+
 
 class Trust(_Part):
     """Who trusted an adopted image, by its SHA-256, and when."""
@@ -156,6 +187,8 @@ class Record(_Part):
     lock: Line | None = None
     engine: Engine = Engine()
     provenance: Provenance = Provenance()
+    finished: Line | None = None
+    work: tuple[Work, ...] = ()
     trust: Trust | None = None
 
     @property
@@ -177,6 +210,14 @@ class RecordFile:
 def beside(image: Path) -> Path:
     """Name the record that belongs to an image; of a link, to the image that it leads to."""
     return (image.resolve() if image.is_symlink() else image).with_suffix(".json")
+
+
+def copy_too(path: Path) -> str:
+    """Say what to do where an image came without its record."""
+    return (
+        f"copy it too, as {path.name}: it lies beside the image where that was built, called "
+        "as the image is"
+    )
 
 
 def read(path: Path) -> Record | None:
@@ -238,4 +279,7 @@ def _shown(value: object) -> str:
 
 
 def _unfit(path: Path, why: str) -> ChecksFailedError:
-    return ChecksFailedError(f"{path}: {why}", next_step="build the image again")
+    return ChecksFailedError(
+        f"{path}: {why}",
+        next_step="copy it again from where the image was built; if it is so there, build again",
+    )

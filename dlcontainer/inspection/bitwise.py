@@ -33,6 +33,15 @@ class Bits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Outline:
+    """Whether two image files are the same bytes, or their trees; and the parts that are not."""
+
+    identical: bool
+    same_tree: bool = True
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Unpacked:
     """A file of an image's tree, and where it was unpacked."""
 
@@ -58,6 +67,17 @@ def compare(one: Path, other: Path, environ: Mapping[str, str], runner: Runner) 
             tree.unpack(folder)
         files = _files([_by_path(tree) for tree in trees], folders)
     return Bits(same=False, parts=parts, files=tuple(files))
+
+
+def outline(one: Path, other: Path) -> Outline:
+    """Compare two image files by their bytes; no tree is unpacked. Raises as `compare`."""
+    if filecmp.cmp(one, other, shallow=False):
+        return Outline(identical=True)
+    return Outline(
+        identical=False,
+        same_tree=_same(one, sif.tree(one), other, sif.tree(other)),
+        parts=tuple(part.path for part in _parts(one, other)),
+    )
 
 
 def _parts(one: Path, other: Path) -> tuple[Difference, ...]:

@@ -1,76 +1,80 @@
-"""Compare: what differs between two images, as their own files say."""
+"""Compare: what differs between two images, as their own files say, and their records.
+
+Two files that are not the same bytes never count as the same: something is always named.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dlcontainer.image.contents import Library, Package
+from dlcontainer.inspection import listing, origins
+from dlcontainer.inspection.bitwise import Outline
+from dlcontainer.inspection.changes import Change, between
+from dlcontainer.inspection.listing import FileChange
 from dlcontainer.inspection.summary import Inspection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """One thing that differs; "" where an image does not have it, sizes in bytes."""
-
-    name: str
-    before: str
-    after: str
-    size_before: int = 0
-    size_after: int = 0
-
-    @property
-    def how(self) -> str:
-        """Say it in a word."""
-        if not self.before:
-            return "added"
-        return "changed" if self.after else "removed"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """All that differs between two images; `sonames` is None where one does not tell."""
+    """All that differs between two images; `sonames` is None where one does not tell.
 
+    `identical`: the two files are the same, bit by bit.
+    """
+
+    identical: bool
+    same_tree: bool
     facts: tuple[Change, ...]
     packages: tuple[Change, ...]
     folders: tuple[Change, ...]
     environment: tuple[Change, ...]
     labels: tuple[Change, ...]
     sonames: tuple[Change, ...] | None
+    plan: tuple[Change, ...]
+    provenance: tuple[Change, ...]
+    record: tuple[Change, ...]
+    parts: tuple[str, ...]
+    files: tuple[FileChange, ...]
     notes: tuple[str, ...]
 
     @property
     def same(self) -> bool:
-        """Tell whether nothing differs that was looked at."""
-        return not any(
-            (self.facts, self.packages, self.folders, self.environment, self.labels, self.sonames)
-        )
+        """Tell whether the files are the same, bit by bit."""
+        return self.identical
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Tell whether both offer the same to programs, and were built apart."""
+        offered = (self.packages, self.folders, self.environment, self.labels, self.sonames)
+        return not (self.identical or self.plan or any(offered))
 
 
-def compare(one: Inspection, other: Inspection) -> Comparison:
-    """Compare two images."""
+def compare(one: Inspection, other: Inspection, bits: Outline) -> Comparison:
+    """Compare two images; `bits` compares their files."""
     notes = [f"{seen.image.name}: {note}" for seen in (one, other) for note in seen.notes]
     sonames = None
     if one.libraries is not None and other.libraries is not None:
-        sonames = changes(_sonames(one.libraries), _sonames(other.libraries))
+        sonames = between(_sonames(one.libraries), _sonames(other.libraries))
     else:
         silent = [seen.image.name for seen in (one, other) if seen.libraries is None]
         notes.append(f"no list of libraries in {', '.join(silent)}: sonames are not compared")
+    alone = [seen.image.name for seen in (one, other) if seen.record is None]
+    if alone:
+        notes.append(f"no record beside {', '.join(alone)}: records are not compared")
     return Comparison(
-        facts=changes(_facts(one), _facts(other)),
+        identical=bits.identical,
+        same_tree=bits.same_tree,
+        facts=between(_facts(one), _facts(other)),
         packages=_packages(one.contents.packages, other.contents.packages),
         folders=_sizes(one.contents.folders, other.contents.folders),
-        environment=changes(one.environment, other.environment),
-        labels=changes(one.labels, other.labels),
+        environment=between(one.environment, other.environment),
+        labels=between(one.labels, other.labels),
         sonames=sonames,
+        plan=origins.plans(one, other),
+        provenance=origins.provenances(one, other),
+        record=origins.records(one, other),
+        parts=bits.parts,
+        files=listing.compare(one.entries, other.entries),
         notes=tuple(notes),
-    )
-
-
-def changes(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[Change, ...]:
-    """Tell what differs between two sets of named values."""
-    return tuple(
-        Change(name=name, before=one.get(name, ""), after=other.get(name, ""))
-        for name in sorted({*one, *other})
-        if one.get(name) != other.get(name)
     )
 
 

@@ -1,7 +1,7 @@
 """Inspect: what an image says of itself, and what its files say. Nothing of the image runs."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import contents, layout, libraries, record, sbom, sif
-from dlcontainer.image.contents import Contents, Library, Packed
+from dlcontainer.image.contents import Contents, Entry, Library, Packed
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.sif import Part
 from dlcontainer.system import foreign_files
@@ -33,6 +33,8 @@ class Inspection:
     labels: Mapping[str, str]
     environment: Mapping[str, str]
     contents: Contents
+    # the tree's listing
+    entries: Sequence[Entry]
     manifest: Mapping[str, Any] | None
     provenance: Mapping[str, Any] | None
     libraries: tuple[Library, ...] | None
@@ -72,6 +74,7 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
         labels=_object(said, _LABELS, notes) or {},
         environment=apptainer_metadata.exported(said),
         contents=found,
+        entries=entries,
         manifest=_object(said, layout.MANIFEST, notes),
         provenance=_object(said, layout.PROVENANCE, notes),
         libraries=_libraries(said, notes),

@@ -3,6 +3,7 @@
 Marked (remembered): known, but the source was not read again when the line was written.
 """
 
+import re
 from dataclasses import dataclass
 
 from dlcontainer.planning.versions import Numbers
@@ -92,6 +93,15 @@ MPI_FAMILIES = {
     "openmpi": "Open MPI (libmpi.so.40)",
     "mpich": "MPICH, Intel MPI, MVAPICH2 or Cray MPICH (libmpi.so.12)",
     "spectrum": "IBM Spectrum MPI (libmpi_ibm.so.3)",
+}
+# What the library of each family is called, by its soname. Debian's MPICH has a name of its own;
+# MPICH and Open MPI give the MPI standard's own ABI one more (remembered).
+# Source: mpich.org/abi; open-mpi.org, release notes "shared library version numbering";
+# packages.debian.org/libmpich12; IBM Spectrum MPI 10.4 documentation.
+MPI_LIBRARIES = {
+    "openmpi": re.compile(r"libmpi(_abi)?\.so\.\d+"),
+    "mpich": re.compile(r"libmpi\.so\.12|libmpich\.so\.\d+|libmpi_abi\.so\.\d+"),
+    "spectrum": re.compile(r"libmpi_ibm\.so\.\d+"),
 }
 MPI_SOURCE = (
     "mpich.org/abi, docs.open-mpi.org: only libraries of one family take each other's place"

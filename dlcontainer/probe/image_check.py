@@ -129,6 +129,7 @@ def main():
         "sys_prefix": sys.prefix,
         "packages": DISTRIBUTION,
         "digest": manifest["digest"],
+        "content": content,
         "verify": manifest["verify"],
         "provenance": os.path.exists(PROVENANCE),
         "leaks": leaks(declared | set(sys.argv[1:]), prefix),

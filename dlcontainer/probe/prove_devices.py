@@ -58,6 +58,19 @@ def proved(framework, own=None):
     return found
 
 
+def untried():
+    """Say that nothing could be tried: this Python has no framework that is known here."""
+    detail = "the image has none of the frameworks that devices are tried with: "
+    return {
+        "framework": None,
+        "count": 0,
+        "names": [],
+        "devices": [],
+        "state": "not tried",
+        "detail": detail + ", ".join(FRAMEWORKS),
+    }
+
+
 def _tried(devices, index, names, reference):
     entry = {"index": index, "name": names[index], "losses": [], "apart": None, "error": None}
     try:

@@ -1,19 +1,27 @@
 """A proof's devices against the site's: all of a node's, tried, and one a rank."""
 
 from dlcontainer.proof.proof import Proof, Rank
-from dlcontainer.proof.verdict import Verdicts, failed, not_shown, not_tried, ok
+from dlcontainer.proof.verdict import Verdict, Verdicts, failed, not_shown, not_tried, ok
 from dlcontainer.sites.site import Site
 
 # What a scheduler sets where a job asked for too few, or gives each rank its own alone.
 _FLAGS = {"nvidia": "--nv", "amd": "--rocm"}
 
 
-def tried(proof: Proof, site: Site | None) -> Verdicts:
-    """Hold each node's devices against `accelerator.per_node`, and each that was tried."""
+def tried(proof: Proof, site: Site | None, *, for_cpus: bool = False) -> Verdicts:
+    """Hold each node's devices against `accelerator.per_node`, and each that was tried.
+
+    `for_cpus`: the record says that the image has no device code.
+    """
     for rank in proof.content.ranks:
         if rank.devices and rank.devices.state == "failed":
             yield failed(f"rank {rank.rank} on {rank.node}: {rank.devices.detail}")
             return
+    unasked = _unasked(proof, for_cpus=for_cpus)
+    if unasked is not None:
+        if site is None or site.accelerator:
+            yield unasked
+        return
     promised = site.accelerator.per_node if site and site.accelerator else 0
     counts = {node: _count(ranks) for node, ranks in proof.nodes.items()}
     few = min(counts, key=lambda node: counts[node], default="")
@@ -33,6 +41,22 @@ def tried(proof: Proof, site: Site | None) -> Verdicts:
         names = sorted({name for rank in proof.content.ranks for name in _names(rank)})
         shown = f"{counts[few]} a node, each trained as the CPU does: {', '.join(names)}"
         yield ok(shown)
+
+
+def _unasked(proof: Proof, *, for_cpus: bool) -> Verdict | None:
+    """Say why no rank could tell of a device; None where one did, or saw that there is none."""
+    ranks = proof.content.ranks
+    if any(rank.devices and rank.devices.count for rank in ranks):
+        return None
+    present = max((rank.present or 0 for rank in ranks), default=0)
+    there = f"; the node's driver has {present}" if present else ""
+    if proof.content.framework is None:
+        return not_tried(f"no framework here that devices are tried with{there}")
+    if for_cpus:
+        return not_tried(f"the image has no device code{there}")
+    if not any(rank.devices for rank in ranks):
+        return not_shown(f"no rank came as far as its devices{there}")
+    return None
 
 
 def own(proof: Proof) -> Verdicts:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dlcontainer.image.record import Record
+from dlcontainer.planning import built_for
 from dlcontainer.proof import devices
 from dlcontainer.proof.proof import Collective, Proof
 from dlcontainer.proof.verdict import (
@@ -55,11 +56,6 @@ def target(proof: Proof) -> str | None:
     return Target(node_type=image.node_type, epoch=image.epoch).named(image.site)
 
 
-def named(site: Site) -> str:
-    """Name a site as `--site` takes it: SITE[@EPOCH][:NODE_TYPE]."""
-    return Target(node_type=site.node_type, epoch=site.epoch).named(site.name)
-
-
 def _image(case: Case) -> Verdicts:
     image, record = case.proof.content.image, case.record
     if image is None:
@@ -81,7 +77,7 @@ def _site(case: Case) -> Verdicts:
     if site is None:
         yield not_tried("no site to hold it against: --site SITE")
         return
-    wanted = named(site)
+    wanted = built_for.named(site)
     if made_for is None:
         yield not_tried(f"no image says which site it is for; held against {wanted}")
     elif made_for != wanted:
@@ -152,7 +148,13 @@ def _has_fabric(case: Case) -> bool:
     return network is not None and network.kind != "ethernet"
 
 
+def _is_for_cpus(case: Case) -> bool:
+    return case.record is not None and not case.record.content.may_have_device_code
+
+
 def _has_gpus(case: Case) -> bool:
+    if _is_for_cpus(case):
+        return False
     is_promised = case.site is not None and case.site.accelerator is not None
     return is_promised or any(
         rank.devices and rank.devices.count for rank in case.proof.content.ranks
@@ -172,6 +174,8 @@ def _network(case: Case) -> Verdicts:
             f"{_numbers(slow)} used TCP sockets, and the site has {case.site.network.model}: "
             f"{said}; NCCL did not find the fabric's plug-in or devices in the image"
         )
+    elif case.proof.content.framework is None:
+        yield not_tried("no framework here that meets other ranks, so no rank used the network")
     elif silent and not _has_gpus(case):
         yield not_tried("no GPU, so no NCCL: gloo and MPI say nothing of their network")
     elif silent:
@@ -226,7 +230,7 @@ def _import(case: Case) -> Verdicts:
 
 
 def _devices(case: Case) -> Verdicts:
-    yield from devices.tried(case.proof, case.site)
+    yield from devices.tried(case.proof, case.site, for_cpus=_is_for_cpus(case))
 
 
 def _own_device(case: Case) -> Verdicts:

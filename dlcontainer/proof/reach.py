@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.planning import built_for
 from dlcontainer.proof import judge, proof
 from dlcontainer.proof.judge import Case, Finding
 from dlcontainer.proof.proof import Proof
@@ -121,7 +122,9 @@ def stages(files: Files, site: Site) -> tuple[Stage, ...]:
     judged = [(one, judge.judge(Case(proof=one, site=site))) for one in files.proofs]
     fit = [(one, found) for one, found in judged if _fits(found)]
     plans = {one.content.image.plan for one, _ in fit if one.content.image}
-    checked = [one for one in files.validated if one.site == judge.named(site) or one.plan in plans]
+    checked = [
+        one for one in files.validated if one.site == built_for.named(site) or one.plan in plans
+    ]
     ran = [(one, found) for one, found in fit if _ran(found, has_gpus=site.accelerator is not None)]
     crossed = [one for one, found in ran if _states(found).get("network") == "ok"]
     most = max((len(one.nodes) for one in crossed), default=0)

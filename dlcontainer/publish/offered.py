@@ -81,7 +81,7 @@ def _record(image: Path, owner: int) -> RecordFile:
         raise PublishError(
             f"{image.name} has no record: there is no {path.name} beside it",
             why="a module names the evidence for what is in it",
-            next_step="publish an image that `dlcontainer build` made, with what lies beside it",
+            next_step=record.copy_too(path),
         ) from None
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from None

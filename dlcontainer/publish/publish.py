@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dlcontainer.errors import ConfigError, PublishError
 from dlcontainer.image.record import Record
+from dlcontainer.planning import built_for
 from dlcontainer.proof import reach
 from dlcontainer.publish import (
     access,
@@ -32,19 +33,19 @@ from dlcontainer.publish.unpacked import unpack
 from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site, Target
 from dlcontainer.system import digests
-from dlcontainer.system.process import Runner
+from dlcontainer.system.process import Runner, quote
 from dlcontainer.system.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishContext:
-    """Everything a publication needs; `check` looks at an image and compares it with its record."""
+    """Everything a publication needs; `check` looks at an image, by its record, for its site."""
 
     resort: LastResort
     runner: Runner
     templates: tuple[Path, ...]
     progress: Progress
-    check: Callable[[Path, Record], Checks]
+    check: Callable[[Path, Record, Site], Checks]
     # The site in another epoch, or on another kind of node; without it, it has one of each.
     at: Callable[[Target], Site] | None = None
     # Of the publisher: what the site's facts about files use.
@@ -124,14 +125,14 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
 def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
     """Give the site as the image was built for it: in its epoch, on its kind of node."""
     content = written.content
-    built_for = Target(epoch=content.epoch, node_type=content.node_type)
-    if context.at is None or built_for == Target(epoch=site.epoch, node_type=site.node_type):
+    target = built_for.target(content)
+    if context.at is None or target == Target(epoch=site.epoch, node_type=site.node_type):
         return site
     try:
-        return context.at(built_for)
+        return context.at(target)
     except ConfigError as error:
         raise PublishError(
-            f"the image is for {built_for.named(site.name)}, which is not in the site's file",
+            f"the image is for {target.named(site.name)}, which is not in the site's file",
             why=str(error),
             next_step="publish it with the site's file that it was built with, or build it again",
         ) from error
@@ -196,8 +197,8 @@ def _published_as(work: _Work, version: Version) -> Published:
 def _checked(work: _Work) -> Checks:
     """Look at the image, and at the host's libraries that come into it."""
     context = work.context
-    checks = context.check(work.given.path, work.given.record.record)
-    _require_ok(checks)
+    checks = context.check(work.given.path, work.given.record.record, work.site)
+    _require_ok(checks, work)
     mpi = launch_files.swaps(work.site, work.release)
     if mpi is not None:
         host_libraries.require_fit(mpi, work.release, context.environ, context.progress.note)
@@ -220,7 +221,8 @@ def _require_image(work: _Work) -> None:
     work.context.progress.step("compare with what is published")
     if digests.of_open(work.given.image, tell=work.context.progress.line) != work.release.sha256:
         raise PublishError(
-            f"{work.given.path} is not the image of its record", next_step="build the image again"
+            f"{work.given.path} is not the image of its record",
+            next_step="copy the image and its record together, again, from where it was built",
         )
 
 
@@ -238,15 +240,14 @@ def _version(work: _Work) -> Version:
     )
 
 
-def _require_ok(checks: Checks) -> None:
-    failed = [
-        str(check["name"])
-        for check in checks
-        if not check["ok"] and check.get("state") != "not tried"
-    ]
+def _require_ok(checks: Checks, work: _Work) -> None:
+    failed = [check for check in checks if not check["ok"] and check.get("state") != "not tried"]
     if failed or not checks:
+        names = ", ".join(str(check["name"]) for check in failed)
+        given, at = quote([str(work.given.path)]), built_for.named(work.site)
+        steps = (str(check["next_step"]) for check in failed if check.get("next_step"))
         raise PublishError(
-            f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}",
+            f"{len(failed)} of {len(checks)} checks failed: {names}",
             why="only what works is published",
-            next_step="see why: dlcontainer validate IMAGE",
+            next_step=next(steps, f"see why: dlcontainer validate {given} --site {at}"),
         )

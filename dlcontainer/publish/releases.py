@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from dlcontainer.errors import PublishError
 from dlcontainer.image import record, sbom, sif
 from dlcontainer.image.record import Content
+from dlcontainer.planning import built_for
 from dlcontainer.publish.modulefiles import CACHES, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.recipes.base import Base
@@ -27,7 +28,7 @@ def described(offered: Offered, site: Site) -> Release:
     if hashlib.sha256(text.encode()).hexdigest() != body.record.digest:
         raise PublishError(
             f"{path} was changed: its content does not give its digest",
-            next_step="build the image again",
+            next_step="take the record that the build wrote, or build the image again",
         )
     content, offer = body.record.content, body.record.content.offer
     if body.record.is_contained:
@@ -37,10 +38,11 @@ def described(offered: Offered, site: Site) -> Release:
             next_step=f"read docs/adopt.md; then: dlcontainer adopt {offered.path.name} "
             f"--site {site.name} --trust",
         )
-    if content.site != site.name:
+    # Of its epochs and kinds of nodes it becomes the image's own.
+    other = built_for.mismatch(content, site, whole=False)
+    if other is not None:
         raise PublishError(
-            f"{offered.path.name} was built for the site {content.site}, not for {site.name}",
-            next_step=_again(content, site),
+            f"{offered.path.name} was {other.what}", why=other.why, next_step=other.next_step
         )
     base = _base(body.body["content"])
     glibc = base.facts.glibc if base and base.facts else None
@@ -76,12 +78,6 @@ def _without_compiler(offered: Offered, base: Base | None) -> bool:
     if offered.bill is None or base is None or base.image or "torch" not in offer.verify.imports:
         return False
     return not any(map(_COMPILER.fullmatch, sbom.names(offered.bill)))
-
-
-def _again(content: Content, site: Site) -> str:
-    if content.adopted is not None:
-        return f"adopt it for this one: dlcontainer adopt SOURCE --site {site.name}"
-    return f"build it for this one: dlcontainer build {content.offer.name} --site {site.name}"
 
 
 def _version(content: Content) -> str:

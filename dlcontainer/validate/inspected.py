@@ -1,5 +1,6 @@
 """What validation asks of an image, its record and the engine: each question once, when needed."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,14 +13,16 @@ from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.formats import labels as names
 from dlcontainer.image import layout, record, sif
-from dlcontainer.image.record import Record
+from dlcontainer.image.record import Content, Record
 from dlcontainer.planning.launch import on_host
 from dlcontainer.planning.launch.here import Here
 from dlcontainer.planning.launch.surroundings import ImageFacts
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
-from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
+from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, quote
+from dlcontainer.validate import next_steps
+from dlcontainer.validate.image_files import ImageFiles
 
 CheckState = Literal["ok", "failed", "not tried"]
 # The environment that checks run in, declared whole: nothing of the caller's reaches them.
@@ -36,7 +39,7 @@ _EMULATED_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing that was looked at: whether it holds, and what was seen.
+    """One thing that was looked at: whether it holds, what was seen, what to do where it failed.
 
     `ok` is what programs have always read; it is False too for what could not be tried here, which
     `state` tells from what failed.
@@ -46,6 +49,13 @@ class Check:
     ok: bool
     detail: str
     state: CheckState
+    next_step: str = ""
+
+    @property
+    def body(self) -> dict[str, object]:
+        """Give it as plain data; the next step of a check that failed alone."""
+        said = {"name": self.name, "ok": self.ok, "detail": self.detail, "state": self.state}
+        return {**said, "next_step": self.next_step} if self.next_step else dict(said)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,9 +68,10 @@ class ValidateContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unanswered:
-    """Why a question has no answer."""
+    """Why a question has no answer, and what helps."""
 
     why: str
+    next_step: str = ""
 
 
 # No slots: an answer is kept in the instance's dictionary.
@@ -85,6 +96,11 @@ class Inspected:
         return self.written or record.read(record.beside(self.image))
 
     @cached_property
+    def files(self) -> ImageFiles:
+        """The image's files, which can be read while nothing of it runs."""
+        return ImageFiles(image=self.image, execution=self.context.execution)
+
+    @cached_property
     def sha256(self) -> str:
         """The checksum of the image's file."""
         return digests.of_file(self.image)
@@ -100,7 +116,11 @@ class Inspected:
                 "labels"
             ]
         except (CommandFailedError, ValueError, KeyError, TypeError) as error:
-            return Unanswered(why=f"the engine could not read them: {error}")
+            return Unanswered(
+                why=f"the engine could not read them: {error}",
+                next_step="try the engine: dlcontainer doctor; what the image's own files say, "
+                f"without it: dlcontainer inspect {self._quoted}",
+            )
         return labels or {}
 
     @cached_property
@@ -110,7 +130,10 @@ class Inspected:
         obstacle = emulation.obstacle(arch) if arch else None
         if obstacle is not None:
             why, cure = obstacle
-            return Unanswered(why=f"no {arch} program runs here: {why}; root types once: {cure}")
+            return Unanswered(
+                why=f"no {arch} program runs here: {why}; root types once: {cure}",
+                next_step=f"root types once: {cure}; or validate on a machine with {arch}",
+            )
         # The shell finds the image's own Python through the manifest: the image may hold no other.
         find = (
             f'python=$(sed -n \'s/^ "python": "\\(.*\\)",$/\\1/p\' {layout.MANIFEST}) && '
@@ -122,9 +145,15 @@ class Inspected:
             if not isinstance(answer, dict) or answer.get("schema") != _INSIDE:
                 raise ValueError("the image's Python did not answer as the probe does")
         except CommandFailedError as error:
-            return Unanswered(why=_last_line(error.completed.stderr) or str(error))
-        except (CommandTimeoutError, ValueError) as error:
-            return Unanswered(why=str(error))
+            why = _last_line(error.completed.stderr) or str(error)
+            is_engine = error.completed.returncode == next_steps.ENGINE_FAILED
+            return Unanswered(
+                why=why, next_step=next_steps.TRY_ENGINE if is_engine else next_steps.CHANGED
+            )
+        except CommandTimeoutError as error:
+            return Unanswered(why=str(error), next_step=next_steps.SLOW)
+        except ValueError as error:
+            return Unanswered(why=str(error), next_step=next_steps.CHATTY)
         return answer
 
     @property
@@ -133,6 +162,18 @@ class Inspected:
         if isinstance(self.probed, Unanswered):
             raise LookupError(self.probed.why)
         return self.probed
+
+    @cached_property
+    def content(self) -> Content | Unanswered:
+        """What the image is made of: as its record says, or else its manifest."""
+        if self.record is not None:
+            return self.record.content
+        if isinstance(self.probed, Unanswered):
+            return self.probed
+        try:
+            return Content.model_validate_json(json.dumps(self.probed.get("content")))
+        except ValueError:
+            return Unanswered(why="its manifest does not say what it was built for")
 
     @property
     def is_by_hand(self) -> bool:
@@ -161,9 +202,21 @@ class Inspected:
             return self._run(argv)
         except CommandFailedError as error:
             completed = error.completed
-            return Unanswered(why=_last_line(completed.stdout + completed.stderr) or str(error))
+            return Unanswered(
+                why=_last_line(completed.stdout + completed.stderr) or str(error),
+                next_step=f"see all that it prints: {self._by_hand(argv)}",
+            )
         except CommandTimeoutError as error:
-            return Unanswered(why=str(error))
+            return Unanswered(why=str(error), next_step=next_steps.SLOW)
+
+    def _by_hand(self, argv: tuple[str, ...]) -> str:
+        """Give the line that runs a program of the image's as a user would."""
+        program = self.context.execution.engine.program.name
+        return quote([program, "exec", *self._accelerators, str(self.image), *argv])
+
+    @property
+    def _quoted(self) -> str:
+        return quote([str(self.image)])
 
     @cached_property
     def contained(self) -> Containment:

@@ -1,6 +1,6 @@
 """Validate: checks of an image against its record, its site and what it promises; one line each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
@@ -42,14 +42,25 @@ def _check(name: str, answer: Answer) -> Check:
         state = "not tried"
     elif answer.ok:
         state = "ok"
-    return Check(name=name, ok=state == "ok", detail=answer.detail, state=state)
+    then = answer.next_step if state == "failed" else ""
+    return Check(name=name, ok=state == "ok", detail=answer.detail, state=state, next_step=then)
 
 
 def require_ok(checks: list[Check]) -> None:
     """Raise ChecksFailedError that names the failed checks, if there are any."""
-    failed = [check.name for check in checks if check.state == "failed"]
+    failed = [check for check in checks if check.state == "failed"]
     if failed:
+        names = ", ".join(check.name for check in failed)
         raise ChecksFailedError(
-            f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}",
-            next_step="build the image again, or read the lines marked FAILED above",
+            f"{len(failed)} of {len(checks)} checks failed: {names}",
+            next_step=next_step(failed),
         )
+
+
+def next_step(failed: Sequence[Check]) -> str:
+    """Give what the first failure asks for: those behind it may follow from it."""
+    first = next((check for check in failed if check.next_step), None)
+    if first is None:
+        return "read the lines marked FAILED above"
+    more = "" if len(failed) == 1 else f" ({first.name}; then validate again)"
+    return f"{first.next_step}{more}"

@@ -126,8 +126,21 @@ def test_diff(tiny_image: Built, world: World, bare: Path, tmp_path: Path) -> No
     assert "pypi:dlctiny" in said
     assert re.search(r"BARE +added +- -> a b'c", said)
     same = world.run("diff", other.image, other.image).stdout
-    assert same == "the same in all that was looked at\n"
+    assert same == "the same, bit by bit\n"
     assert world.run("diff", "--bits", other.image, other.image).stdout == "the same, bit by bit\n"
+
+
+def test_two_builds_of_one_plan_are_two_images(world: World, bare: Path, tmp_path: Path) -> None:
+    """`publish` refuses the second under the first one's name: `diff` says what differs."""
+    one, two = (world.build(bare, tmp_path / name, "--no-cache") for name in ("one", "two"))
+    assert one.body["sha256"] != two.body["sha256"]
+    body = json.loads(world.run("diff", one.image, two.image, "--json").stdout)
+    assert (body["same"], body["identical"]) == (False, False)
+    assert {"finished", "sha256"} <= {change["name"] for change in body["record"]}
+    assert "the head" in body["parts"]
+    said = world.run("diff", one.image, two.image).stdout
+    assert said.startswith("two images of one plan, built apart: packages, sizes, ")
+    assert "finished" in said
 
 
 def test_what_is_no_image_of_ours(

@@ -60,7 +60,7 @@ def read(image: Path, arch: str) -> BenchImage:
         raise ChecksFailedError(
             f"no record {path.name} beside the image",
             why="it says what is in the image, and what a native twin must hold",
-            next_step="measure an image that `dlcontainer build` made",
+            next_step=record.copy_too(path),
         )
     content, offer = written.content, written.content.offer
     recipe, adopted = content.recipe, content.adopted

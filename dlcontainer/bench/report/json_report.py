@@ -179,7 +179,8 @@ def _family(family: Family | None) -> dict[str, object] | None:
 
 def _standing(standing: Standing) -> dict[str, object]:
     return {
-        "qualified": standing.is_qualified,
+        # Open where there are too few pairs to tell: that is no "no".
+        "qualified": standing.is_qualified if standing.interval else None,
         "node": standing.node,
         "sessions": standing.sessions,
         "control_pairs": standing.pairs,

@@ -21,13 +21,15 @@ _LOAD, _DYNAMIC = 1, 2
 _MOST_HEADERS = 4096
 _MOST_TAGS = 16_384
 _LONGEST_NAME = 4096
-_HEAD = 64  # bytes of the longer file header
+LEAST_BYTES = 64  # of the longer file header
 
 
 def is_library(entry: Entry) -> bool:
     """Tell by its name whether a file may be a shared library: libx.so, libx.so.1.2, x.so."""
     name = entry.path.rsplit("/", 1)[-1]
-    return entry.kind == "-" and entry.size > _HEAD and (name.endswith(".so") or ".so." in name)
+    return (
+        entry.kind == "-" and entry.size > LEAST_BYTES and (name.endswith(".so") or ".so." in name)
+    )
 
 
 def libraries(found: Mapping[str, Path]) -> tuple[Library, ...]:

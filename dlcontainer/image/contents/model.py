@@ -21,10 +21,12 @@ class Entry:
     path: str
     kind: str
     size: int
-    # permissions as `ls -l` shows them, "user/group" by number, a link's target
+    # permissions as `ls -l` shows them, "user/group" by number, a link's target, the time to the
+    # minute where a listing has it
     mode: str = ""
     owner: str = ""
     target: str = ""
+    time: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

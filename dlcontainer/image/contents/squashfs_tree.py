@@ -14,7 +14,7 @@ from dlcontainer.system.process import CommandFailedError, Runner
 
 # A line of `unsquashfs -lln`: mode, owner by number, size (or a device's numbers), time, path.
 _ROOT = "squashfs-root"
-_LINE = re.compile(rf"(\S)(\S{{9}}) (\d+/\d+) +(\d+|\d+, *\d+) [\d-]+ [\d:]+ {_ROOT}(/.*)?")
+_LINE = re.compile(rf"(\S)(\S{{9}}) (\d+/\d+) +(\d+|\d+, *\d+) ([\d-]+ [\d:]+) {_ROOT}(/.*)?")
 # unsquashfs ends with 2 where all was read but an attribute could not be set: device nodes and
 # owners, which an ordinary user can't make.
 _MINOR = 2
@@ -89,9 +89,9 @@ class Packed:
 def _listed(text: str) -> Iterable[Entry]:
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
-        if match is None or not match[5]:
+        if match is None or not match[6]:
             continue
-        kind, mode, owner, size, path = match.groups()
+        kind, mode, owner, size, time, path = match.groups()
         target = ""
         if kind == "l":
             path, _, target = path.partition(" -> ")
@@ -102,4 +102,5 @@ def _listed(text: str) -> Iterable[Entry]:
             owner=owner,
             size=int(size) if kind == "-" else 0,
             target=target,
+            time=time,
         )

@@ -120,7 +120,7 @@ def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
         raise PublishError(
             f"{draft.name}/{draft.version}: this is not the image of its record",
             why="the SHA-256 of what was copied is another one",
-            next_step="build the image again",
+            next_step="copy the image and its record together, again, from where it was built",
         )
 
 

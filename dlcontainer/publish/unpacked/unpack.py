@@ -45,7 +45,8 @@ def unpacked(image: BinaryIO, sha256: str, root: Path, own: Ownership, by: Tools
             actual = digests.of_open(image, write=file.write)
         if actual != sha256:
             raise PublishError(
-                "this is not the image of its record", next_step="build the image again"
+                "this is not the image of its record",
+                next_step="copy the image and its record together, again, from where it was built",
             )
         Packed.of(copy, by.environ, by.runner).unpack(target)
         copy.unlink()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dlcontainer.validate.checks import file, inside
 from dlcontainer.validate.checks.base import CheckFunction
 from dlcontainer.validate.checks.devices import devices
+from dlcontainer.validate.checks.mpi import mpi
 from dlcontainer.validate.checks.verify import verify
 
 # Made and reported in this order. Names are part of the output and of published checks: they stay.
@@ -12,6 +13,8 @@ CHECKS: Mapping[str, CheckFunction] = {
     "architecture": file.architecture,
     "record": file.record,
     "labels": file.labels,
+    "site": file.site,
+    "mpi": mpi,
     "runs": inside.runs,
     "contained": inside.contained,
     "surroundings": inside.surroundings,

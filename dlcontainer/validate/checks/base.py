@@ -11,11 +11,13 @@ class Answer:
     """Whether a check holds, and what was seen; `of` names the thing where a check has several.
 
     `ok` is None where this host could not try it: never ok, and no fault of the image's.
+    `next_step` fits the cause of what failed: each answer that may be False has one.
     """
 
     ok: bool | None
     detail: str
     of: str = ""
+    next_step: str = ""
 
 
 # No answer where there is nothing to hold the image against.

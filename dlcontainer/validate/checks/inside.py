@@ -1,8 +1,9 @@
 """Checks of what the probe finds inside an image."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dlcontainer.formats import labels as names
+from dlcontainer.validate.checks import file
 from dlcontainer.validate.checks.base import Answer
 from dlcontainer.validate.inspected import Inspected, Unanswered
 
@@ -10,7 +11,7 @@ from dlcontainer.validate.inspected import Inspected, Unanswered
 def runs(image: Inspected) -> Iterator[Answer]:
     """Run the probe in the image, by its own Python."""
     if isinstance(image.probed, Unanswered):
-        yield Answer(ok=False, detail=image.probed.why)
+        yield Answer(ok=False, detail=image.probed.why, next_step=image.probed.next_step)
         return
     mode = image.context.execution.capabilities.run_mode
     yield Answer(ok=True, detail=f"engine mode {mode}{image.remark}")
@@ -43,25 +44,41 @@ def surroundings(image: Inspected) -> Iterator[Answer]:
 def machine(image: Inspected) -> Iterator[Answer]:
     """Compare the machine that programs see inside with the image's architecture."""
     seen = image.inside["machine"]
-    yield Answer(ok=seen == image.arch, detail=f"{seen} inside")
+    yield Answer(
+        ok=seen == image.arch,
+        detail=f"{seen} inside",
+        next_step=f"its programs are not those of its header, {image.arch}: take a copy as it was "
+        "built",
+    )
 
 
 def python(image: Inspected) -> Iterator[Answer]:
     """See that Python runs from the recipe's prefix."""
     seen = image.inside
     same = seen["sys_prefix"] == str(seen["prefix"])
-    yield Answer(ok=same, detail=f"{seen['python']} in {seen['sys_prefix']}")
+    yield Answer(
+        ok=same,
+        detail=f"{seen['python']} in {seen['sys_prefix']}",
+        next_step=f"let the recipe's steps make the environment in its prefix, {seen['prefix']}, "
+        "and leave sys.prefix alone",
+    )
 
 
 def manifest(image: Inspected) -> Iterator[Answer]:
     """Compare the manifest's plan with the record's, or with the label's where there is none."""
     digest = image.inside["digest"]
     if image.record is not None:
-        yield Answer(ok=digest == image.record.digest, detail=f"plan {str(digest)[:12]}…")
+        detail = f"plan {str(digest)[:12]}…"
+        same = digest == image.record.digest
+        yield Answer(ok=same, detail=detail, next_step=file.of_another(image))
     elif image.is_by_hand and not isinstance(image.labels, Unanswered):
         same = image.labels[f"{names.PREFIX}.digest"] == f"sha256:{digest}"
         differs = "" if same else " is not the label's"
-        yield Answer(ok=same, detail=f"plan {str(digest)[:12]}…{differs}")
+        yield Answer(
+            ok=same,
+            detail=f"plan {str(digest)[:12]}…{differs}",
+            next_step="the image was changed after it was built: take a copy as it was built",
+        )
 
 
 def imports(image: Inspected) -> Iterator[Answer]:
@@ -77,7 +94,23 @@ def imports(image: Inspected) -> Iterator[Answer]:
         if not same:
             detail += f", wanted {entry['wanted']}"
         ok = same and str(entry["file"]).startswith(places)
-        yield Answer(ok=ok, detail=detail, of=str(entry["module"]))
+        step = _for_import(entry, is_same=same)
+        yield Answer(ok=ok, detail=detail, of=str(entry["module"]), next_step=step)
+
+
+def _for_import(entry: Mapping[str, object], *, is_same: bool) -> str:
+    module, wanted = entry["module"], entry["wanted"]
+    if entry["error"]:
+        return f"let a step of the recipe install {module} and all that it needs, then build again"
+    if not is_same:
+        return (
+            f"pin {module} {wanted} in the recipe's steps, or promise the version that is there "
+            "(verify.imports), then build again"
+        )
+    return (
+        f"another {module} comes first in sys.path: let the recipe install it in its prefix alone, "
+        "without .pth files that lead elsewhere"
+    )
 
 
 def pack(image: Inspected) -> Iterator[Answer]:
@@ -86,7 +119,12 @@ def pack(image: Inspected) -> Iterator[Answer]:
     if not isinstance(seen, dict):
         return
     if seen["error"]:
-        yield Answer(ok=False, detail=str(seen["error"]))
+        yield Answer(
+            ok=False,
+            detail=str(seen["error"]),
+            next_step="the image was changed after it was built: take a copy as it was built; or "
+            "leave the pack out: --set image.pack=false, then build again",
+        )
     elif not seen["fresh"]:
         detail = "not used: the engine unpacks the image here, and what can be written to has none"
         yield Answer(ok=None, detail=detail)
@@ -100,7 +138,12 @@ def host_stays_out(image: Inspected) -> Iterator[Answer]:
     meant = {f"LD_LIBRARY_PATH {folder}" for folder in folders}
     leaks = [leak for leak in _items(image.inside["leaks"]) if leak not in meant]
     detail = ", ".join(leaks) or "no variable, user site or path of the host"
-    yield Answer(ok=not leaks, detail=detail)
+    yield Answer(
+        ok=not leaks,
+        detail=detail,
+        next_step="the recipe declares its own variables (environment) and the site its own "
+        "(jobs.inside); any other comes from the engine's settings on this host: take it out there",
+    )
 
 
 def no_leftovers(image: Inspected) -> Iterator[Answer]:
@@ -113,7 +156,11 @@ def no_leftovers(image: Inspected) -> Iterator[Answer]:
     found = _items(image.inside["leftovers"])
     leftovers = [path for path in found if not any(at.startswith(f"{path}/") for at in shown)]
     detail = ", ".join(leftovers) or "no cache, log, token or CA of a build"
-    yield Answer(ok=not leftovers, detail=detail)
+    yield Answer(
+        ok=not leftovers,
+        detail=detail,
+        next_step="let the step of the recipe that makes them remove them, then build again",
+    )
 
 
 def _items(items: object) -> list[str]:

@@ -16,7 +16,7 @@ def verify(image: Inspected) -> Iterator[Answer]:
         return
     printed = image.verified
     if isinstance(printed, Unanswered):
-        yield Answer(ok=False, detail=printed.why)
+        yield Answer(ok=False, detail=printed.why, next_step=printed.next_step)
         return
     try:
         facts = foreign_files.loads(printed.strip().splitlines()[-1])
@@ -25,6 +25,16 @@ def verify(image: Inspected) -> Iterator[Answer]:
         rest = ", ".join(f"{key} {value}" for key, value in sorted(facts.items()))
         rest = f": {rest}" if rest else ""
     except (ValueError, KeyError, IndexError, AttributeError, TypeError):
-        yield Answer(ok=False, detail="the script printed no JSON object with 'ok' and 'what'")
+        yield Answer(
+            ok=False,
+            detail="the script printed no JSON object with 'ok' and 'what'",
+            next_step="let the recipe's verify.script print that as its last line "
+            "(docs/add-a-recipe.md), then build it again",
+        )
         return
-    yield Answer(ok=ok, detail=f"{proof}{rest}{image.remark}")
+    yield Answer(
+        ok=ok,
+        detail=f"{proof}{rest}{image.remark}",
+        next_step="what the recipe promises does not hold: read its verify.script for what it "
+        "measured, and correct the recipe",
+    )

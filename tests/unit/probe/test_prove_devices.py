@@ -1,6 +1,7 @@
 """Devices are held against the CPU: right, wrong, busy, hidden and absent ones."""
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -114,3 +115,18 @@ def test_a_recipes_proof_hears_of_an_error(
 def test_each_framework_has_a_file(prove_devices: Any) -> None:
     files = {path.stem for path in PROBE.glob("devices_*.py")}
     assert files == {f"devices_{name}" for name in prove_devices.FRAMEWORKS}
+
+
+def test_no_known_framework_is_an_answer_and_no_error(
+    probe: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = probe("probe_devices")
+    monkeypatch.setattr(asked.prove_devices, "present", lambda: None)
+    asked.run([], None)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["schema"], said["state"], said["framework"]) == (
+        "dlcontainer/devices/1",
+        "not tried",
+        None,
+    )
+    assert said["detail"].endswith("torch, tensorflow, mxnet, caffe")

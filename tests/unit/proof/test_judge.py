@@ -252,3 +252,50 @@ def test_one_rank_with_fewer_cpus_is_enough(tmp_path: Path) -> None:
 
 def test_a_proof_of_an_earlier_release_says_nothing_of_cpus(tmp_path: Path) -> None:
     assert "CPUs" not in judged(tmp_path)
+
+
+def without_framework(**changes: Any) -> list[dict[str, Any]]:
+    group = {"backend": None, "why": "no group of ranks for a framework that is not known"}
+    return changed(device=None, devices=None, nccl=None, collective=group, **changes)
+
+
+def test_an_image_without_a_known_framework_is_not_tried(tmp_path: Path) -> None:
+    """JAX, NumPy, MPI alone: nobody asked for a device, so none is missing."""
+    found = judged(tmp_path, framework=None, ranks=without_framework())
+    assert (found["devices"].state, found["devices"].detail) == (
+        "not tried",
+        "no framework here that devices are tried with; the node's driver has 4",
+    )
+    assert found["network"].state == "not tried"
+    assert not {"failed", "not shown"} & {finding.state for finding in found.values()}
+
+
+def test_a_framework_that_sees_no_device_fails_where_the_site_promises_some(tmp_path: Path) -> None:
+    nothing = {"state": "not tried", "detail": "torch sees no device", "count": 0}
+    found = judged(tmp_path, ranks=changed(device=None, devices=nothing))["devices"]
+    assert found.state == "failed"
+    assert "0 of 4 devices that the site promises" in found.detail
+
+
+def test_ranks_that_ended_before_their_devices_show_none(tmp_path: Path) -> None:
+    found = judged(tmp_path, ranks=changed(device=None, devices=None, error="no libc"))
+    assert found["ranks"].state == "failed"
+    assert found["devices"].state == "not shown"
+    assert found["devices"].detail.startswith("no rank came as far as its devices")
+
+
+@pytest.mark.parametrize(
+    ("stack", "state"), [({}, "not tried"), ({"cuda": "12.8", "gpu_targets": ["sm_80"]}, "failed")]
+)
+def test_an_image_for_cpus_is_asked_for_no_device(
+    tmp_path: Path, stack: dict[str, Any], state: str
+) -> None:
+    body = json.loads(recorded().model_dump_json(by_alias=True))
+    body["content"]["recipe"]["stack"] = stack
+    record = Record.model_validate_json(json.dumps(body))
+    nothing = {"state": "not tried", "detail": "torch sees no device", "count": 0}
+    group = {"backend": "gloo", "why": None, "size": 2 * GPUS, "off": 0.0}
+    ranks = changed(device=None, devices=nothing, nccl=None, collective=group)
+    found = judged(tmp_path, record=record, ranks=ranks)
+    assert found["devices"].state == state
+    assert found["network"].state == ("not tried" if state == "not tried" else "not shown")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.planning.built_for import named
 from dlcontainer.proof import reach
-from dlcontainer.proof.judge import named
 from tests.unit.proof.cases import GPUS, PLAN, content, gpu_site, image, rank, write
 from tests.values import site_of
 

@@ -168,7 +168,7 @@ def test_what_is_swapped_after_it_was_opened_is_not_published(
     """All names lead elsewhere as soon as the image was checked."""
     opened = {path: path.read_bytes() for path in image.parent.iterdir()}
 
-    def check(path: Path, written: object) -> list[dict[str, object]]:
+    def check(path: Path, written: object, site: object) -> list[dict[str, object]]:
         for name in opened:
             name.unlink()
             name.symlink_to(secret)
@@ -185,7 +185,7 @@ def test_what_is_swapped_after_it_was_opened_is_not_published(
 def test_what_the_record_says_is_what_is_checked(image: Path, root: Path) -> None:
     told = []
 
-    def check(path: Path, written: object) -> list[dict[str, object]]:
+    def check(path: Path, written: object, site: object) -> list[dict[str, object]]:
         told.append((path, written))
         return [{"name": "runs", "ok": True, "detail": "x"}]
 

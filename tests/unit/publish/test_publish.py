@@ -294,9 +294,9 @@ def test_an_image_that_fails_a_check(image: Path, root: Path) -> None:
 
 def test_an_image_that_nobody_checked(image: Path, root: Path) -> None:
     with pytest.raises(PublishError, match="0 of 0 checks failed"):
-        put(image, root, check=lambda image, written: [])
+        put(image, root, check=lambda image, written, site: [])
     untried = [{"name": "runs", "ok": False, "state": "not tried", "detail": "x"}]
-    assert put(image, root, check=lambda image, written: untried).new
+    assert put(image, root, check=lambda image, written, site: untried).new
 
 
 def test_another_image_with_the_record_of_a_published_one(image: Path, root: Path) -> None:

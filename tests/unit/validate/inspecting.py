@@ -8,7 +8,7 @@ from dlcontainer.system.process import Completed
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.inspected import Check, ValidateContext
 from tests.fakes import RecordingRunner, completed
-from tests.values import execution_of, site_of
+from tests.values import CONTENT, execution_of, site_of
 
 IMAGE = b"\0" * 32 + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(80)
 
@@ -25,6 +25,7 @@ INSIDE: dict[str, Any] = {
     "sys_prefix": "/opt/demo",
     "packages": "/usr/lib/python3/dist-packages",
     "digest": DIGEST,
+    "content": CONTENT,
     "verify": "/opt/dlcontainer/verify.py",
     "leaks": [],
     "leftovers": [],
@@ -72,6 +73,8 @@ def check(image: Path, runner: RecordingRunner, **site: Any) -> dict[str, Check]
     context = ValidateContext(execution=execution_of(image.parent, runner), on_check=seen.append)
     wanted = site_of(**site).value if site else None
     assert validating.validate(image, wanted, context) == seen
+    # Each failure says what to do, and nothing else does.
+    assert [one.name for one in seen if bool(one.next_step) is not (one.state == "failed")] == []
     return {one.name: one for one in seen}
 
 

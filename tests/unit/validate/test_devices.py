@@ -71,6 +71,15 @@ def test_an_image_from_before_the_check_is_not_tried(image: Path) -> None:
     assert "older than this check" in found["devices"].detail
 
 
+def test_an_image_without_a_known_framework_is_not_tried(image: Path) -> None:
+    """An image of JAX or NumPy, built by an earlier dlcontainer: its probe ends with an error."""
+    said = completed("x", code=1, stderr="no framework here: torch, tensorflow, mxnet, caffe\n")
+    found = check(image, RecordingRunner(answers(devices=said)), **GPU_SITE)
+    assert found["devices"].state == "not tried"
+    assert found["devices"].detail.startswith("no framework here: torch, ")
+    validating.require_ok(list(found.values()))
+
+
 def test_the_sites_own_word_lets_accelerators_in(image: Path) -> None:
     runner = RecordingRunner(answers(devices=devices("ok", "2 of 2")), strict=True)
     context = ValidateContext(execution=execution_of(image.parent, runner), on_check=lambda _: None)

@@ -28,7 +28,8 @@ def test_a_good_image(image: Path) -> None:
     runner = RecordingRunner(answers(), strict=True)
     checks = check(image, runner, arch="x86_64")
     assert list(checks) == [
-        *("architecture", "record", "labels", "runs", "machine", "python", "manifest"),
+        *("architecture", "record", "labels", "site", "runs", "machine", "python"),
+        "manifest",
         *("import torch", "host stays out", "no leftovers", "verify"),
     ]
     assert failed(checks) == {}
@@ -88,11 +89,27 @@ def test_failed_checks_are_named() -> None:
     with pytest.raises(ChecksFailedError, match=r"^2 of 3 checks failed: a, c") as caught:
         validating.require_ok(checks)
     assert caught.value.exit_code == 1
+    assert caught.value.next_step == "read the lines marked FAILED above"
+
+
+def test_the_next_step_is_the_first_failure_s() -> None:
+    """What fails behind it may follow from it."""
+    checks = [
+        Check(name=name, ok=False, detail="", state="failed", next_step=f"do {name}")
+        for name in ("record", "labels")
+    ]
+    with pytest.raises(ChecksFailedError) as caught:
+        validating.require_ok(checks[:1])
+    assert caught.value.next_step == "do record"
+    with pytest.raises(ChecksFailedError) as caught:
+        validating.require_ok(checks)
+    assert caught.value.next_step == "do record (record; then validate again)"
 
 
 def test_a_new_check_is_a_line_of_the_table(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def size(inspected: Inspected) -> Iterator[Answer]:
-        yield Answer(ok=False, detail=f"{inspected.arch}, {inspected.image.stat().st_size} bytes")
+        detail = f"{inspected.arch}, {inspected.image.stat().st_size} bytes"
+        yield Answer(ok=False, detail=detail, next_step="pack it again")
         # What was asked before is not asked again: the runner has no further answer.
         yield Answer(ok=True, detail=str(inspected.inside["python"]), of="again")
 

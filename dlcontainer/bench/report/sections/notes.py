@@ -230,7 +230,7 @@ def _qualified(standing: Standing) -> str:
     pooled += counted(standing.pairs, "pair")
     half = verdict_text.percent(standing.margin / 2)
     if standing.interval is None:
-        return f"{name} is not qualified: {pooled}, too few for an interval."
+        return f"{name}: whether it is qualified is open: {pooled}, too few for an interval."
     bounds = verdict_text.bounds(standing.interval)
     if standing.is_qualified:
         return f"{name} is qualified: {pooled}, {bounds}, inside {half}, half the margin."

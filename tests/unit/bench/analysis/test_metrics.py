@@ -159,8 +159,9 @@ def test_other_sites_nodes_and_work_are_not_pooled(tmp_path: Path) -> None:
         assert {s.sessions for s in standings([one, apart]).values()} == {1}
 
 
-def test_a_site_without_controls_is_not_qualified(tmp_path: Path) -> None:
+def test_a_site_without_controls_is_an_open_question(tmp_path: Path) -> None:
     one = session_of(tmp_path, 1, control_pairs=0)
     found = standings([one])[one.series.seal]
     assert not found.is_qualified
-    assert any("too few for an interval" in note for note in notes(one, found))
+    assert any("whether it is qualified is open: A/A pooled" in note for note in notes(one, found))
+    assert json_report._standing(found)["qualified"] is None

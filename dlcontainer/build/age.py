@@ -1,0 +1,62 @@
+"""Of what date an image's base and packages are, and what takes newer ones. Pure."""
+
+from dataclasses import dataclass
+
+from dlcontainer.build.context import BuildContext
+from dlcontainer.image.record import Record
+from dlcontainer.planning import built_for
+from dlcontainer.planning.plan import Plan
+
+_AGAIN = "newer packages: the same build with --no-cache"
+_BASES = "dlcontainer cache prune --kind bases --max-size 0"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Age:
+    """When the base was made, or by which digest it is known; when the first of its steps ran.
+
+    `newer` says what takes newer ones, a line each.
+    """
+
+    base: str | None
+    image: str | None
+    packages: str | None
+    lock: str | None
+    newer: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Say it in one line."""
+        if not (self.base or self.image or self.packages or self.lock):
+            return "a base and packages of unknown dates"
+        base = (
+            f"the base {self.image}" if self.image else f"a base of {self.base or 'unknown date'}"
+        )
+        if self.lock:
+            return f"{base} and the packages of its lock"
+        return f"{base} and packages of {self.packages or 'unknown date'} at the latest"
+
+
+def of(plan: Plan, record: Record, context: BuildContext) -> Age:
+    """Read it from an image's record."""
+    # A step that was taken from the cache has the packages of the day on which it ran.
+    ran = [step.kept.made if step.kept else record.finished for step in record.work]
+    base = record.base
+    return Age(
+        base=base.made if base else None,
+        image=f"{base.image}@{base.digest}" if base and base.image else None,
+        packages=min(filter(None, ran), default=record.finished),
+        lock=record.lock,
+        newer=tuple(_newer(plan, record, context)),
+    )
+
+
+def _newer(plan: Plan, record: Record, context: BuildContext) -> list[str]:
+    named = f"{plan.recipe.name} --site {built_for.named(plan.site)}"
+    if record.lock:
+        return [f"newer ones: make a new lock (dlcontainer lock {named}), then build --locked it"]
+    if plan.recipe.base.image:
+        return [_AGAIN, f"a newer base: dlcontainer base pin {named}, then build"]
+    if context.base is not None:
+        return [_AGAIN, f"a newer base: dlcontainer base make {named} -o FILE, then --base FILE"]
+    return [f"{_AGAIN}; it takes a base that is a day old at most", f"a newer base: first {_BASES}"]
