@@ -12,7 +12,7 @@ from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
-from dlcontainer.planning import candidates, conflicts, layers, site_facts, variants
+from dlcontainer.planning import candidates, conflicts, layers, newness, site_facts, variants
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
@@ -172,7 +172,11 @@ def resolve(
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(config.flatten(expanded)),
         written=site.document,
-        notes=(*_variant_notes(choice), *_notes(settled, site.value, setting.host, setting.trial)),
+        notes=(
+            *newness.note(recipe, choice.name if choice else None, settled.version),
+            *_variant_notes(choice),
+            *_notes(settled, site.value, setting.host, setting.trial),
+        ),
         trial=setting.trial,
     )
 
