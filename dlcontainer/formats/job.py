@@ -14,6 +14,7 @@ from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import (
     host_variables,
+    job_folders,
     job_head,
     job_mount,
     job_ranks,
@@ -102,6 +103,7 @@ def values(
         "submit": f"run this in a job: {job_head.submitted(plan.site)}",
         "meeting": job_ranks.meeting(plan),
         "staging": staging,
+        "folders": job_folders.by_variable(around, start.prefix),
         "kept": kept,
         "shared": shared,
         "mounting": Text(plan.site.engine.runtime),
