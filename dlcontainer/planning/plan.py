@@ -15,6 +15,7 @@ from dlcontainer.image import layout
 from dlcontainer.planning import candidates, conflicts, layers, newness, site_facts, variants
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites import gpu_jobs
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
 from dlcontainer.system.machine import Host
@@ -276,6 +277,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
             "`dlcontainer build` refuses it, and says which digest it has"
         )
     notes += _device_notes(recipe, site)
+    notes += gpu_jobs.notes(site)
     notes += conflicts.doubts(site, recipe)
     notes += [f"{UNKNOWN}{line}" for line in site.unknown]
     if site.status == "decommissioned":

@@ -89,6 +89,9 @@ LSF = BatchSystem(
         "time": Resource(written=r"-W (?P<value>\S+)", line="-W {value}"),
         "nodes": Resource(written=r"-nnodes (?P<value>\d+)", line="-nnodes {value}"),
     },
+    # Source: bsub(1), -gpu: of each host. With jsrun the launcher's words ask for them.
+    gpu_example='#BSUB -gpu "num={count}"',
+    gpu_words=r"-gpu\b|\S*ngpus",
     time_limit=_limit,
     job_variable="LSB_JOBID",
     variables=("LSB_*", "LS_*", "LSF_*", "JSM_*"),

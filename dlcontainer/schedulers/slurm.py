@@ -54,6 +54,16 @@ SLURM = BatchSystem(
         "nodes": Resource(written=_option("N", "nodes"), line="--nodes={value}"),
         "ranks": Resource(written=_option("n", "ntasks"), line="--ntasks={value}"),
     },
+    # Source: sbatch(1): of --gres the count is a node's, and steps get what the job asked for. With
+    # any plug-in that selects nodes; --gpus-per-node takes select/cons_tres. "gpu" is the name that
+    # gres.conf(5) knows. Each rank gets one CPU unless more are asked for.
+    gpu_request="--gres=gpu:{count}",
+    rank_request="--ntasks-per-node={count}",
+    cpu_request="--cpus-per-task={count}",
+    gpu_example="#SBATCH --gres=gpu:{count}",
+    gpu_words=r"-G|--gpus\b|--gres[= ]\S*gpu|--tres-per-\w+[= ]\S*gpu",
+    rank_words=r"-n|--ntasks\b",
+    cpu_words=r"-c|--cpus-per-(?:task|gpu)\b",
     # As srun's --kill-on-bad-exit. Source: srun(1), "INPUT ENVIRONMENT VARIABLES".
     end_together="export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}",
     # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).

@@ -211,6 +211,11 @@ class Scheduler(Facts):
     resources: Resources = Field(
         default=Resources(), description="account, partition, time and nodes of a job"
     )
+    whole_nodes: bool = Field(
+        default=False,
+        description="a job has all GPUs of its nodes, and does not ask for them; else the request "
+        "follows from `accelerator`, unless `directives` or `forms` have one",
+    )
     parallel_environment: ParallelEnvironment | None = Field(
         default=None, description="Grid Engine's: what a job asks for slots of"
     )
