@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import host_variables, job_folders
+from dlcontainer.formats import host_variables
 from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
@@ -88,11 +88,7 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *map(Text, ("podman-hpc", "run", "--rm")),
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
-            *(
-                [Text('${dlc_systems[@]+"${dlc_systems[@]}"}')]
-                if job_folders.unbound(around)
-                else []
-            ),
+            *(Text('${dlc_systems[@]+"${dlc_systems[@]}"}') for _ in _folders(around)[:1]),
             # Podman begins in the image's own folder and shows none of the host's, so neither the
             # user's program nor the folder of the job's proof.
             Text('${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD"'),
@@ -172,11 +168,11 @@ def _here(around: Surroundings) -> tuple[Text, ...]:
 
 def _folders(around: Surroundings) -> tuple[Text, ...]:
     """Settle which of the site's file systems are shown: Podman stops where one is not there."""
-    folders = [folder for folder in job_folders.unbound(around) if ":" not in folder]
+    folders = [quote(folder) for folder in around.unbound if ":" not in folder]
     if not folders:
         return ()
     return (
-        Text(f"dlc_systems=()\nfor dlc_folder in {job_folders.words(folders)}; do"),
+        Text(f"dlc_systems=()\nfor dlc_folder in {' '.join(folders)}; do"),
         Text('    [ ! -e "$dlc_folder" ] || [ "$dlc_folder" = "$PWD" ] ||'),
         Text('        dlc_systems+=(-v "$dlc_folder:$dlc_folder")'),
         Text("done"),

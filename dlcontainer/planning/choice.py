@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dlcontainer.config import Document, Origin
-from dlcontainer.planning import newness
 from dlcontainer.planning.device_code import Match
-from dlcontainer.planning.newness import Newness
+from dlcontainer.planning.versions import Newness
 from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
 
@@ -93,5 +92,9 @@ def best(pool: Iterable[Candidate], site: Site, *, cpu: bool) -> Candidate | Non
 
 
 def by_newness(one: Candidate, site: Site) -> bool:
-    """Tell whether the newest is taken of variants that are as good as this one."""
-    return one.has_code and newness.counts(site)
+    """Tell whether the newest is taken of variants that are as good as this one: where the site's
+    driver or toolkit is written, so that it is known to run.
+    """
+    gpu = site.accelerator
+    known = gpu is not None and (gpu.toolkit or (gpu.vendor == "nvidia" and gpu.driver))
+    return one.has_code and bool(known)

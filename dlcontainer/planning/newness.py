@@ -1,38 +1,17 @@
 """Which of two variants is the newer, and the version that a recipe is known by. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dlcontainer import config
 from dlcontainer.config import Document, templating
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning.versions import Numbers, numbers, release
+from dlcontainer.planning.versions import Newness, release
 from dlcontainer.recipes.stack import Stack
-from dlcontainer.sites.site import Site
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Newness:
-    """A variant's version, and that of its CUDA, ROCm or oneAPI; the version decides first."""
-
-    version: str | None
-    toolkit: str | None
-
-    @property
-    def order(self) -> tuple[Numbers, Numbers]:
-        """Give what sorts: what is not known is older than all else."""
-        return numbers(self.version or "") or (), numbers(self.toolkit or "") or ()
 
 
 def of_variant(recipe: Document, name: str, stack: Stack) -> Newness:
     """Read how new a variant of a recipe is."""
     return Newness(version=version(recipe, name), toolkit=stack.cuda or stack.rocm or stack.oneapi)
-
-
-def counts(site: Site) -> bool:
-    """Tell whether a newer variant is known to run there: its driver or its toolkit is written."""
-    gpu = site.accelerator
-    return gpu is not None and bool(gpu.toolkit or (gpu.vendor == "nvidia" and gpu.driver))
 
 
 def version(recipe: Document, variant: str | None = None) -> str | None:

@@ -158,11 +158,12 @@ def _filled(around: Surroundings, host: _Host) -> Here:
         "LD_LIBRARY_PATH": ":".join(host.all("LD_LIBRARY_PATH", around.own_library_path)),
     }
     libraries = ",".join(host.all("libraries", around.libraries))
+    # An option and its value are two words: one alone would change the other's meaning.
+    flags = host.all("flags", around.own_flags)
     binds = host.binds(around.binds)
     paths = {name: value for name, value in inside.items() if name in _IMAGE_PATHS}
     return Here(
-        # An option and its value are two words: one alone would change the other's meaning.
-        flags=host.all("flags", around.own_flags),
+        flags=flags,
         binds=(*binds, *host.folders(around.folders, binds)),
         environment={**own, **({name: libraries for name in _LIBRARIES if libraries})},
         inside={name: value for name, value in inside.items() if name not in _IMAGE_PATHS},

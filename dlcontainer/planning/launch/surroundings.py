@@ -63,6 +63,17 @@ class Surroundings:
         return tuple(flag for flag in self.flags if flag not in {*self.gpu, *_RUN_MODES})
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The places in the image that binds name outright."""
+        found = (bind.split(":")[:2][-1] for bind in self.binds)
+        return tuple(target for target in found if "$" not in target)
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """The folders that no bind shows already."""
+        return tuple(folder for folder in self.folders if folder not in self.targets)
+
+    @property
     def own_library_path(self) -> tuple[str, ...]:
         """The folders that are named, without the host's whole list."""
         return tuple(entry for entry in self.library_path if entry not in _WHOLE)
