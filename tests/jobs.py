@@ -9,6 +9,7 @@ from typing import Any
 
 from dlcontainer.formats import texts
 from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes.stack import Stack
 from tests.values import IMAGE_BASE, ROOT, SITE, TEMPLATES, folder_of, plan_of, site_of
 
 RECORD = ROOT / "tests" / "fakebin" / "job" / "record"
@@ -107,7 +108,8 @@ def plan_at(folder: Path, *, recipe: dict[str, Any] | None = None, **site: Any) 
     family = site.get("mpi", {}).get("family", "mpich")
     stack = {"mpi": {"family": family, "name": "the same MPI"}}
     changes = {"base": IMAGE_BASE, "steps": steps, "stack": stack, **(recipe or {})}
-    return plan_of(folder_of(folder, **changes), site=site_of(SITE, **site))
+    cpu = not set(changes["stack"]) & set(Stack.DEVICE_KEYS)
+    return plan_of(folder_of(folder, **changes), site=site_of(SITE, **site), cpu=cpu)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,6 +183,9 @@ class Machine:
         (folder / "bin").mkdir(parents=True)
         for name in PROGRAMS:
             (folder / "bin" / name).symlink_to(RECORD)
+        # It knows no names: a host's own may lead to the loopback, which jobs of two nodes refuse.
+        (folder / "bin" / "getent").write_text("#!/bin/sh\nexit 2\n")
+        (folder / "bin" / "getent").chmod(0o755)
         (folder / "it's submitted").mkdir()
         return cls(folder=folder)
 

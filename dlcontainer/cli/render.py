@@ -115,6 +115,7 @@ def _render(
     world: "World", settled: "Plan", wanted: _Wanted, console: output.Console, *, as_json: bool
 ) -> None:
     from dlcontainer.formats import build_context, folder_readme, standing_alone, texts
+    from dlcontainer.sites import gpu_jobs
 
     form: Format = wanted.form or "apptainer"
     folders = world.resources.template_folders()
@@ -125,6 +126,8 @@ def _render(
             next_step="-o FOLDER/ with --format apptainer, dockerfile or route",
         )
     text = texts.text(settled, form, folders, wanted.launch)
+    for note in gpu_jobs.notes(settled.site) if form == "job" else ():
+        output.complain(f"note: {note}")
     beside = texts.beside(settled, form, folders)
     if builds and wanted.form is None:
         name = texts.FILE_NAMES["dockerfile"]

@@ -15,6 +15,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import (
     host_environment,
     host_variables,
+    job_folders,
     job_head,
     job_mount,
     job_ranks,
@@ -105,6 +106,7 @@ def values(
         "submit": f"run this in a job: {job_head.submitted(plan.site)}",
         "meeting": job_ranks.meeting(plan),
         "staging": staging,
+        "folders": job_folders.by_variable(around, start.prefix),
         "kept": kept,
         "shared": shared,
         "mounting": Text(plan.site.engine.runtime),

@@ -6,6 +6,7 @@ from dlcontainer.formats.runtimes import Start
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS, directives
+from dlcontainer.sites import gpu_jobs
 from dlcontainer.sites.site import Site
 
 _SCRIPT = "job.sh"
@@ -48,6 +49,8 @@ def comments(plan: Plan, start: Start, usual: str, forms: list[str], *, shares: 
     if site.status == "decommissioned":
         said.append("The machine is decommissioned: rendered for the record.")
     said += _choices(site, usual, forms, shares=shares)
+    for note in gpu_jobs.notes(site):
+        said += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         said.append(start.hint)
     used = [site.scheduler, *site.scheduler.forms.values(), site.jobs, site.engine]

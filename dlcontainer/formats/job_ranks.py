@@ -10,10 +10,10 @@ from dlcontainer.formats import host_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
-from dlcontainer.sites.launching import Rendezvous
 
 # Below the ports that systems give to programs which ask for any (Linux: from 32768 on).
 _PORT = "$((10000 + 10#0$dlc_number % 10000))"
+_MEET_AT = "DLCONTAINER_MASTER_ADDR=ADDRESS"
 # A worker of TensorFlow has a port of its own on its node.
 _WORKERS = """\
 dlc_port=$((20000 + 10#0$dlc_number % (10000 / {ranks}) * {ranks})) dlc_workers=
@@ -26,11 +26,18 @@ done"""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meeting:
-    """Where ranks meet, as shell: the first host's address, the port, the allocation's hosts."""
+    """Where ranks meet, as shell: the first host's name, the port, the allocation's hosts.
+
+    `as_address`: never by its name; `interface`: first at its address there.
+    """
 
     hosts: Text
     on_first: Text
-    address: Text
+    name: Text
+    interface: Text
+    as_address: bool
+    ipv6: bool
+    submit: Text
     port: Text
     number: Text
 
@@ -49,21 +56,14 @@ def meeting(plan: Plan) -> Meeting:
     return Meeting(
         hosts=Text(batch.hosts),
         on_first=Text(batch.script_on_first),
-        address=Text(_address(asked)),
+        name=Text(_suffixed("dlc_first", asked.suffix)),
+        interface=Text(asked.interface or ""),
+        as_address=asked.address or asked.interface is not None,
+        ipv6=asked.ipv6,
+        submit=Text(" ".join(batch.submit_argv("job.sh", variable=_MEET_AT))),
         port=Text(str(asked.port or _PORT)),
         number=Text(batch.job_number),
     )
-
-
-def _address(asked: Rendezvous) -> str:
-    if asked.suffix:
-        return _suffixed("dlc_first", asked.suffix)
-    if asked.address:
-        return """$(getent ahosts "$dlc_first" | awk '{ print $1; exit }')"""
-    if asked.interface:
-        show = f"ip -o -4 addr show dev {asked.interface}"
-        return f"""$({show} | awk '{{ sub("/.*", "", $4); print $4; exit }}')"""
-    return "$dlc_first"
 
 
 def _suffixed(variable: str, suffix: str | None) -> str:

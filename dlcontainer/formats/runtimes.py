@@ -59,6 +59,8 @@ class Start:
 
 
 # Settled by templates/job/folder.sh.j2; older shells take an empty list for one that is not set.
+_EACH_SYSTEM = Text('${dlc_systems[@]+"${dlc_systems[@]}"}')
+_SYSTEMS = Text('${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"}')
 _SHOWN = Text('${dlc_shown[@]+"${dlc_shown[@]}"}')
 
 
@@ -113,11 +115,13 @@ def _apptainer(plan: Plan, around: Surroundings) -> Start:
 
 
 def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
+    systems = _systems(around)
     return Start(
         words=(
             *map(Text, ("podman-hpc", "run", "--rm")),
             *map(host_variables.shell, around.flags),
             *_binds("-v", around),
+            *([_SYSTEMS] if systems else []),
             # Podman begins in the image's own folder and shows none of the host's.
             _SHOWN,
             # Those of the job by name, then the ranks' own; what the site sets wins: it is last.
@@ -129,7 +133,7 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             *(Text(f"-e {quote(name)}") for name in _job_variables(plan)),
             Text('"$dlc_image"'),
         ),
-        before=_here(around),
+        before=(*systems, *_here(around, *([_EACH_SYSTEM] if systems else []))),
         shows=Shows(
             runtime="podman-hpc",
             volume=Text('-v "$dlc_at:$dlc_at"'),
@@ -199,9 +203,21 @@ def _job_variables(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _here(around: Surroundings) -> tuple[Text, ...]:
-    """Settle how the job's folder is shown beside what is bound in any case."""
-    return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, around.binds)])),)
+def _here(around: Surroundings, *shown: Text) -> tuple[Text, ...]:
+    """Settle how the job's folder is shown beside what is bound in any case, and `shown`."""
+    return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, around.binds), *shown])),)
+
+
+def _systems(around: Surroundings) -> tuple[Text, ...]:
+    """Settle which of the site's file systems are shown: Podman stops where one is not there."""
+    folders = [quote(folder) for folder in around.unbound if ":" not in folder]
+    if not folders:
+        return ()
+    return (
+        Text(f"dlc_systems=()\nfor dlc_folder in {' '.join(folders)}; do"),
+        Text('    [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")'),
+        Text("done"),
+    )
 
 
 def _proof(option: str) -> Text:

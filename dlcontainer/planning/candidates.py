@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from dlcontainer import config
 from dlcontainer.config import Document
-from dlcontainer.planning import device_code
+from dlcontainer.planning import device_code, newness
 from dlcontainer.planning.choice import Candidate
 from dlcontainer.planning.conflicts import isa, toolkits
 from dlcontainer.planning.conflicts.model import Contradiction
@@ -32,6 +32,7 @@ def judge(recipe: Document, name: str, variant: Variant, site: Site) -> Candidat
         other_vendor=other_vendor,
         code=device_code.best(stack.gpu_targets or needs.gpu, target) if target else None,
         older_than_gpu=any(toolkits.older_than_gpu(site, stack)),
+        newness=newness.of_variant(recipe, name, stack),
         misfits=misfits,
         clashes=tuple(clashes),
     )

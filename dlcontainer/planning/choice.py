@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.config import Document, Origin
 from dlcontainer.planning.device_code import Match
+from dlcontainer.planning.versions import Newness
 from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
 
@@ -27,6 +28,7 @@ class Candidate:
     other_vendor: bool
     code: Match | None
     older_than_gpu: bool
+    newness: Newness
     misfits: tuple[str, ...]
     clashes: tuple[str, ...]
 
@@ -75,8 +77,24 @@ class Choice:
 
 
 def best(pool: Iterable[Candidate], site: Site, *, cpu: bool) -> Candidate | None:
-    """Give the best of the variants that fit; of equals the first."""
+    """Give the best of the variants that fit: of equals with device code the newest, where the
+    site's facts say that it runs there; else the first.
+    """
     fitting = [one for one in pool if not one.reasons]
     if site.accelerator or cpu:
         fitting = [one for one in fitting if one.has_code != cpu]
-    return min(fitting, key=lambda one: one.rank, default=None)
+    first = min(fitting, key=lambda one: one.rank, default=None)
+    if first is None or not by_newness(first, site):
+        return first
+    return max(
+        (one for one in fitting if one.rank == first.rank), key=lambda one: one.newness.order
+    )
+
+
+def by_newness(one: Candidate, site: Site) -> bool:
+    """Tell whether the newest is taken of variants that are as good as this one: where the site's
+    driver or toolkit is written, so that it is known to run.
+    """
+    gpu = site.accelerator
+    known = gpu is not None and (gpu.toolkit or (gpu.vendor == "nvidia" and gpu.driver))
+    return one.has_code and bool(known)

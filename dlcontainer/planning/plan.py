@@ -12,10 +12,10 @@ from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
-from dlcontainer.planning import candidates, conflicts, layers, site_facts, variants
+from dlcontainer.planning import candidates, conflicts, layers, newness, site_facts, variants
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.sites import rank_requests
+from dlcontainer.sites import gpu_jobs, rank_requests
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
 from dlcontainer.system.machine import Host
@@ -173,7 +173,11 @@ def resolve(
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(config.flatten(expanded)),
         written=site.document,
-        notes=(*_variant_notes(choice), *_notes(settled, site.value, setting.host, setting.trial)),
+        notes=(
+            *newness.note(recipe, choice.name if choice else None, settled.version),
+            *_variant_notes(choice),
+            *_notes(settled, site.value, setting.host, setting.trial),
+        ),
         trial=setting.trial,
     )
 
@@ -273,6 +277,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
             "`dlcontainer build` refuses it, and says which digest it has"
         )
     notes += _device_notes(recipe, site)
+    notes += gpu_jobs.notes(site)
     notes += conflicts.doubts(site, recipe)
     notes += rank_requests.disagreements(site)
     notes += [f"{UNKNOWN}{line}" for line in site.unknown]

@@ -7,6 +7,7 @@ from dlcontainer import config
 from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError, Mark, MisfitError
 from dlcontainer.planning.choice import KINDS, Asked, Candidate, Wish, best
+from dlcontainer.recipes.stack import Stack
 from dlcontainer.sites.site import Site
 
 # Between the ways of a next step.
@@ -100,5 +101,31 @@ class Refusal:
             f"({goal})",
             where=where,
             why=why,
+            next_step=OR.join(ways),
+        )
+
+
+def require_asked(recipe: Document, site: Sourced[Site], *, cpu: bool) -> None:
+    """Refuse a recipe without variants whose device code is not what the site, or --cpu, wants."""
+    stack = config.subtree(recipe, ("stack",))
+    coded = [key for key in Stack.DEVICE_KEYS if stack and stack.data.get(key)]
+    name, gpu = recipe.data.get("name"), site.value.accelerator
+    if coded and cpu:
+        raise MisfitError(
+            f"recipe {name} has device code, --cpu asks for none",
+            where=recipe.origin(("stack", coded[0])).where,
+            next_step="leave --cpu out, or take another recipe",
+        )
+    if gpu and not coded and not cpu:
+        keys = ", ".join(f"stack.{key}" for key in Stack.DEVICE_KEYS)
+        ways = (
+            "--cpu, if that is meant: the image is for processors",
+            f"declare what the build is made for: {keys} (docs/add-a-recipe.md)",
+        )
+        raise MisfitError(
+            f"recipe {name} declares no device code, site {site.value.name} has {gpu.model}",
+            where=recipe.origin(("stack",) if stack else ("name",)).where,
+            why="programs in its image would leave the accelerators alone "
+            f"({site.document.origin(('accelerator',)).where})",
             next_step=OR.join(ways),
         )

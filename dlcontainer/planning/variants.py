@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from dlcontainer import config
 from dlcontainer.config import Document, Origin, Sourced
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning.choice import KINDS, Asked, Candidate, Choice, Judge, Wish, best
+from dlcontainer.planning import refusals
+from dlcontainer.planning.choice import (
+    KINDS,
+    Asked,
+    Candidate,
+    Choice,
+    Judge,
+    Wish,
+    best,
+    by_newness,
+)
 from dlcontainer.planning.refusals import Refusal
 from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
@@ -27,8 +37,8 @@ def choose(recipe: Document, site: Sourced[Site], wish: Wish, judge: Judge) -> C
     """Choose a variant: by name or kind where one is asked for, else the best that runs.
 
     At a site with accelerators only a variant with device code, unless `wish.cpu` or a name asks
-    for another. None for a recipe without variants. Raises ConfigError for an unknown name,
-    MisfitError where the site can't have what is asked for.
+    for another. None for a recipe without variants, for which the same holds. Raises ConfigError
+    for an unknown name, MisfitError where the site can't have what is asked for.
     """
     asked = wish.asked
     variants = _read(recipe)
@@ -36,6 +46,7 @@ def choose(recipe: Document, site: Sourced[Site], wish: Wish, judge: Judge) -> C
         if asked:
             name = recipe.data.get("name")
             raise ConfigError(f"recipe {name} has no variants", where=asked.origin.where)
+        refusals.require_asked(recipe, site, cpu=wish.cpu)
         return None
     known = {name: judge(recipe, name, one, site.value) for name, one in variants.items()}
     refuse = Refusal(recipe=recipe, site=site, known=known, wish=wish)
@@ -87,7 +98,14 @@ def _why_not(one: Candidate, chosen: Candidate, site: Site) -> str:
     if one.code and one.rank > chosen.rank:
         older = ", of a CUDA that is older than the GPU" if one.older_than_gpu else ""
         return f"runs less well: {one.code.words}{older}"
+    if by_newness(chosen, site) and one.newness.order < chosen.newness.order:
+        return f"older: {_dated(one)}"
     return "not the first that fits"
+
+
+def _dated(one: Candidate) -> str:
+    parts = (one.newness.version, one.newness.toolkit and f"toolkit {one.newness.toolkit}")
+    return ", ".join(filter(None, parts))
 
 
 def names(recipe: Document, kind: str | None = None) -> list[str]:

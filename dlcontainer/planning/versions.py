@@ -1,6 +1,7 @@
 """Versions as numbers, as far as their texts say them; what they leave open stays open."""
 
 import re
+from dataclasses import dataclass
 
 Numbers = tuple[int, ...]
 
@@ -40,3 +41,16 @@ def is_newer(found: str | None, limit: str | None) -> bool:
 def written(version: Numbers) -> str:
     """Write numbers as a version: 12.4 of (12, 4)."""
     return ".".join(map(str, version))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Newness:
+    """A variant's version, and that of its CUDA, ROCm or oneAPI; the version decides first."""
+
+    version: str | None
+    toolkit: str | None
+
+    @property
+    def order(self) -> tuple[Numbers, Numbers]:
+        """Give what sorts: what is not known is older than all else."""
+        return numbers(self.version or "") or (), numbers(self.toolkit or "") or ()

@@ -10,15 +10,12 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
-from dlcontainer.planning.launch import refused_variables
+from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.launch.refused_variables import Row
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system.process import quote
 
-# The engine's and the image's own folders, and those that the engine shows by itself: no site has
-# them bound a second time.
-_ALREADY = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # noqa: S108
 # Commands for packages of a user's own, beside those of the recipe.
 PIP = "pip"
 VENV = "dlcontainer-venv"
@@ -203,7 +200,6 @@ def wrappers(
     around: Around = _BARE,
 ) -> Mapping[str, str]:
     """Render a wrapper for each command."""
-    filesystems = [entry.path for entry in site.filesystems if entry.purpose != "home"]
     values = {
         "name": release.name,
         "version": release.version,
@@ -211,7 +207,7 @@ def wrappers(
         "unpacked": around.image != _BARE.image,
         "prefix": release.prefix,
         "bind_home": int(site.modules.bind_home),
-        "folders": "\n".join(path for path in filesystems if path not in _ALREADY),
+        "folders": "\n".join(surroundings.folders(site)),
         "passed": Text(" | ".join(site.modules.pass_environment)),
         "refused": [*map(_refused, refused_variables.rules(release.environment).rows)],
         "venv": Text(VENV),

@@ -196,6 +196,17 @@ class BatchSystem:
     # How the lines of a job's head begin, and what they ask for: resource -> its words.
     directive: str = ""
     resources: Mapping[str, Resource] = field(default_factory=dict)
+    # The words of a job's head that ask for {count} accelerators of each node, ranks on each node
+    # and CPUs of each rank; empty where they are a site's own, with an example of the first.
+    gpu_request: str = ""
+    rank_request: str = ""
+    cpu_request: str = ""
+    gpu_example: str = ""
+    # Patterns: words of a line or a launcher that ask for accelerators, that say how many ranks
+    # there are, and how many CPUs each has.
+    gpu_words: str = ""
+    rank_words: str = ""
+    cpu_words: str = ""
     # Lines that each job's head must have, and the words that ask for slots of a parallel
     # environment where a scheduler counts these in place of nodes: {name}, {slots}.
     needed: tuple[str, ...] = ()

@@ -56,6 +56,9 @@ def ending(text: str) -> Ending | None:
 GRID_ENGINE = BatchSystem(
     submit="qsub",
     variable_option="-v",
+    # A complex of the site's own, by custom called so.
+    gpu_example="#$ -l gpu={count}",
+    gpu_words=r"\S*gpus?=",
     node_count="${NHOSTS-}",
     # HOST SLOTS QUEUE PROCESSORS; without a parallel environment there is no such file.
     hosts=hosts_named("PE_HOSTFILE"),

@@ -93,6 +93,9 @@ LSF = BatchSystem(
         "nodes": Resource(written=r"-nnodes (?P<value>\d+)", line="-nnodes {value}"),
     },
     read_time=time_limits.lsf,
+    # Source: bsub(1), -gpu: of each host. With jsrun the launcher's words ask for them.
+    gpu_example='#BSUB -gpu "num={count}"',
+    gpu_words=r"-gpu\b|\S*ngpus",
     time_limit=_limit,
     # In what unit a plain number is, lsf.conf says (LSF_UNIT_FOR_LIMITS); whether the limit is a
     # process's or the job's, LSB_JOB_MEMLIMIT. Source: bsub -M of the Command Reference.

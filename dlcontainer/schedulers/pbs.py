@@ -97,6 +97,10 @@ PBS = BatchSystem(
             },
         ),
     ),
+    # A custom resource, so a site may call it otherwise, or give whole nodes. Source: PBS
+    # Professional, Administrator's Guide, "Using GPUs" (remembered).
+    gpu_example="#PBS -l select=1:ngpus={count}",
+    gpu_words=r"\S*(?:ngpus|gpus?)=|\S*accelerator",
     # Jobs start in the home folder.
     enter_folder='cd "${PBS_O_WORKDIR:-$PWD}"',
     job_variable="PBS_JOBID",

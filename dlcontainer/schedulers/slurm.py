@@ -81,6 +81,16 @@ SLURM = BatchSystem(
     ),
     # Source: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; 1 after the first `scontrol requeue`.
     restarts="${SLURM_RESTART_COUNT:-0}",
+    # Source: sbatch(1): of --gres the count is a node's, and steps get what the job asked for. With
+    # any plug-in that selects nodes; --gpus-per-node takes select/cons_tres. "gpu" is the name that
+    # gres.conf(5) knows. Each rank gets one CPU unless more are asked for.
+    gpu_request="--gres=gpu:{count}",
+    rank_request="--ntasks-per-node={count}",
+    cpu_request="--cpus-per-task={count}",
+    gpu_example="#SBATCH --gres=gpu:{count}",
+    gpu_words=r"-G|--gpus\b|--gres[= ]\S*gpu|--tres-per-\w+[= ]\S*gpu",
+    rank_words=r"-n|--ntasks\b",
+    cpu_words=r"-c|--cpus-per-(?:task|gpu)\b",
     # As srun's --kill-on-bad-exit. Source: srun(1), "INPUT ENVIRONMENT VARIABLES".
     # A node that does not have the folder says so in the job's log, and runs the job in /tmp.
     enter_folder='[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ]',

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
 from dlcontainer.config.field_types import (
     AbsolutePath,
@@ -86,10 +86,19 @@ class Accelerator(Facts):
     per_node: int = Field(gt=0, description="devices that ranks see: GCDs, tiles")
     memory_gb: int | None = Field(default=None, gt=0, description="of one device")
     target: Line | None = Field(default=None, description="sm_70, gfx90a …")
+    near: tuple[NonNegativeInt, ...] = Field(
+        default=(), description="NUMA domain of the processor beside each device: [3, 2, 1, 0]"
+    )
     driver: Version | None = None
     toolkit: Version | None = Field(
         default=None, description="newest CUDA, ROCm or oneAPI that the site supports"
     )
+
+    @model_validator(mode="after")
+    def _near_each(self) -> Self:
+        if self.near and len(self.near) != self.per_node:
+            raise ValueError(f"'near' has {len(self.near)} domains, for {self.per_node} devices")
+        return self
 
 
 class Network(Facts):
@@ -201,6 +210,11 @@ class Scheduler(Facts):
     directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
     resources: Resources = Field(
         default=Resources(), description="account, partition, time and nodes of a job"
+    )
+    whole_nodes: bool = Field(
+        default=False,
+        description="a job has all GPUs of its nodes, and does not ask for them; else the request "
+        "follows from `accelerator`, unless `directives` or `forms` have one",
     )
     parallel_environment: ParallelEnvironment | None = Field(
         default=None, description="Grid Engine's: what a job asks for slots of"

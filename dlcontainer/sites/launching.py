@@ -41,6 +41,7 @@ class Rendezvous(Strict):
     interface: Identifier | None = Field(
         default=None, description="its address at this network interface: hsn0, ib0"
     )
+    ipv6: bool = Field(default=False, description="of several addresses one of IPv6 first")
     port: int | None = Field(
         default=None, ge=1024, le=65535, description="the same for all jobs; else by their number"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError
-from dlcontainer.sites import gpu_flags
+from dlcontainer.sites import binding, gpu_flags, gpu_jobs
 from dlcontainer.sites.scheduler_words import require_one_scheduler
 from dlcontainer.sites.site import USUAL, Site, Target
 from dlcontainer.system.machine import Host
@@ -67,7 +67,8 @@ def load(
     _require_sources(site)
     gpu_flags.require_fit(site)
     require_one_scheduler(site)
-    return site
+    binding.require_near(site)
+    return Sourced(value=gpu_jobs.settle(site.value), document=site.document)
 
 
 def _require_sources(site: Sourced[Site]) -> None:

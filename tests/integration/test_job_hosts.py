@@ -60,8 +60,14 @@ def ground(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("rendezvous", [{"suffix": ".hsn"}, {"interface": "eth0"}])
-def test_ranks_on_four_hosts_meet(ground: Path, tmp_path: Path, rendezvous: dict[str, Any]) -> None:
+OWN = "127.0.1.1 n1 n2 n3 n4\n"
+ADDRESSES = "".join(f"10.99.0.{host} n{host}\n" for host in range(1, 1 + HOSTS))
+
+
+def submit(
+    ground: Path, tmp_path: Path, rendezvous: dict[str, Any], hosts: int = HOSTS
+) -> "subprocess.CompletedProcess[str]":
+    """Run a job of two ranks on each of some of the hosts."""
     form = {
         "summary": "two ranks a host",
         "launcher": ["mpiexec", "-n", "{ranks}", "-ppn", "{ranks_per_node}"],
@@ -75,12 +81,13 @@ def test_ranks_on_four_hosts_meet(ground: Path, tmp_path: Path, rendezvous: dict
         "\n".join(line for line in lines if not line.startswith("set -- apptainer exec")) + "\n"
     )
     (ground / f"{plan.name}.sif").touch()
+    (ground / "nodes").write_text("".join(f"n{host}\n" for host in range(1, 1 + hosts)))
     user = isolated(tmp_path / "user", tmp_path / "cache")
-    hosts = ("bench", "slownet", "--by", "tbf", "--hosts", HOSTS)
+    words = ("bench", "slownet", "--by", "tbf", "--hosts", HOSTS)
     job = (BASH, "job.sh", "/usr/bin/python3", "meet.py")
-    words = (*hosts, "--", "unshare", "--mount", "/bin/sh", "-c", NAMED, "sh", *job)
-    done = subprocess.run(
-        [*user.program, *map(str, words)],
+    argv = (*words, "--", "unshare", "--mount", "/bin/sh", "-c", NAMED, "sh", *job)
+    return subprocess.run(
+        [*user.program, *map(str, argv)],
         cwd=ground,
         env={
             **user.environ,
@@ -90,12 +97,63 @@ def test_ranks_on_four_hosts_meet(ground: Path, tmp_path: Path, rendezvous: dict
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
+
+
+def require_met(done: "subprocess.CompletedProcess[str]", hosts: int = HOSTS) -> None:
     assert done.returncode == 0, done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("met ")]
     met = json.loads(line.partition(" ")[2])
     assert [(one["rank"], one["local"], one["node"]) for one in met] == [
-        (rank, rank % 2, f"n{1 + rank // 2}") for rank in range(2 * HOSTS)
+        (rank, rank % 2, f"n{1 + rank // 2}") for rank in range(2 * hosts)
     ]
+
+
+@pytest.mark.parametrize("rendezvous", [{"suffix": ".hsn"}, {"interface": "eth0"}])
+def test_ranks_on_four_hosts_meet(ground: Path, tmp_path: Path, rendezvous: dict[str, Any]) -> None:
+    require_met(submit(ground, tmp_path, rendezvous))
+
+
+@pytest.mark.parametrize(
+    ("rendezvous", "own"),
+    [
+        ({}, OWN),
+        ({"address": True}, OWN),
+        ({}, "fe80::1 n1\n"),
+        ({"interface": "not0"}, OWN),
+    ],
+)
+def test_a_name_s_address_that_others_reach_is_taken(
+    ground: Path, tmp_path: Path, rendezvous: dict[str, Any], own: str
+) -> None:
+    (ground / "hosts").write_text(own + ADDRESSES)
+    done = submit(ground, tmp_path, rendezvous)
+    require_met(done)
+    assert ("not0 has no address on n1: its name's is taken" in done.stderr) == (
+        "interface" in rendezvous
+    )
+
+
+@pytest.mark.parametrize("rendezvous", [{}, {"address": True}])
+@pytest.mark.parametrize("own", ["127.0.0.1", "127.0.1.1", "::1", "fe80::1"])
+def test_a_first_node_that_others_can_t_reach_ends_the_job(
+    ground: Path, tmp_path: Path, rendezvous: dict[str, Any], own: str
+) -> None:
+    (ground / "hosts").write_text(f"{own} n1 n2 n3 n4\n")
+    done = submit(ground, tmp_path, rendezvous)
+    assert done.returncode == 3, done.stderr
+    assert f"job: the other nodes can't reach n1: to n1 it is {own} " in done.stderr
+    assert "next: qsub -v DLCONTAINER_MASTER_ADDR=ADDRESS job.sh (n1 has 10.99.0.1 at eth0" in (
+        done.stderr
+    )
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("rendezvous", [{}, {"address": True}])
+def test_on_one_node_the_loopback_serves(
+    ground: Path, tmp_path: Path, rendezvous: dict[str, Any]
+) -> None:
+    (ground / "hosts").write_text(f"127.0.0.1 localhost\n{OWN}")
+    require_met(submit(ground, tmp_path, rendezvous, hosts=1), hosts=1)

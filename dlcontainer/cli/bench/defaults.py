@@ -81,7 +81,9 @@ def plan(options: "SessionOptions", image: "BenchImage", world: "World") -> "Pla
     """Plan the recipe that the image was built from, for this site."""
     # Nothing of a plan is made for an adopted image: the site's default recipe stands for none.
     name = options.recipe or (None if image.is_adopted else image.recipe)
-    return world.plan(name, options.site, options.settings, variant=image.variant)
+    # The image is there: its recipe, without variants, was made for processors when --cpu asked.
+    cpu = not (image.has_device_code or image.is_adopted or image.variant)
+    return world.plan(name, options.site, options.settings, variant=image.variant, cpu=cpu)
 
 
 def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:

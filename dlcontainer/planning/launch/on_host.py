@@ -16,7 +16,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.errors import EngineError
 from dlcontainer.image.record import Content
 from dlcontainer.planning.launch import surroundings
-from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.here import Here, target
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.sites.facts import MAY_BE_UNSET, VARIABLE, Mpi
 from dlcontainer.sites.site import Site
@@ -92,6 +92,13 @@ class _Host:
         present = [bind for bind, why in reasons.items() if not why]
         return tuple(filled for bind in present for filled in self.all(f"bind {bind}", [bind]))
 
+    def folders(self, given: Iterable[str], binds: Iterable[str]) -> tuple[str, ...]:
+        """Give the file systems that this host has, but for those that a bind shows."""
+        shown = set(map(target, binds))
+        return tuple(
+            folder for folder in given if folder not in shown and not self.absent(Literal(folder))
+        )
+
     def absent(self, text: str) -> str:
         """Say why a file can't be shown in an image; empty where it can."""
         try:
@@ -151,11 +158,13 @@ def _filled(around: Surroundings, host: _Host) -> Here:
         "LD_LIBRARY_PATH": ":".join(host.all("LD_LIBRARY_PATH", around.own_library_path)),
     }
     libraries = ",".join(host.all("libraries", around.libraries))
+    # An option and its value are two words: one alone would change the other's meaning.
+    flags = host.all("flags", around.own_flags)
+    binds = host.binds(around.binds)
     paths = {name: value for name, value in inside.items() if name in _IMAGE_PATHS}
     return Here(
-        # An option and its value are two words: one alone would change the other's meaning.
-        flags=host.all("flags", around.own_flags),
-        binds=host.binds(around.binds),
+        flags=flags,
+        binds=(*binds, *host.folders(around.folders, binds)),
         environment={**own, **({name: libraries for name in _LIBRARIES if libraries})},
         inside={name: value for name, value in inside.items() if name not in _IMAGE_PATHS},
         image_paths={**paths, **{name: value for name, value in lists.items() if value}},

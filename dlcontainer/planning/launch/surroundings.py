@@ -19,6 +19,8 @@ from dlcontainer.sites.site import Site
 OWN = "dlc_"
 # The whole of it holds what the user's other modules put there: none of the image's business.
 _WHOLE = frozenset({"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}"})
+# The engine's own folders, and those that it shows by itself: no site has them bound once more.
+ALWAYS_SHOWN = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # noqa: S108
 # The engine's way to run, which each host finds out by itself.
 _RUN_MODES = frozenset(flag for flags in RUN_MODES.values() for flag in flags)
 
@@ -37,7 +39,8 @@ class Surroundings:
     """What surrounds an image, in the order in which it is applied.
 
     `program` starts images; `unset` never enters, unless `environment` or `inside` names it;
-    `flags` are all the runtime's words but the binds, `gpu` those that let accelerators in.
+    `flags` are all the runtime's words but the binds, `gpu` those that let accelerators in;
+    `folders` are shown where a node has them, `binds` must be there.
     """
 
     program: str
@@ -47,6 +50,7 @@ class Surroundings:
     environment: Mapping[str, str]
     inside: Mapping[str, str]
     binds: tuple[str, ...]
+    folders: tuple[str, ...]
     flags: tuple[str, ...]
     gpu: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -57,6 +61,17 @@ class Surroundings:
     def own_flags(self) -> tuple[str, ...]:
         """The runtime's words without those of each host: its mode, and its accelerators."""
         return tuple(flag for flag in self.flags if flag not in {*self.gpu, *_RUN_MODES})
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The places in the image that binds name outright."""
+        found = (bind.split(":")[:2][-1] for bind in self.binds)
+        return tuple(target for target in found if "$" not in target)
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """The folders that no bind shows already."""
+        return tuple(folder for folder in self.folders if folder not in self.targets)
 
     @property
     def own_library_path(self) -> tuple[str, ...]:
@@ -120,12 +135,21 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
         environment=environment,
         inside=inside,
         binds=tuple(dict.fromkeys([*jobs.binds, *_mpi_binds(mpi)])),
+        folders=folders(site),
         flags=(*_mode(site, here), *(flag for flag in gpu if flag not in given), *given),
         gpu=gpu,
         libraries=mpi.libraries if mpi else (),
         preload=preload,
         library_path=library_path,
     )
+
+
+def folders(site: Site) -> tuple[str, ...]:
+    """Give the site's file systems, which images show wherever a node has them. Homes are left to
+    the engine.
+    """
+    named = [system.path for system in site.filesystems if system.purpose != "home"]
+    return tuple(dict.fromkeys(path for path in named if path not in ALWAYS_SHOWN))
 
 
 def is_apptainer(site: Site) -> bool:

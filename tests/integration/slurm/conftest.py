@@ -35,4 +35,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def user(world: World, wheels: Path, cluster: Cluster) -> World:
     """Give a user of the cluster, outside of any job."""
-    return world.having(PIP_FIND_LINKS=wheels, **cluster.variables)
+    # Its four nodes are one host, whose own name may lead to the loopback: here that serves.
+    meet = {"DLCONTAINER_MASTER_ADDR": "127.0.0.1"}
+    return world.having(PIP_FIND_LINKS=wheels, **meet, **cluster.variables)

@@ -126,7 +126,7 @@ def test_what_reframe_writes_itself_is_left_out() -> None:
         "summit": ["-P ABC123", "-q batch", '-alloc_flags "smt4 nvme"'],
         "example-slurm": ["--partition=batch"],
         "polaris": ["-l filesystems=home:eagle", "-q debug", "-A ABC123"],
-        "perlmutter": ["-A ABC123_g", "-C gpu", "-q regular"],
+        "perlmutter": ["-A ABC123_g", "-C gpu", "-q regular", "--exclusive"],
     }
 
 

@@ -155,7 +155,7 @@ def test_conditions(tmp_path: Path) -> None:
         {"name": "gpu", "when": "site.accelerator.vendor == 'nvidia'", "shell": "true"},
         {"name": "old", "when": "base.release in ['bookworm'] and versions.tool", "shell": "true"},
     ]
-    folder = folder_of(tmp_path, steps=steps)
+    folder = folder_of(tmp_path, steps=steps, stack={"gpu_targets": ["sm_70"]})
     text = (folder / "recipe.yaml").read_text().splitlines()
     line = 1 + text.index("  when: site.accelerator.vendor == 'nvidia'")
     message = rf"recipe\.yaml:{line}:3: template: 'None' has no attribute 'vendor'"

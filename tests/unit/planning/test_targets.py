@@ -61,25 +61,25 @@ x86_64  sm_35   K40     -              -           -                -
 x86_64  sm_60   P100    cuda-volta     cuda        cuda-openmpi     cuda
 x86_64  sm_61   P40     cuda-volta     cuda        cuda-openmpi     cuda
 x86_64  sm_70   V100    cuda           cuda        cuda-openmpi     cuda
-x86_64  sm_75   T4      cuda           cuda        cuda-openmpi     cuda
-x86_64  sm_80   A100    cuda           cuda        cuda-openmpi     cuda
-x86_64  sm_86   A40     cuda           cuda        cuda-openmpi     cuda
-x86_64  sm_89   L40S    cuda           cuda        cuda-openmpi     cuda
-x86_64  sm_90   H100    cuda           cuda        cuda-openmpi     -cuda
-x86_64  sm_100  B200    cuda           cuda        -cuda-openmpi    -cuda
+x86_64  sm_75   T4      cuda-13        cuda        cuda-openmpi     cuda
+x86_64  sm_80   A100    cuda-13        cuda        cuda-openmpi     cuda
+x86_64  sm_86   A40     cuda-13        cuda        cuda-openmpi     cuda
+x86_64  sm_89   L40S    cuda-13        cuda        cuda-openmpi     cuda
+x86_64  sm_90   H100    cuda-13        cuda        cuda-openmpi     -cuda
+x86_64  sm_100  B200    cuda-13        cuda        -cuda-openmpi    -cuda
 x86_64  sm_103  B300    cuda-13        cuda        -cuda-openmpi    -cuda
-x86_64  sm_120  RTX5090 cuda           cuda        -cuda-openmpi    -cuda
+x86_64  sm_120  RTX5090 cuda-13        cuda        -cuda-openmpi    -cuda
 x86_64  sm_87   none    -cuda          -cuda       -cuda-openmpi    -cuda
 aarch64 sm_87   Orin    -ngc           -ngc        -ngc             -cuda
-aarch64 sm_90   GH200   ngc            ngc         ngc              -cuda
-aarch64 sm_100  GB200   ngc            -cuda       ngc              -cuda
+aarch64 sm_90   GH200   cuda-13-arm    ngc         ngc              -cuda
+aarch64 sm_100  GB200   cuda-13-arm    -cuda       ngc              -cuda
 aarch64 sm_110  Thor    cuda-13-arm    -cuda       -ngc             -cuda
-x86_64  gfx906  MI50    rocm           rocm        rocm             -cuda
-x86_64  gfx908  MI100   rocm           rocm        rocm             -cuda
-x86_64  gfx90a  MI250X  rocm           rocm        rocm             -cuda
-x86_64  gfx942  MI300X  rocm           rocm        rocm             -cuda
+x86_64  gfx906  MI50    rocm-7.1       rocm        rocm             -cuda
+x86_64  gfx908  MI100   rocm-7.1       rocm        rocm             -cuda
+x86_64  gfx90a  MI250X  rocm-7.1       rocm        rocm             -cuda
+x86_64  gfx942  MI300X  rocm-7.1       rocm        rocm             -cuda
 x86_64  gfx950  MI355X  rocm-7.1       -rocm       -rocm            -cuda
-x86_64  gfx1100 W7900   rocm           rocm        rocm             -cuda
+x86_64  gfx1100 W7900   rocm-7.1       rocm        rocm             -cuda
 """
 CASES = [
     (arch, target, name, expected)

@@ -59,7 +59,6 @@ def test_no_code_for_the_gpu(tmp_path: Path, target: str, codes: list[str]) -> N
         ("gfx90a", ["gfx908", "gfx90a:xnack-"]),
         ("gfx942", ["gfx9-4-generic"]),
         ("pvc", ["spir64"]),
-        ("sm_70", []),
     ],
 )
 def test_code_for_the_gpu(tmp_path: Path, target: str, codes: list[str]) -> None:

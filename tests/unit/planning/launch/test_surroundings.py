@@ -108,6 +108,6 @@ def test_the_image_s_own_list_of_libraries_stays_behind_the_site_s() -> None:
 def test_a_plan_and_its_record_have_the_same_surroundings(tmp_path: Path) -> None:
     stack = {"mpi": {"family": "mpich", "name": "M"}}
     site = site_of(SITE, mpi=SWAP, accelerator={"vendor": "amd", **GPU})
-    plan = plan_of(folder_of(tmp_path, stack=stack), site=site)
+    plan = plan_of(folder_of(tmp_path, stack=stack), site=site, cpu=True)
     image = ImageFacts(uses_mpi=True, environment=plan.environment)
     assert surroundings.of_plan(plan) == surroundings.of(plan.site, image)

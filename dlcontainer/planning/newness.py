@@ -1,0 +1,51 @@
+"""Which of two variants is the newer, and the version that a recipe is known by. Pure."""
+
+from collections.abc import Mapping
+
+from dlcontainer import config
+from dlcontainer.config import Document, templating
+from dlcontainer.errors import ConfigError
+from dlcontainer.planning.versions import Newness, release
+from dlcontainer.recipes.stack import Stack
+
+
+def of_variant(recipe: Document, name: str, stack: Stack) -> Newness:
+    """Read how new a variant of a recipe is."""
+    return Newness(version=version(recipe, name), toolkit=stack.cuda or stack.rocm or stack.oneapi)
+
+
+def version(recipe: Document, variant: str | None = None) -> str | None:
+    """Give the version of a recipe, or of its variant; None where it takes a site to know it."""
+    path: tuple[str, ...] = ("variants", variant, "changes") if variant else ()
+    changes = config.subtree(recipe, path) if path else None
+    changed = changes.data if changes else {}
+    versions = {**_mapping(recipe.data.get("versions")), **_mapping(changed.get("versions"))}
+    text = str(changed.get("version", recipe.data.get("version", "")))
+    values = {
+        "versions": versions,
+        "releases": {name: release(str(value)) for name, value in versions.items()},
+        "variant": variant,
+    }
+    try:
+        return templating.expand(text, values, where="version", shell=False) or None
+    except ConfigError:
+        return None
+
+
+def note(recipe: Document, chosen: str | None, settled: str) -> list[str]:
+    """Say in a plan that the version here is another than the one the recipe is known by.
+
+    That is the version of its first variant which needs nothing but an architecture.
+    """
+    for name, variant in _mapping(recipe.data.get("variants")).items():
+        if set(_mapping(_mapping(variant).get("needs"))) <= {"arch"}:
+            known = version(recipe, str(name))
+            if known in (None, settled) or name == chosen:
+                return []
+            of = f" (variant {chosen})" if chosen else ""
+            return [f"version: {settled} here{of}; without accelerators {known} (variant {name})"]
+    return []
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
