@@ -214,10 +214,51 @@ MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
 # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
 MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
 dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+# What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
+# begin with an address: the first that is none of these, and 1 where one of them is.
+dlc_away() {
+    awk -v first=4 '
+        { a = tolower($1); sub(/%.*/, "", a); sub(/^::ffff:/, "", a); v = a ~ /:/ ? 6 : 4 }
+        a == "" { next }
+        a ~ /^(127|0|169\.254)\./ || a ~ /^::1?$/ || a ~ /^fe[89ab]/ { near = 1; next }
+        !(v in found) { found[v] = a }
+        END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
+}
+dlc_at() {  # the addresses of this host at an interface, or at all
+    PATH=$PATH:/usr/sbin:/sbin ip -o addr show "$@" 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
+}
+dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
+    # A resolver that does not answer says nothing of the loopback.
+    dlc_found=$(timeout 4 getent ahosts "$1" 2>/dev/null) || dlc_found=
+    if dlc_address=$(printf '%s\n' "$dlc_found" | dlc_away); then dlc_near=; else dlc_near=yes; fi
+    case $dlc_hosts in
+        *$'\n'*) ;;
+        *)  # one node: its own loopback serves
+            MASTER_ADDR=$1
+            return ;;
+    esac
+    if [ -n "$dlc_near" ] && [ -z "$dlc_address" ]; then
+        # Its own /etc/hosts says so; what others are told may be more.
+        dlc_address=$(timeout 1 getent -s dns ahosts "$1" 2>/dev/null | dlc_away) || :
+        [ -n "$dlc_address" ] || dlc_lost "$1"
+    fi
+    MASTER_ADDR=$dlc_address
+    [ -n "$dlc_near" ] || MASTER_ADDR=$1
+}
+dlc_lost() {
+    dlc_list=$(dlc_at | while read -r dlc_line; do
+        [ -z "$(printf '%s\n' "$dlc_line" | dlc_away)" ] || printf '%s, ' "$dlc_line"
+    done) || :
+    dlc_fail "the other nodes can't reach $1: to $(uname -n) it is $(printf '%s' "$dlc_found" |
+        awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
+        "DLCONTAINER_MASTER_ADDR=ADDRESS sbatch job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
+}
 if [ -z "$MASTER_ADDR" ]; then
     dlc_first=${dlc_hosts%%$'\n'*}
-    if [ "${SLURM_NODEID-}" = 0 ]; then dlc_first=$(uname -n); fi
-    MASTER_ADDR=$dlc_first
+    if [ "${SLURM_NODEID-}" = 0 ]; then
+        dlc_first=$(uname -n)
+    fi
+    [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
     [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
         "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
 fi
@@ -279,6 +320,33 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
+# The site's file systems, as wrappers of published modules show them: those that this node has, and
+# the real folder behind a link.
+dlc_roots='/dev
+/proc
+/sys
+/tmp
+/var/tmp'
+dlc_bound=${APPTAINER_BIND:-${APPTAINER_BINDPATH-}}
+dlc_show() {
+    case $1 in *[,:]*) echo "job: $1 is not shown: no bind can name it" >&2; return ;; esac
+    for dlc_root in $dlc_roots; do
+        case $1/ in "$dlc_root"/*) return ;; esac
+    done
+    dlc_roots="$dlc_roots
+$1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
+}
+set -f
+IFS='
+'
+for dlc_folder in /work /scratch1 /scratch2 /scratch3; do
+    [ -e "$dlc_folder" ] || continue
+    dlc_show "$dlc_folder"
+    dlc_folder=$(cd -P -- "$dlc_folder" 2>/dev/null && pwd -P) && dlc_show "$dlc_folder" || :
+done
+unset IFS
+set +f
+[ -z "$dlc_bound" ] || export APPTAINER_BIND="$dlc_bound"
 # What stays outside of the image, which gets all else: `dlcontainer explain-env` tells why.
 dlc_exported=$(export -p)
 set -f
