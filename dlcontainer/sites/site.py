@@ -26,6 +26,7 @@ from dlcontainer.sites.facts import (
 from dlcontainer.sites.modules import Modules
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.trust import Trust
+from dlcontainer.system.guarded_files import Owners
 
 
 def _unpinned(value: str) -> str:
@@ -133,6 +134,11 @@ class Site(Strict):
     def target(self) -> str:
         """Name of the site with its epoch and node type, where it has several."""
         return "-".join(part for part in (self.name, self.epoch, self.node_type) if part)
+
+    @property
+    def owners(self) -> Owners:
+        """Whose records and images count as one's own: builders, and who publishes."""
+        return Owners(names=self.engine.builders, tree=self.modules.root)
 
     @property
     def never_run(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from dlcontainer.planning.launch.surroundings import ImageFacts
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
+from dlcontainer.system.guarded_files import MINE
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
 CheckState = Literal["ok", "failed", "not tried"]
@@ -82,7 +83,8 @@ class Inspected:
     @cached_property
     def record(self) -> Record | None:
         """What the file beside the image says of it; None without one."""
-        return self.written or record.read(record.beside(self.image))
+        known = self.site.owners if self.site else MINE
+        return self.written or record.read(record.beside(self.image), known)
 
     @cached_property
     def sha256(self) -> str:

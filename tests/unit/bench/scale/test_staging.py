@@ -14,7 +14,16 @@ from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.errors import ChecksFailedError
 from tests.fakes import Quiet
 
-TMPFS = Cell(subject="image", where="tmpfs", state="warm", open="engine")
+TMPFS = Cell(
+    subject="image",
+    where="tmpfs",
+    open="engine",
+    mount="rank",
+    state="warm",
+    start="storm",
+    ranks=1,
+    nodes=1,
+)
 
 
 @pytest.mark.parametrize("says", ["the same", "another"])
