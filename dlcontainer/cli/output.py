@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dlcontainer.cli.colour import STATES, paint
 
@@ -33,9 +33,21 @@ _UNSEEN = re.compile(
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
-    """Show what is no visible character as its code; line ends and tabs stay in a text."""
-    clean = _UNSEEN.sub(_code, text)
+    """Show what is no visible character as its code; line ends and tabs stay in a text.
+
+    Addresses show no password: sites have some, and errors repeat what was typed.
+    """
+    clean = _UNSEEN.sub(_code, without_secrets(text))
     return re.sub("[\t\n]", _code, clean) if one_line else clean
+
+
+def without_secrets(text: str) -> str:
+    """Hide passwords and tokens in a text's addresses."""
+    if ":/" not in text:
+        return text
+    from dlcontainer.packages import credentials
+
+    return credentials.shown(text)
 
 
 def _code(match: re.Match[str]) -> str:
@@ -51,7 +63,7 @@ def say(text: str) -> None:
 
 def write(text: str) -> None:
     """Print a text that is made for files and pipes: there it arrives as it is."""
-    print(printable(text) if sys.stdout.isatty() else text, end="")
+    print(_UNSEEN.sub(_code, text) if sys.stdout.isatty() else text, end="")
 
 
 def complain(text: str) -> None:
@@ -97,8 +109,16 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
-    """Print a result as JSON: one object, its schema first."""
-    print(document(schema, body))
+    """Print a result as JSON: one object, its schema first; no address shows a password."""
+    print(document(schema, _clean(body)))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(part) for key, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def document(schema: str, body: Mapping[str, object]) -> str:
@@ -188,7 +208,7 @@ class Console:
 
         elapsed = round(time.monotonic() - self.began, 1)
         event = {"event": kind, "elapsed_s": elapsed, "text": text}
-        print(json.dumps(event), file=sys.stderr, flush=True)
+        print(json.dumps(_clean(event)), file=sys.stderr, flush=True)
 
     def step(self, title: str) -> None:
         """Begin a step."""
