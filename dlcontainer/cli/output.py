@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dlcontainer.cli.colour import STATES, paint
+from dlcontainer.system.visible import code, visible
 
 if TYPE_CHECKING:
     from dlcontainer.system.process import ProcessRunner
@@ -23,13 +24,6 @@ _BEAT_S = 1.0
 # Alarming and harmless: files for a newer Python in a wheel, no keyserver where none is asked.
 _HARMLESS = re.compile(r"\s*(\*\*\* Error compiling|WARNING: No default remote in use)")
 _NARROWEST = 16
-# What a terminal obeys, or shows in another order than it stands: control characters (C0, C1),
-# marks of direction, line ends of Unicode's own, halves of pairs. Images, sessions and YAML files
-# of others hold whatever their authors like.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -37,8 +31,8 @@ def printable(text: str, *, one_line: bool = False) -> str:
 
     Addresses show no password: sites have some, and errors repeat what was typed.
     """
-    clean = _UNSEEN.sub(_code, without_secrets(text))
-    return re.sub("[\t\n]", _code, clean) if one_line else clean
+    clean = visible(without_secrets(text))
+    return re.sub("[\t\n]", code, clean) if one_line else clean
 
 
 def without_secrets(text: str) -> str:
@@ -50,12 +44,6 @@ def without_secrets(text: str) -> str:
     return credentials.shown(text)
 
 
-def _code(match: re.Match[str]) -> str:
-    # As JSON writes them: where a text is JSON, it stays so.
-    number = ord(match[0])
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
-
-
 def say(text: str) -> None:
     """Print a result."""
     print(printable(text))
@@ -63,7 +51,7 @@ def say(text: str) -> None:
 
 def write(text: str) -> None:
     """Print a text that is made for files and pipes: there it arrives as it is."""
-    print(_UNSEEN.sub(_code, text) if sys.stdout.isatty() else text, end="")
+    print(visible(text) if sys.stdout.isatty() else text, end="")
 
 
 def complain(text: str) -> None:
