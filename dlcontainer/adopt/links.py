@@ -17,49 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dlcontainer.image.contents.following import follow
 from dlcontainer.registry import pull
 
-# As the kernel follows.
-_MOST_HOPS = 40
 _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
-
-
-class LeavesError(ValueError):
-    """A path that leads out of its tree by '..', or in a circle."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Walk:
-    """A path that was followed in its tree: its end, and the links on the way."""
-
-    end: str
-    met: tuple[str, ...]
-
-
-def follow(path: str, links: Mapping[str, str]) -> Walk:
-    """Follow a path as a program in the image does; raises LeavesError."""
-    rest, here, hops = path.split("/"), "", 0
-    met = []
-    while rest:
-        part = rest.pop(0)
-        if part in ("", "."):
-            continue
-        if part == "..":
-            if not here:
-                raise LeavesError("above its root")
-            here = posixpath.dirname(here).rstrip("/")
-            continue
-        here = f"{here}/{part}"
-        target = links.get(here)
-        if target is None:
-            continue
-        hops += 1
-        if hops > _MOST_HOPS:
-            raise LeavesError("in a circle")
-        met.append(here)
-        rest = [*target.split("/"), *rest]
-        here = "" if target.startswith("/") else posixpath.dirname(here).rstrip("/")
-    return Walk(end=here or "/", met=tuple(met))
 
 
 def absolute(path: str, links: Mapping[str, str]) -> str | None:

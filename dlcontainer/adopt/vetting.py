@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dlcontainer.adopt import links as links_
-from dlcontainer.adopt.links import Fix, LeavesError, Written
+from dlcontainer.adopt.links import Fix, Written
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.image.contents import Entry
+from dlcontainer.image.contents.following import LeavesError, follow
 from dlcontainer.system import foreign_tars
 
 # The engine and the layer write in these: folders, or links that stay in the tree.
@@ -82,7 +83,7 @@ def _require_inside(links: Mapping[str, str], where: object) -> list[str]:
         if path in OWN and path in links:
             raise _link(where, path, f"it is a link to {links[path]!r}; {_OUTSIDE}")
         try:
-            links_.follow(path, links)
+            follow(path, links)
         except LeavesError as error:
             raise _link(where, path, f"it leads {error}; {_OUTSIDE}") from None
     return own

@@ -137,7 +137,7 @@ class Site(Strict):
 
     @property
     def owners(self) -> Owners:
-        """Whose records and images count as one's own: builders, and who publishes."""
+        """Whose records count as one's own: the builders, and the owner of the published tree."""
         return Owners(names=self.engine.builders, tree=self.modules.root)
 
     @property

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.adopt import archive, links
-from dlcontainer.adopt.links import Fix, LeavesError, Written
+from dlcontainer.adopt.links import Fix, Written
+from dlcontainer.image.contents.following import LeavesError, follow
 
 WRITTEN = Written(folders=("/home", "/var", "/var/tmp"), files=("/etc/resolv.conf",))
 THERE = {"/", "/home", "/var", "/etc", "/tmp", "/real", "/real/deep", "/run"}
@@ -25,13 +26,13 @@ THERE = {"/", "/home", "/var", "/etc", "/tmp", "/real", "/real/deep", "/run"}
 )
 def test_a_link_is_followed_within_its_tree(path: str, end: str) -> None:
     tree = {"/home": "/real", "/var": "home", "/up": "home/../a"}
-    assert links.follow(path, tree).end == end
+    assert follow(path, tree).end == end
 
 
 @pytest.mark.parametrize("target", ["..", "/..", "a/../../..", "/home", "home", "/x"])
 def test_what_leaves_its_tree_or_goes_in_a_circle(target: str) -> None:
     with pytest.raises(LeavesError):
-        links.follow("/home", {"/home": target, "/x": "home"})
+        follow("/home", {"/home": target, "/x": "home"})
 
 
 @pytest.mark.parametrize(
