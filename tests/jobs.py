@@ -195,9 +195,9 @@ class Machine:
     def run(self, text: str, *words: str, **environ: str) -> Ran:
         script, calls, seen = (self.folder / name for name in ("job.sh", "calls", "seen"))
         script.write_text(text)
-        for noted in (calls, seen):
-            noted.write_bytes(b"")
-            noted.chmod(0o666)
+        for kept in (calls, seen):
+            kept.write_bytes(b"")
+            kept.chmod(0o666)
         path = f"{self.folder / 'bin'}:/usr/bin:/bin"
         done = subprocess.run(
             [*self.start, BASH, str(script), *words],

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -138,7 +139,8 @@ class Site(Strict):
     @property
     def owners(self) -> Owners:
         """Whose records count as one's own: the builders, and the owner of the published tree."""
-        return Owners(names=self.engine.builders, tree=self.modules.root)
+        root = self.modules.root
+        return Owners(names=self.engine.builders, tree=Path(root) if root else None)
 
     @property
     def never_run(self) -> tuple[str, ...]:

@@ -121,6 +121,8 @@ def test_whose_records_count(tmp_path: Path) -> None:
     assert not read(image, Owners(names=(name,))).is_contained
     os.chown(tree, STRANGER, -1)
     assert not read(image, Owners(tree=tree)).is_contained
+    site = site_of(name="lab", modules={"root": str(tree)}).value
+    assert not read(image, site.owners).is_contained
     assert bench_image.read(image, "x86_64").is_contained
     # A publisher may publish it; it is looked at contained.
     with offered.opened(image, MINE) as given:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.bench.measure import native_tree
 from dlcontainer.bench.scale import staging
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.errors import ChecksFailedError
@@ -31,7 +32,7 @@ def test_a_copy_has_the_records_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:
     monkeypatch.setattr(staging, "MEMORY", tmp_path)
-    monkeypatch.setattr(staging.native_tree, "run", lambda argv, *_: shutil.copy(*argv[-2:]))
+    monkeypatch.setattr(native_tree, "run", lambda argv, *_: shutil.copy(*argv[-2:]))
     image = tmp_path / "image.sif"
     image.write_bytes(b"the same")
     given = SimpleNamespace(image=image, sha256=hashlib.sha256(says.encode()).hexdigest())
