@@ -170,7 +170,12 @@ class Inspected:
     @cached_property
     def contained(self) -> Containment:
         """How far the image is kept from this host: as far as the engine can."""
-        if self.record is None or not self.record.is_contained:
+        # Without a record, or with that of another image, nobody vouches for it.
+        if (
+            self.record is not None
+            and not self.record.is_contained
+            and self.sha256 == self.record.image.sha256
+        ):
             return ""
         execution = self.context.execution
         spec = RunSpec(
