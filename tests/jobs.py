@@ -174,9 +174,13 @@ def _words(rank: list[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """A folder to submit from, and programs that note what they are asked."""
+    """A folder to submit from, and programs that note what they are asked.
+
+    `start` goes before each job: another user's, say.
+    """
 
     folder: Path
+    start: tuple[str, ...] = ()
 
     @classmethod
     def made(cls, folder: Path) -> "Machine":
@@ -206,11 +210,12 @@ class Machine:
     def run(self, text: str, *words: str, **environ: str) -> Ran:
         script, calls, seen = (self.folder / name for name in ("job.sh", "calls", "seen"))
         script.write_text(text)
-        calls.write_bytes(b"")
-        seen.write_bytes(b"")
+        for kept in (calls, seen):
+            kept.write_bytes(b"")
+            kept.chmod(0o666)
         path = f"{self.folder / 'bin'}:/usr/bin:/bin"
         done = subprocess.run(
-            [BASH, str(script), *words],
+            [*self.start, BASH, str(script), *words],
             cwd=self.here,
             env={
                 "PATH": path,

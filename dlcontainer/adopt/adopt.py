@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.adopt import archive, given, layer, reading, vetting, write_record
+from dlcontainer.adopt import archive, given, layer, links, reading, vetting, write_record
 from dlcontainer.adopt.given import Given
 from dlcontainer.adopt.layer import Origin
 from dlcontainer.adopt.reading import Seen
@@ -161,7 +161,12 @@ def _plain(work: _Work) -> str:
         execution.progress.step(f"read {source.path.name}")
         digest = archive.unpack(source.path, work.site.arch, layout, most)
     where = source.reference or source.path.name
-    vetting.require_layers(layout, archive.manifest_of(layout), most, where)
+    manifest = archive.manifest_of(layout)
+    made = vetting.require_layers(layout, manifest, most, where)
+    for fix in made:
+        execution.progress.note(fix.said)
+    if made:
+        links.lay(layout, manifest, made)
     execution.progress.step("unpack its layers")
     _build(work, f"oci:{_LAYOUT}", plain, _QUICK, {})
     return digest

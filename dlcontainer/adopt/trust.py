@@ -1,4 +1,4 @@
-"""Who trusts an adopted image: written into its record, by the image's SHA-256."""
+"""Who trusts an image of somebody else's: written into its record, by the image's SHA-256."""
 
 import json
 import time
@@ -9,6 +9,7 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import record
 from dlcontainer.image.record import RecordFile
 from dlcontainer.system import atomic_files, digests
+from dlcontainer.system.guarded_files import Owners
 
 
 def of(user: str, sha256: str) -> Mapping[str, str]:
@@ -20,23 +21,27 @@ def of(user: str, sha256: str) -> Mapping[str, str]:
     }
 
 
-def adopted(image: Path) -> RecordFile | None:
-    """Give the record beside an image that was adopted; None for any other file."""
+def of_others(image: Path, known: Owners) -> RecordFile | None:
+    """Give the record beside an image that was adopted, or pulled unverified; None for others."""
     try:
-        file = record.opened(record.beside(image))
+        file = record.opened(record.beside(image), known)
     except ChecksFailedError:
         return None  # a file of that name that is no record says nothing of the image
-    return file if file and file.record.content.adopted else None
+    if file is None:
+        return None
+    said = file.record
+    is_foreign = said.content.adopted or said.unverified or said.stranger
+    return file if is_foreign else None
 
 
 def write(image: Path, file: RecordFile, user: str) -> None:
-    """Note in an adopted image's record that this user trusts it; raises ChecksFailedError."""
+    """Note in such an image's record that this user trusts it; raises ChecksFailedError."""
     sha256 = digests.of_file(image)
     if sha256 != file.record.image.sha256:
         raise ChecksFailedError(
             f"{image} is not the image of its record",
             why=f"sha256 {sha256[:12]}…, the record says {file.record.image.sha256[:12]}…",
-            next_step="adopt it again from its source",
+            next_step="adopt it again from its source, or pull it again",
         )
     body = {**file.body, "trust": of(user, sha256)}
     path = record.beside(image)

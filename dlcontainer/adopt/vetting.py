@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dlcontainer.adopt import links as links_
+from dlcontainer.adopt.links import Fix, Written
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.image.contents import Entry
+from dlcontainer.image.contents.following import LeavesError, follow
 from dlcontainer.system import foreign_tars
 
 # The engine and the layer write in these: folders, or links that stay in the tree.
@@ -26,12 +29,11 @@ FOLDERS = (
 )
 # Written into by name: no link at all, in no place below.
 OWN = ("/.singularity.d", "/opt")
-# The engine makes these where they are missing; a link to a place of the running system is usual.
+# The engine makes these where they are missing, and empties what they lead to.
 _FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
-_RUNTIME = ("/run/", "/proc/")
+_OUTSIDE = "an engine writes there, and would write outside of the image"
+_WRITTEN = Written(folders=FOLDERS, files=_FILES)
 _MOST_ENTRIES = 10_000_000
-# As the kernel follows.
-_MOST_HOPS = 40
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -58,36 +60,39 @@ def require_harmless(entries: Sequence[Entry], most: int, where: object) -> None
 
 
 def require_links(links: Mapping[str, str], where: object) -> None:
-    """Refuse links where the engine or the layer writes; raises ChecksFailedError."""
-    for path, target in links.items():
-        if path in OWN:
-            raise _link(where, path, f"it is a link to {target!r}")
-        if path in _FILES and target.startswith(_RUNTIME):
-            continue
-        is_written = path in FOLDERS or path in _FILES or path.startswith(f"{OWN[0]}/")
-        if is_written and _escapes(path, links):
-            raise _link(where, path, f"it is a link to {target!r}, out of the tree")
+    """Refuse links where the engine or the layer writes; raises ChecksFailedError.
+
+    An absolute link to a folder that this host has too is none: nothing is made there.
+    """
+    for path in (*_require_inside(links, where), *FOLDERS, *_FILES):
+        first = links_.absolute(path, links)
+        if first and not (path in FOLDERS and Path(_on_host(first, path, links)).is_dir()):
+            raise _link(
+                where,
+                path,
+                f"{first} is a link to {links[first]!r}; {_OUTSIDE}",
+                "give the image that it was made from, of a registry or an OCI archive: there such "
+                "links are led within the image",
+            )
 
 
-def _escapes(path: str, links: Mapping[str, str]) -> bool:
-    """Tell whether a path leads out of its tree on this host: by '..', by an absolute link."""
-    rest, here, hops = path.split("/"), "", 0
-    while rest:
-        part = rest.pop(0)
-        if part == "..":
-            if not here:
-                return True
-            here = posixpath.dirname(here).rstrip("/")
-        elif part not in ("", "."):
-            here = f"{here}/{part}"
-        target = links.get(here)
-        if target is not None and part not in ("", "."):
-            hops += 1
-            if target.startswith("/") or hops > _MOST_HOPS:
-                return True
-            rest = [*target.split("/"), *rest]
-            here = posixpath.dirname(here).rstrip("/")
-    return False
+def _require_inside(links: Mapping[str, str], where: object) -> list[str]:
+    """Refuse what leads out of the tree, or where no link may be; give the engine's own links."""
+    own = [path for path in links if path.startswith(f"{OWN[0]}/")]
+    for path in (*OWN, *own, *FOLDERS, *_FILES):
+        if path in OWN and path in links:
+            raise _link(where, path, f"it is a link to {links[path]!r}; {_OUTSIDE}")
+        try:
+            follow(path, links)
+        except LeavesError as error:
+            raise _link(where, path, f"it leads {error}; {_OUTSIDE}") from None
+    return own
+
+
+def _on_host(first: str, path: str, links: Mapping[str, str]) -> str:
+    """Give where this host ends up on a path of a tree: at its first absolute link."""
+    rest = path.removeprefix(first) if path.startswith(f"{first}/") else ""
+    return links[first] + rest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,12 +115,16 @@ class _Counted(io.RawIOBase):
         return data
 
 
-def require_layers(folder: Path, manifest: Mapping[str, Any], most: int, where: object) -> None:
+def require_layers(
+    folder: Path, manifest: Mapping[str, Any], most: int, where: object
+) -> list[Fix]:
     """Read the layers of a layout through once, without unpacking them to disk.
 
-    Raises ChecksFailedError for links into this host and for more than `most` bytes unpacked.
+    Gives what must take the place of links that the engine would follow to this host. Raises
+    ChecksFailedError for links that leave the image and for more than `most` bytes unpacked.
     """
     links: dict[str, str] = {}
+    folders: set[str] = set()
     left = most
     for layer in manifest["layers"]:
         path = folder / "blobs" / "sha256" / layer["digest"].removeprefix("sha256:")
@@ -125,11 +134,16 @@ def require_layers(folder: Path, manifest: Mapping[str, Any], most: int, where: 
                 for kind, name, target in _members(counted):
                     # A later layer's file takes the place of a link, and the other way round.
                     links.pop(name, None)
+                    folders.discard(name)
                     if kind == "l":
                         links[name] = target
+                    above = name if kind == "d" else posixpath.dirname(name)
+                    while above not in folders:  # "/" leads to itself
+                        folders.add(above)
+                        above = posixpath.dirname(above)
                     if name in OWN and kind == "-":
                         raise _link(where, name, "it is no folder")
-                require_links(links, where)
+                own = _require_inside(links, where)
             except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
                 raise ChecksFailedError(
                     f"{where}: a layer can't be read",
@@ -137,6 +151,10 @@ def require_layers(folder: Path, manifest: Mapping[str, Any], most: int, where: 
                     next_step="copy the image again",
                 ) from None
             left = counted.left
+    for path in own:
+        if path in links and links_.absolute(path, links):
+            raise _link(where, path, f"it is a link to {links[path]!r}; {_OUTSIDE}")
+    return links_.fixes(_WRITTEN, links, folders)
 
 
 def _unpacked(file: BinaryIO, where: object) -> BinaryIO:
@@ -175,11 +193,12 @@ def _members(stream: _Counted) -> Iterator[tuple[str, str, str]]:
         pass
 
 
-def _link(where: object, path: str, why: str) -> ChecksFailedError:
+def _link(where: object, path: str, why: str, next_step: str | None = None) -> ChecksFailedError:
     return ChecksFailedError(
-        f"{where}: {path} is refused",
-        why=f"{why}; what is written there while the image is unpacked could land on this host",
-        next_step="do not use this image; ask its publisher",
+        f"{where}: {path} can't be unpacked here",
+        why=why,
+        next_step=next_step
+        or "ask for an image in which a folder, or a link within the image, is in its place",
     )
 
 

@@ -62,7 +62,7 @@ def adopt(
     world = here()
     loaded = world.site(site).value
     console = output.Console(verbose=verbose, events=as_json)
-    if _already(source, world, trusted=trust, as_json=as_json):
+    if _already(source, loaded, world, trusted=trust, as_json=as_json):
         return
     module, version = _names(name)
     wishes = adopting.Wishes(
@@ -115,18 +115,20 @@ def _way(site: "Site", world: "World") -> "Way":
     )
 
 
-def _already(source: str, world: "World", *, trusted: bool, as_json: bool) -> bool:
+def _already(source: str, site: "Site", world: "World", *, trusted: bool, as_json: bool) -> bool:
     """Deal with an image that was adopted: note the trust in its record, or refuse."""
     from dlcontainer.adopt import trust
     from dlcontainer.errors import UsageError
 
     path = Path(source)
-    there = trust.adopted(path) if path.is_file() else None
+    there = trust.of_others(path, site.owners) if path.is_file() else None
     if there is None:
         return False
     if not trusted:
         raise UsageError(
-            f"{path} was adopted already",
+            f"{path} {there.record.came} already"
+            if there.record.content.adopted
+            else f"{path} {there.record.came}",
             next_step=f"dlcontainer validate {path}; to run it as your own: --trust",
         )
     trust.write(path, there, world.host.user)

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dlcontainer.cli.colour import STATES, paint
+from dlcontainer.system.visible import code, visible
 
 if TYPE_CHECKING:
     from dlcontainer.system.process import ProcessRunner
@@ -23,25 +24,24 @@ _BEAT_S = 1.0
 # Alarming and harmless: files for a newer Python in a wheel, no keyserver where none is asked.
 _HARMLESS = re.compile(r"\s*(\*\*\* Error compiling|WARNING: No default remote in use)")
 _NARROWEST = 16
-# What a terminal obeys, or shows in another order than it stands: control characters (C0, C1),
-# marks of direction, line ends of Unicode's own, halves of pairs. Images, sessions and YAML files
-# of others hold whatever their authors like.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
-    """Show what is no visible character as its code; line ends and tabs stay in a text."""
-    clean = _UNSEEN.sub(_code, text)
-    return re.sub("[\t\n]", _code, clean) if one_line else clean
+    """Show what is no visible character as its code; line ends and tabs stay in a text.
+
+    Addresses show no password: sites have some, and errors repeat what was typed.
+    """
+    clean = visible(without_secrets(text))
+    return re.sub("[\t\n]", code, clean) if one_line else clean
 
 
-def _code(match: re.Match[str]) -> str:
-    # As JSON writes them: where a text is JSON, it stays so.
-    number = ord(match[0])
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+def without_secrets(text: str) -> str:
+    """Hide passwords and tokens in a text's addresses."""
+    if ":/" not in text:
+        return text
+    from dlcontainer.packages import credentials
+
+    return credentials.shown(text)
 
 
 def say(text: str) -> None:
@@ -51,7 +51,7 @@ def say(text: str) -> None:
 
 def write(text: str) -> None:
     """Print a text that is made for files and pipes: there it arrives as it is."""
-    print(printable(text) if sys.stdout.isatty() else text, end="")
+    print(visible(text) if sys.stdout.isatty() else text, end="")
 
 
 def complain(text: str) -> None:
@@ -97,8 +97,16 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
-    """Print a result as JSON: one object, its schema first."""
-    print(document(schema, body))
+    """Print a result as JSON: one object, its schema first; no address shows a password."""
+    print(document(schema, _clean(body)))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(part) for key, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def document(schema: str, body: Mapping[str, object]) -> str:
@@ -188,7 +196,7 @@ class Console:
 
         elapsed = round(time.monotonic() - self.began, 1)
         event = {"event": kind, "elapsed_s": elapsed, "text": text}
-        print(json.dumps(event), file=sys.stderr, flush=True)
+        print(json.dumps(_clean(event)), file=sys.stderr, flush=True)
 
     def step(self, title: str) -> None:
         """Begin a step."""

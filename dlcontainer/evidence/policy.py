@@ -11,6 +11,7 @@ from dlcontainer.evidence.folder import Piece
 from dlcontainer.evidence.image_signature import Engine, Signer, Trust
 from dlcontainer.evidence.keys import PublicKey
 from dlcontainer.evidence.kinds import Kind, Subject
+from dlcontainer.image import record
 from dlcontainer.system import foreign_files
 
 
@@ -111,7 +112,7 @@ def _require(piece: Piece, given: Given, believed: Iterable[PublicKey]) -> None:
     if said.sha256 != hashlib.sha256(piece.data).hexdigest() or said.size != len(piece.data):
         raise keys.unsigned("its file was changed after it was signed", "another SHA-256")
     kinds.require_about(piece.kind, piece.data, given.subject)
-    if piece.kind == "record" and given.record is not None and given.record != piece.data:
+    if piece.kind == "record" and given.record and not record.is_same(given.record, piece.data):
         raise keys.unsigned("the record beside the image is another one", "it was changed")
 
 

@@ -60,7 +60,8 @@ def pull(target: Path, context: PullContext) -> Pulled:
         progress.step("read its evidence")
         pieces = tuple(_evidence(context, digest))
         verified = _verified(copy, image.digest.removeprefix("sha256:"), pieces, context)
-        _settle(target, copy, verified.evidence)
+        origin = None if context.engine else f"oras://{context.client.reference.name}@{digest}"
+        _settle(target, copy, verified.evidence, origin)
     return Pulled(digest=digest, sha256=image.digest.removeprefix("sha256:"), verified=verified)
 
 
@@ -154,15 +155,18 @@ def _is_usable(piece: Piece, subject: kinds.Subject) -> bool:
     return True
 
 
-def _settle(target: Path, copy: Path, pieces: tuple[Piece, ...]) -> None:
-    """Put all in place; the image comes last."""
+def _settle(target: Path, copy: Path, pieces: tuple[Piece, ...], origin: str | None) -> None:
+    """Put all in place; the image comes last. With an origin nothing of it was verified."""
     beside = {"record": record.beside(target), "bill": target.with_suffix(sbom.SUFFIX)}
     try:
         with workspace.settling(target.parent):
             for piece in pieces:
                 folder.write(folder.beside(target), piece)
                 if piece.kind in beside:
-                    atomic_files.write(beside[piece.kind], piece.data)
+                    data = piece.data
+                    if piece.kind == "record" and origin is not None:
+                        data = record.unverified(data, origin)
+                    atomic_files.write(beside[piece.kind], data)
             workspace.settle(copy, target)
     except OSError as error:
         raise PublishError(f"can't write {target}: {error.strerror}") from None

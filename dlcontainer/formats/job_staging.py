@@ -8,8 +8,9 @@ from dlcontainer.formats import host_variables, job_ranks
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 
-_LEFT = '"DLCONTAINER_STAGE=0 leaves it where it is"'
-_FAILED = f'dlc_fail "can\'t copy $dlc_image to $dlc_staged" {_LEFT}'
+_FAILED = (
+    'dlc_fail "can\'t copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"'
+)
 # Of a node: one key that holds for all of the copy is enough. What the last one said is shown.
 _ONE_KEY_HOLDS = """\
 file=$1; shift
@@ -21,11 +22,14 @@ printf "%s\\n" "$said" >&2; exit 1"""
 class Stage:
     """The lines that copy the image, and those that remove the copy when the ranks are done.
 
-    `verify` looks at the copy of an image that lies below `root`; without a root there is none.
+    `on_node` starts what each node does for its copy: templates/job/staging_node.sh.j2. `verify`
+    looks at the copy of an image that lies below `root`; without a root there is none.
     """
 
     to: Text
     usual: int
+    stripes: int | None
+    on_node: Text
     lines: tuple[Text, ...]
     after: tuple[Text, ...]
     root: Text
@@ -43,23 +47,32 @@ def stage(plan: Plan) -> Stage | None:
             where=plan.place_in_site("jobs", "staging"),
             next_step="leave jobs.staging out: `how: none`",
         )
-    to = host_variables.shell(staging.to)
-    lines = _shared(to, staging.stripes) if staging.stripes is not None else _local(plan, to)
+    to, is_shared = host_variables.shell(staging.to), staging.stripes is not None
+    lines = _shared(to) if is_shared else _local(plan, to)
     root, verify = site.modules.root, _verify(plan)
     return Stage(
         to=Text(staging.to),
         usual=int(staging.usual),
+        stripes=staging.stripes,
+        # One copy for all nodes is made by the script itself.
+        on_node=Text("" if is_shared else _on_each(plan, "").rstrip()),
         lines=tuple(map(Text, lines)),
-        after=() if staging.stripes is not None else (Text(_on_each(plan, 'rm -f "$dlc_staged"')),),
+        after=() if is_shared else (Text("dlc_on_node remove"),),
         root=Text(quote(str(root))) if root and verify else Text(""),
         verify=tuple(map(Text, verify)),
     )
 
 
 def _local(plan: Plan, to: str) -> list[str]:
-    """Copy to each node, under a name that no other job has."""
+    """Copy to each node, in a folder whose name nobody could know before it is there."""
     how, batch = plan.site.jobs.staging.how, SCHEDULERS[plan.site.scheduler.kind]
-    lines = [f'dlc_staged={to}/"dlcontainer-$dlc_number-${{dlc_image##*/}}"']
+    lines = [
+        "dlc_line=$(od -An -N8 -tx8 /dev/urandom)",
+        f'dlc_folder={to}/"dlcontainer-$dlc_number-${{dlc_line# }}"',
+        "dlc_staged=$dlc_folder/${dlc_image##*/}",
+    ]
+    if how == "copy":
+        return [*lines, 'dlc_on_node "make copy check" || {', *_gone(_FAILED), "}"]
     if how == "sbcast":
         if not batch.broadcast:
             raise ConfigError(
@@ -70,23 +83,21 @@ def _local(plan: Plan, to: str) -> list[str]:
             )
         command = batch.broadcast.format(source='"$dlc_image"', target='"$dlc_staged"')
     else:
-        # A file that a colleague left under this name is not written into: it stays theirs.
-        program = "cp --remove-destination" if how == "copy" else "dbcast"  # mpiFileUtils
-        command = _on_each(plan, f'{program} "$dlc_image" "$dlc_staged"')
-    return [*lines, f"{command} ||", f"    {_FAILED}"]
+        command = _on_each(plan, 'dbcast "$dlc_image" "$dlc_staged"')  # mpiFileUtils
+    each = ["dlc_on_node make &&", f"    {command} &&", "    dlc_on_node check || {"]
+    return [*lines, *each, *_gone(_FAILED), "}"]
 
 
-def _shared(to: str, stripes: int | None) -> list[str]:
-    """Copy once to Lustre, striped before: a file takes its stripes when it is made."""
-    part = '"$dlc_staged.$dlc_number"'
+def _gone(failed: str) -> list[str]:
+    return ["    dlc_on_node remove || :", f"    {failed}"]
+
+
+def _shared(to: str) -> list[str]:
+    """Copy once to Lustre, in a folder of the user's own; the next jobs find the copy there."""
     return [
-        f'dlc_staged={to}/"${{dlc_image##*/}}"',
-        'if ! [ "$dlc_staged" -nt "$dlc_image" ]; then',
-        f"    rm -f {part}",
-        f'    lfs setstripe --stripe-count {stripes} {part} && cp "$dlc_image" {part} &&',
-        f'        mv -f {part} "$dlc_staged" ||',
-        f"        {_FAILED}",
-        "fi",
+        f'dlc_folder={to}/"dlcontainer-$(id -u)" dlc_staged=$dlc_folder/$dlc_sha256.sif',
+        'dlc_on_node "make keep" ||',
+        f"    {_FAILED}",
     ]
 
 
@@ -102,16 +113,14 @@ def _verify(plan: Plan) -> list[str]:
     script = quote(_ONE_KEY_HOLDS.format(engine=site.engine.runtime))
     keys = " ".join(quote(str(key)) for key in site.trust.keys)
     look = f'/bin/sh -c "$dlc_verify" verify "$dlc_staged" {keys}'
-    leave = 'rm -f "$dlc_staged"'
     if site.jobs.staging.stripes is None:
-        look, leave = _on_each(plan, look), _on_each(plan, leave)
+        look = _on_each(plan, look)
     return [
         "# shellcheck disable=SC2016  # each node's own shell expands it",
         f"dlc_verify={script}",
         f"{look} || {{",
-        f"    {leave} || :",
-        (
-            '    dlc_fail "no key of this site holds for $dlc_staged, a copy of $dlc_image"'
+        *_gone(
+            'dlc_fail "no key of this site holds for $dlc_staged, a copy of $dlc_image"'
             ' "tell the staff who publish: dlcontainer modules audit"'
         ),
         "}",

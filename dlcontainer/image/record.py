@@ -4,6 +4,9 @@ One model and one reader: whatever of a record becomes a path, a name or a comma
 says so. A record says more than the model holds: the rest is for people, and for `inspect`.
 """
 
+import json
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,7 @@ from dlcontainer.config.field_types import (
 )
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system import foreign_files
+from dlcontainer.system.guarded_files import Owners
 
 SCHEMA = "dlcontainer/record/1"
 MOST_BYTES = 16_000_000
@@ -176,6 +180,13 @@ class Trust(_Part):
     at: Line
 
 
+class Unverified(_Part):
+    """The place in a registry that an image came from while nobody's signature was asked for."""
+
+    source: Line
+    at: Line
+
+
 class Record(_Part):
     """What a record says of its image: `digest` is the plan's, `lock` that of the lock file."""
 
@@ -190,12 +201,29 @@ class Record(_Part):
     finished: Line | None = None
     work: tuple[Work, ...] = ()
     trust: Trust | None = None
+    unverified: Unverified | None = None
+    # Who owns the file, where that is neither this user nor anybody known: whatever it says itself.
+    stranger: str | None = Field(default=None, exclude=True)
+
+    @property
+    def needs_trust(self) -> bool:
+        """Tell whether the image is somebody else's by its own record, and trusted by nobody."""
+        trusted = self.trust is not None and self.trust.sha256 == self.image.sha256
+        return not trusted and (self.content.adopted is not None or self.unverified is not None)
 
     @property
     def is_contained(self) -> bool:
-        """Tell whether the image runs apart from this host: adopted, and trusted by nobody."""
-        trusted = self.trust is not None and self.trust.sha256 == self.image.sha256
-        return self.content.adopted is not None and not trusted
+        """Tell whether the image runs apart from this host: what vouches for it is a stranger's."""
+        return self.stranger is not None or self.needs_trust
+
+    @property
+    def came(self) -> str:
+        """Say how an image came here that nobody here built."""
+        if self.content.adopted is not None:
+            return "was adopted"
+        if self.unverified is not None:
+            return "was pulled, and nothing was verified"
+        return f"has a record of {self.stranger}'s" if self.stranger else "was built"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,6 +233,31 @@ class RecordFile:
     data: bytes
     body: Mapping[str, Any]
     record: Record
+
+
+def unverified(data: bytes, source: str) -> bytes:
+    """Mark a record that a stranger may have written: nobody trusts its image until one says so."""
+    said = {"source": source, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    body = {**foreign_files.loads(data), "trust": None, "unverified": said}
+    return (json.dumps(body, indent=1) + "\n").encode()
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Tell whether two records say the same, but for the mark of one that was pulled unverified."""
+    if one == other:
+        return True
+    try:
+        bodies = [foreign_files.loads(data) for data in (one, other)]
+    except ValueError:
+        return False
+    if not all(isinstance(body, dict) for body in bodies) or "unverified" not in bodies[0]:
+        return False
+    mine, theirs = bodies
+    return {**mine, "unverified": None, "trust": None} == {
+        **theirs,
+        "unverified": None,
+        "trust": None,
+    }
 
 
 def beside(image: Path) -> Path:
@@ -220,27 +273,28 @@ def copy_too(path: Path) -> str:
     )
 
 
-def read(path: Path) -> Record | None:
+def read(path: Path, known: Owners | None = None) -> Record | None:
     """Read what a record says of its image; None where there is none.
 
-    Raises ChecksFailedError for one that is cut, or of another version.
+    With `known` a record of anybody else is told apart. Raises ChecksFailedError for one that is
+    cut, or of another version.
     """
-    file = opened(path)
+    file = opened(path, known)
     return file.record if file else None
 
 
-def opened(path: Path) -> RecordFile | None:
+def opened(path: Path, known: Owners | None = None) -> RecordFile | None:
     """Read a record; None where there is none, ChecksFailedError for what is not one."""
     try:
         with foreign_files.opened(path) as file:
-            return of_file(file, path)
+            return of_file(file, path, known)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ChecksFailedError(f"can't read {path}: {error.strerror}") from None
 
 
-def of_file(file: BinaryIO, path: Path) -> RecordFile:
+def of_file(file: BinaryIO, path: Path, known: Owners | None = None) -> RecordFile:
     """Read a record from an open file; raises OSError, and ChecksFailedError for what is none."""
     data = foreign_files.content(file, MOST_BYTES)
     try:
@@ -257,9 +311,11 @@ def of_file(file: BinaryIO, path: Path) -> RecordFile:
             next_step="build the image again, or use the dlcontainer that made it",
         )
     try:
-        return RecordFile(data=data, body=body, record=Record.model_validate_json(data))
+        record = Record.model_validate_json(data)
     except ValidationError as error:
         raise _unfit(path, _unusable(error)) from None
+    stranger = known.stranger(os.fstat(file.fileno()).st_uid) if known is not None else None
+    return RecordFile(data=data, body=body, record=record.model_copy(update={"stranger": stranger}))
 
 
 def _unusable(error: ValidationError) -> str:

@@ -11,7 +11,16 @@ HIDDEN = "***"
 _SHORTEST, _LONG = 6, 8
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
+# A path has lost one of an address's slashes, where somebody typed one for a file.
+_ANY_ADDRESS = re.compile(
+    r"((?:[A-Za-z][A-Za-z0-9+.-]*:/|\b(?:docker|oras|oci|https?|ftp):)/)([^\s'\"<>]+)"
+)
 _SECRET_NAME = re.compile(r"token|key|secret|sig|passw|auth|credential", re.IGNORECASE)
+_QUERY_SECRET = re.compile(
+    rf"([?&;][^=&;#]*(?:{_SECRET_NAME.pattern})[^=&;#]*=)[^&;#]+", re.IGNORECASE
+)
+# A token of anaconda.org, and no name of a page: forums have addresses with /t/ too.
+_TOKEN_SHOWN = re.compile(r"/t/[A-Za-z]{2}-[0-9A-Fa-f-]{16,}/")
 # conda's way to give a token: docs.anaconda.com, "Using tokens".
 _CONDA_TOKEN = re.compile(r"/t/([^/]+)/")
 
@@ -52,6 +61,31 @@ def hidden(data: bytes, credentials: Iterable[Credential]) -> bytes:
     for form in sorted(forms, key=len, reverse=True):
         data = data.replace(form, HIDDEN.encode())
     return data
+
+
+def shown(text: str) -> str:
+    """Give a text whose addresses show no password and no token, known ones or not."""
+    return _ANY_ADDRESS.sub(lambda match: match[1] + _shown_rest(match[2]), text)
+
+
+def _shown_rest(rest: str) -> str:
+    """Hide what of an address behind its scheme is a secret."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
+        end = authority.rindex("@")
+    elif re.match(r"[^:\[]*:(?!\d*([/?#]|$))", rest) and "@" in rest:
+        end = rest.rindex("@")  # a password with a '/' that nobody quoted
+    else:
+        return _shown_path(rest)
+    user, colon, _ = rest[:end].partition(":")
+    hides = bool(colon) or _is_telling(user)
+    return (
+        f"{f'{user}:' if colon else ''}{HIDDEN if hides else user}@{_shown_path(rest[end + 1 :])}"
+    )
+
+
+def _shown_path(rest: str) -> str:
+    return _TOKEN_SHOWN.sub(rf"/t/{HIDDEN}/", _QUERY_SECRET.sub(rf"\1{HIDDEN}", rest))
 
 
 def shortest(credentials: Iterable[Credential]) -> list[bytes]:

@@ -23,6 +23,7 @@ NOT_SHOWN = "not shown"
 # Root's word counts everywhere.
 _TRUSTED = frozenset({0})
 _MOST_BYTES = 1_000_000
+_MOST_REFUSED = 5
 # A job leaves a folder of its own, with the proof in it.
 _PATTERNS = ("*.json", f"*/{proof.FILE}")
 
@@ -152,7 +153,10 @@ def lines(files: Files, site: Site) -> list[str]:
         else:
             date = f"{stage.date[:10]}, " if stage.date else ""
             found.append(f"{stage.name}: {date}{stage.detail}")
-    return [*found, *(f"not counted: {reason}" for reason in files.refused)]
+    shown = files.refused[:_MOST_REFUSED]
+    more = len(files.refused) - len(shown)
+    found += [f"not counted: {reason}" for reason in shown]
+    return [*found, *([f"not counted: {more} more"] if more else [])]
 
 
 def _stage(name: str, dates: list[str], detail: str) -> Stage:

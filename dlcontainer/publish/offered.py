@@ -17,7 +17,7 @@ from dlcontainer.errors import ChecksFailedError, PublishError
 from dlcontainer.image import record, sbom
 from dlcontainer.image.record import RecordFile
 from dlcontainer.system import foreign_files
-from dlcontainer.system.guarded_files import name_of
+from dlcontainer.system.guarded_files import Owners, name_of
 
 _MOST_BILL_BYTES = 64_000_000
 _MOST_LOG_BYTES = 256_000_000
@@ -40,7 +40,7 @@ class Offered:
 
 
 @contextlib.contextmanager
-def opened(image: Path) -> Iterator[Offered]:
+def opened(image: Path, known: Owners | None = None) -> Iterator[Offered]:
     """Open an image and read what is beside it.
 
     Raises PublishError for what can't be published, ChecksFailedError for a record that is none.
@@ -57,7 +57,7 @@ def opened(image: Path) -> Iterator[Offered]:
         yield Offered(
             path=path,
             image=file,
-            record=_record(path, owner),
+            record=_record(path, owner, known),
             bill=_bill(path.with_suffix(sbom.SUFFIX), owner),
             log=_beside(path.with_suffix(".log"), owner, _MOST_LOG_BYTES),
         )
@@ -72,11 +72,11 @@ def _resolved(image: Path) -> Path:
         ) from None
 
 
-def _record(image: Path, owner: int) -> RecordFile:
+def _record(image: Path, owner: int, known: Owners | None) -> RecordFile:
     path = record.beside(image)
     try:
         with _opened(path, owner) as file:
-            return record.of_file(file, path)
+            return record.of_file(file, path, known)
     except FileNotFoundError:
         raise PublishError(
             f"{image.name} has no record: there is no {path.name} beside it",

@@ -102,7 +102,7 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
     written or is a tree of an earlier version.
     """
     chosen = roots.chosen(root, site)
-    with roots.explained(chosen), offered.opened(image) as given:
+    with roots.explained(chosen), offered.opened(image, site.owners) as given:
         release = releases.described(given, site)
         site = _site_of(given.record.record, site, context)
         epochs = launch_files.sites_of(site, context.at, release)

@@ -31,9 +31,9 @@ def described(offered: Offered, site: Site) -> Release:
             next_step="take the record that the build wrote, or build the image again",
         )
     content, offer = body.record.content, body.record.content.offer
-    if body.record.is_contained:
+    if body.record.needs_trust:
         raise PublishError(
-            f"{offered.path.name} was adopted, and nobody trusted it yet",
+            f"{offered.path.name} {body.record.came}, and nobody trusted it yet",
             why="users run a published image with their own files and network",
             next_step=f"read docs/adopt.md; then: dlcontainer adopt {offered.path.name} "
             f"--site {site.name} --trust",

@@ -1,5 +1,6 @@
 """Load a site: what it extends, the host's facts, its epoch and node type, the user's overrides."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from dlcontainer.sites.scheduler_words import require_one_scheduler
 from dlcontainer.sites.site import USUAL, Site, Target
 from dlcontainer.system.machine import Host
 
+# Nothing in a name that a shell reads; a value is one string of the EDF, whatever it holds.
+_ANNOTATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/ -]*=")
 # What a layer below a site (`extends`) does not hand on.
 _OWN = ("schema", "name", "extends", "status")
 
@@ -66,9 +69,26 @@ def load(
     site = Sourced(value=config.validate(merged, Site), document=merged)
     _require_sources(site)
     gpu_flags.require_fit(site)
+    _require_annotations(site)
     require_one_scheduler(site)
     binding.require_near(site)
     return Sourced(value=gpu_jobs.settle(site.value), document=site.document)
+
+
+def _require_annotations(site: Sourced[Site]) -> None:
+    """Refuse what the Container Engine takes for no annotation: it has no flags."""
+    if site.value.engine.runtime != "container-engine":
+        return
+    for path, group in site.value.groups():
+        for at, word in enumerate(getattr(group, "flags", ())):
+            if not _ANNOTATION.match(word):
+                raise ConfigError(
+                    f"{config.dotted((*path, 'flags'))}: {word!r} is not an annotation",
+                    where=site.document.origin((*path, "flags", at)).where,
+                    why="the Container Engine is told more by annotations only, no flags; a name "
+                    "has letters, digits, spaces and ._-/",
+                    next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
+                )
 
 
 def _require_sources(site: Sourced[Site]) -> None:

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -26,6 +27,7 @@ from dlcontainer.sites.facts import (
 from dlcontainer.sites.modules import Modules
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.trust import Trust
+from dlcontainer.system.guarded_files import Owners
 
 
 def _unpinned(value: str) -> str:
@@ -133,6 +135,12 @@ class Site(Strict):
     def target(self) -> str:
         """Name of the site with its epoch and node type, where it has several."""
         return "-".join(part for part in (self.name, self.epoch, self.node_type) if part)
+
+    @property
+    def owners(self) -> Owners:
+        """Whose records count as one's own: the builders, and the owner of the published tree."""
+        root = self.modules.root
+        return Owners(names=self.engine.builders, tree=Path(root) if root else None)
 
     @property
     def never_run(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.system import digests, foreign_files
@@ -135,6 +136,27 @@ def name_of(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owners:
+    """Whose word counts here: this user's, root's, those of the names, of the tree's owner."""
+
+    names: tuple[str, ...] = ()
+    tree: Path | None = None
+
+    def stranger(self, uid: int) -> str | None:
+        """Name an owner who is none of these."""
+        name = name_of(uid)
+        if uid in (0, os.getuid()) or name in self.names:
+            return None
+        with contextlib.suppress(OSError):
+            if self.tree is not None and self.tree.stat().st_uid == uid:
+                return None
+        return name
+
+
+MINE = Owners()
 
 
 def _trusted() -> tuple[int, int]:

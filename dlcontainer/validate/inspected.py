@@ -20,6 +20,7 @@ from dlcontainer.planning.launch.surroundings import ImageFacts
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, foreign_files
+from dlcontainer.system.guarded_files import MINE
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError, quote
 from dlcontainer.validate import next_steps
 from dlcontainer.validate.image_files import ImageFiles
@@ -93,7 +94,8 @@ class Inspected:
     @cached_property
     def record(self) -> Record | None:
         """What the file beside the image says of it; None without one."""
-        return self.written or record.read(record.beside(self.image))
+        known = self.site.owners if self.site else MINE
+        return self.written or record.read(record.beside(self.image), known)
 
     @cached_property
     def files(self) -> ImageFiles:
@@ -221,7 +223,12 @@ class Inspected:
     @cached_property
     def contained(self) -> Containment:
         """How far the image is kept from this host: as far as the engine can."""
-        if self.record is None or not self.record.is_contained:
+        # Without a record, or with that of another image, nobody vouches for it.
+        if (
+            self.record is not None
+            and not self.record.is_contained
+            and self.sha256 == self.record.image.sha256
+        ):
             return ""
         execution = self.context.execution
         spec = RunSpec(

@@ -15,6 +15,7 @@ import pytest
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines import apptainer, execution
 from dlcontainer.engines.base import BuildSpec
+from dlcontainer.image import sif
 from dlcontainer.system.machine import read_host
 from dlcontainer.system.process import ProcessRunner
 from tests import foreign
@@ -172,14 +173,18 @@ def test_links_into_this_host_and_bombs_are_refused(
     base = foreign.layer(foreign.skeleton(tmp_path / "tree"))
     given = {
         "engine": foreign.links(**{".singularity.d": str(canary)}),
-        "etc": foreign.links(etc=str(canary)),
         "opt": foreign.links(opt=str(canary)),
         "climbs": foreign.links(mnt="../../../" + str(canary)),
     }
     for name, layer in given.items():
         path = tmp_path / f"{name}.tar"
         foreign.oci(path, layer, arch=OWN)
-        assert " is refused" in refused(world, path, tmp_path / "out", 1)
+        said = refused(world, path, tmp_path / "out", 1)
+        assert "can't be unpacked here" in said
+        assert "ask its publisher" not in said
+    # Led within the image, where nothing is: what the engine makes takes its place.
+    foreign.oci(tmp_path / "etc.tar", foreign.links(etc=str(canary)), arch=OWN)
+    assert "has no Python" in refused(world, tmp_path / "etc.tar", tmp_path / "out", 1)
     foreign.oci(tmp_path / "own.tar", base, foreign.links(opt__dlcontainer=str(canary)), arch=OWN)
     said = refused(world, tmp_path / "own.tar", tmp_path / "out", 1)
     assert "has a /opt/dlcontainer of its own" in said
@@ -188,6 +193,46 @@ def test_links_into_this_host_and_bombs_are_refused(
     said = refused(world, tmp_path / "bomb.tar", tmp_path / "out", 1, "--most-gb", "1")
     assert "unpacks to more than 1 GB" in said
     assert list(canary.iterdir()) == []
+
+
+def test_absolute_links_lead_within_the_image(debian: Path, world: World, tmp_path: Path) -> None:
+    """As images of distributions and depots have them; the host's file is not touched."""
+    host = tmp_path / "hosts"
+    host.write_text("127.0.0.1 this-host")
+    tree = Path(shutil.copytree(debian.parent / "tree", tmp_path / "tree", symlinks=True))
+    (tree / "realhome").mkdir()
+    (tree / "realhome/seen").write_text("in the image")
+    (tree / "home").symlink_to("/realhome")
+    (tree / "var/tmp").rmdir()
+    (tree / "var/tmp").symlink_to("/tmp")
+    (tree / "var/run").symlink_to("/run")
+    (tree / "etc/mtab").symlink_to("/proc/mounts")
+    (tree / "etc/resolv.conf").symlink_to("/run/systemd/resolve/stub-resolv.conf")
+    (tree / "etc/hosts").symlink_to(host)
+    foreign.oci(tmp_path / "linked.tar", foreign.layer(tree), arch=OWN)
+    out = tmp_path / "out"
+    words = ("--site", "local", "-o", out, "--name", "linked/1", "--json")
+    done = world.run("adopt", tmp_path / "linked.tar", *words)
+    image = json.loads(done.stdout)["image"]
+    assert host.read_text() == "127.0.0.1 this-host"
+    said = world.run("inspect", image, "--json").stdout
+    assert "linked" in said
+    listed = subprocess.run(
+        ["unsquashfs", "-o", str(sif.tree(Path(image)).offset), "-lls", image],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for line in ("/home -> realhome", "/var/tmp -> ../tmp", "/var/run -> /run",
+                 "/etc/mtab -> /proc/mounts", "/realhome/seen"):  # fmt: skip
+        assert f"squashfs-root{line}\n" in listed
+    assert "etc/resolv.conf ->" not in listed
+    assert "etc/hosts ->" not in listed
+    root = tmp_path / "sw"
+    world.run("adopt", image, "--site", "local", "--trust")
+    world.run("publish", image, "--site", "local", "--root", root, "--layout", "tree")
+    assert list(root.glob("releases/*/*/realhome/seen"))
+    assert host.read_text() == "127.0.0.1 this-host"
 
 
 def test_archives_that_lie_and_files_that_are_none(

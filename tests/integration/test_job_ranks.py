@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs import SLURM, Machine, Ran, plan_at
+from tests.jobs import Machine, Ran, plan_at
 
 FORM = {"summary": "a", "launcher": ["srun", "-n{ranks}"], "ranks_per_node": 4}
 TORCHRUN = {"summary": "b", "launcher": ["srun", "-n{nodes}"], "ranks_per_node": 4}
@@ -246,70 +246,3 @@ def test_grid_engine_names_its_hosts_in_a_file(machine: Machine, tmp_path: Path)
     )
     assert array.environment["MASTER_PORT"] == "10773"
     assert (elsewhere / "proof-77").is_dir()
-
-
-STAGED = {"how": "sbcast", "to": "$NVME/me"}
-
-
-def test_the_image_is_broadcast_and_its_copies_go(machine: Machine, tmp_path: Path) -> None:
-    plan = plan_at(tmp_path, scheduler=SLURM, jobs={"staging": STAGED})
-    image = machine.image(plan)
-    environ = {"SLURM_NNODES": "2", "SLURM_JOB_ID": "7", "NVME": "/mnt/b b"}
-    staged = f"/mnt/b b/me/dlcontainer-7-{plan.name}.sif"
-    ran = machine.job(plan, **environ)
-    first, ranks, last = ran.calls
-    assert first == ["sbcast", "--force", image, staged]
-    assert staged in ranks
-    assert image not in ranks
-    every = ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
-    assert last == [*every, "rm", "-f", staged]
-    [kept] = machine.job(plan, DLCONTAINER_STAGE="0", **environ).calls
-    assert image in kept
-    failed = machine.job(plan, FAKE_FAILS="sbcast", **environ)
-    assert (failed.code, len(failed.calls)) == (3, 1)
-    assert "next: DLCONTAINER_STAGE=0 leaves it where it is" in failed.err
-    assert machine.job(plan, FAKE_FAILS="srun", **environ).code == 1
-    assert "give 1 or 0" in machine.job(plan, DLCONTAINER_STAGE="yes", **environ).err
-    assert "$NVME is empty" in machine.job(plan, SLURM_NNODES="2").err
-
-
-@pytest.mark.parametrize(
-    ("how", "program"), [("copy", "cp --remove-destination"), ("dbcast", "dbcast")]
-)
-def test_a_process_on_each_node_copies(
-    machine: Machine, tmp_path: Path, how: str, program: str
-) -> None:
-    given = site("jsrun", "lsf", staging={"how": how, "to": "/mnt/bb"})
-    plan = plan_at(tmp_path, **given)
-    image = machine.image(plan)
-    hosts = machine.folder / "hosts"
-    hosts.write_text("batch1\nn1\nn2\n")
-    ran = machine.job(plan, LSB_DJOB_HOSTFILE=str(hosts), LSB_JOBID="7")
-    staged = f"/mnt/bb/dlcontainer-7-{plan.name}.sif"
-    assert ran.calls[0] == [
-        "jsrun",
-        "-n",
-        "2",
-        "-r1",
-        "-a1",
-        "-c1",
-        *program.split(),
-        image,
-        staged,
-    ]
-
-
-def test_a_lustre_file_is_striped_before_it_is_written(machine: Machine, tmp_path: Path) -> None:
-    to = machine.folder / "lustre"
-    to.mkdir()
-    plan = plan_at(tmp_path, jobs={"staging": {"how": "copy", "to": str(to), "stripes": 8}})
-    image = Path(machine.image(plan))
-    image.write_text("an image")
-    (machine.folder / "bin" / "cp").symlink_to("/bin/cp")
-    ran = machine.job(plan)
-    staged = to / image.name
-    assert ran.calls[0][:3] == ["lfs", "setstripe", "--stripe-count"]
-    assert ran.calls[-1][:3] == ["apptainer", "exec", str(staged)]
-    assert staged.read_text() == "an image"
-    again = machine.job(plan)
-    assert [call[0] for call in again.calls] == ["apptainer"]

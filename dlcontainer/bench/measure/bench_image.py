@@ -7,6 +7,7 @@ from pathlib import Path
 from dlcontainer.bench.probes.base import Contents
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
+from dlcontainer.system.guarded_files import MINE, Owners
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +31,7 @@ class BenchImage:
     is_adopted: bool = False
     # It runs without the host's network, as long as nobody trusted it.
     is_contained: bool = False
+    came: str = "was adopted"
 
     @property
     def contents(self) -> Contents:
@@ -46,7 +48,7 @@ class BenchImage:
         return self.modules[0]
 
 
-def read(image: Path, arch: str) -> BenchImage:
+def read(image: Path, arch: str, known: Owners = MINE) -> BenchImage:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
     found = sif.arch(image)
     if found != arch:
@@ -56,7 +58,7 @@ def read(image: Path, arch: str) -> BenchImage:
             next_step=f"measure on a machine with {found}",
         )
     path = record.beside(image)
-    written = record.read(path)
+    written = record.read(path, known)
     if written is None:
         raise ChecksFailedError(
             f"no record {path.name} beside the image",
@@ -79,6 +81,7 @@ def read(image: Path, arch: str) -> BenchImage:
         has_device_code=offer.stack.has_device_code,
         is_adopted=adopted is not None,
         is_contained=written.is_contained,
+        came=written.came,
     )
 
 
@@ -100,7 +103,7 @@ def require_trust(image: BenchImage, site: str) -> None:
     """Refuse to run ranks of an image that nobody trusted; raises BenchDataError."""
     if image.is_contained:
         raise BenchDataError(
-            f"{image.image.name} was adopted, and nobody trusted it yet",
+            f"{image.image.name} {image.came}, and nobody trusted it yet",
             why="the ranks of a launch need this host's network and memory",
             next_step=f"read docs/adopt.md; then: dlcontainer adopt {image.image.name} "
             f"--site {site} --trust",

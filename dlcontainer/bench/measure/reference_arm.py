@@ -60,6 +60,8 @@ def _no_twin(builds: ImageBuilds | None, plan: Plan, subject: BenchImage, host: 
     """Say why there is no native twin of the image here; None where there is one."""
     wanted = builds.plan(plan) if builds else plan
     reason = native_twin_reason(wanted.recipe, plan.site, host)
+    if not reason and builds and subject.is_contained:
+        return f"it would take the image's build to this host, and the image {subject.came}"
     if reason or not builds or plan.digest == subject.digest:
         return reason
     return (

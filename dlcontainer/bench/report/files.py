@@ -13,6 +13,7 @@ from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
 from dlcontainer.system import report_files
+from dlcontainer.system.visible import visible
 
 Format = Literal["html", "md", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -87,6 +88,6 @@ def write(
             with report_files.replacing(target.path) as file:
                 csv_report.write(sessions, file, found)
         elif target.format == "md":
-            report_files.write(markdown_report.page(settled), target.path)
+            report_files.write(visible(markdown_report.page(settled)), target.path)
         else:
-            report_files.write(html_report.render(settled, templates), target.path)
+            report_files.write(visible(html_report.render(settled, templates)), target.path)

@@ -71,7 +71,9 @@ def _images(
     for name, source in settings.matrix.subjects.items():
         if source.image is not None and name in used:
             found[name] = bench_image.read(
-                (given.folder / source.image).absolute(), bench.execution.host.arch
+                (given.folder / source.image).absolute(),
+                bench.execution.host.arch,
+                given.plan.site.owners,
             )
     for own in found.values():
         bench_image.require_trust(own, settings.site)

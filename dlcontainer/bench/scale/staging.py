@@ -19,6 +19,8 @@ from dlcontainer.bench.slowfs.passthrough import Delay
 from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.bench.slowfs.server_queue import Speed
 from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.workspace import remove
 
@@ -101,7 +103,15 @@ class Places:
         context.execution.progress.step(f"bring {cell.subject} to: {cell.where}")
         began = time.monotonic()
         copy = self._copy(made.path, parent)
-        return Body(path=copy, seconds=made.seconds + time.monotonic() - began)
+        seconds = made.seconds + time.monotonic() - began
+        image = context.source(cell).image
+        if image is not None and copy.is_file() and digests.of_file(copy) != image.sha256:
+            raise ChecksFailedError(
+                f"{copy} has not the SHA-256 of its record, which is copied from {image.image}",
+                why=f"the record says {image.sha256[:12]}…",
+                next_step="copy the image again with its record; measure while nobody changes it",
+            )
+        return Body(path=copy, seconds=seconds)
 
     def _private(self, parent: Path) -> Path:
         if parent not in self._folders:
@@ -118,7 +128,7 @@ class Places:
 
     def _copy(self, path: Path, parent: Path) -> Path:
         target = self._fresh(parent) / path.name
-        argv = ["cp", "-a", "--", str(path.resolve()), str(target)]
+        argv = ["cp", "-a", "-T", "--", str(path.resolve()), str(target)]
         native_tree.run(argv, self.context.runner, f"{path.name} can't be copied")
         return target
 

@@ -148,7 +148,8 @@ def _context(
     from dlcontainer.system.workspace import workspace
 
     cut = _cut(options_)
-    image = bench_image.read(options.image_file(options_.image), world.host.arch)
+    owners = world.site(options_.site).value.owners
+    image = bench_image.read(options.image_file(options_.image), world.host.arch, owners)
     bench_image.require_trust(image, options_.site)
     plan = _plan(options_, asked, image, world)
     # Where jobs are submitted is the user's own environment.

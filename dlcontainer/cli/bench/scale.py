@@ -93,7 +93,8 @@ def _measure(
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.scale import prepare, session
 
-    image = bench_image.read(options.image.absolute(), world.host.arch)
+    known = world.site(options.site).value.owners
+    image = bench_image.read(options.image.absolute(), world.host.arch, known)
     settings = _settings(options, measured, image)
     given = _given(options, measured, image, world)
     # Ranks of other nodes write beside the session's file: its file system is shared.

@@ -88,7 +88,8 @@ def settled(
     begun = continuation.read(options.resume.absolute()) if options.resume else None
     before = begun.session.declared if begun else None
     schedule = defaults.schedule(options, before, joins=probe.joins)
-    image = bench_image.read(common.image_file(options.image), world.host.arch)
+    known = world.site(options.site).value.owners
+    image = bench_image.read(common.image_file(options.image), world.host.arch, known)
     ranks = defaults.ranks_of(options, before)
     setting = Setting(contents=image.contents, begun=before, ranks=ranks.ranks if ranks else 0)
     # Before a twin is made for nothing: what the image can't be measured with is refused here.

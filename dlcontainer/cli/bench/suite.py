@@ -95,7 +95,8 @@ def suite(
     console = output.Console(verbose=verbose, quiet=as_json)
     world = here()
     probes = suites.chosen(list(PROBES.values()), only, quick=quick)
-    found = bench_image.read(options.image_file(image), world.host.arch)
+    known = world.site(site).value.owners
+    found = bench_image.read(options.image_file(image), world.host.arch, known)
     subject = suites.Subject(image_sha256=found.sha256, site=site, quick=quick)
     where = _folder(folder)
     typed: dict[str, Any] = {

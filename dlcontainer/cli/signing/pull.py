@@ -67,6 +67,8 @@ def _show(path: Path, done: "Pulled", name: str, *, verifies: bool, as_json: boo
     verify.show(done.verified)
     if not verifies:
         output.finding("note", "nothing was verified: no --key, --certificate-roots or --pgp")
+        trusted = f"dlcontainer adopt {path} --site SITE --trust"
+        output.finding("note", f"so it runs contained until you trust it: {trusted}")
     output.say(where)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from dlcontainer.image.contents.following import LeavesError, LinksOnDisk, follow
 from dlcontainer.image.contents.model import Entry, is_plain
 
 
@@ -44,7 +45,13 @@ class Unpacked:
         """Give the files where they lie."""
         found, root = {}, self.folder.resolve()
         for path in paths:
-            there = self.folder / path.lstrip("/")
+            parent, _, name = path.rpartition("/")
+            try:
+                # An absolute link above it leads to the tree's own root, and never to this host.
+                above = follow(parent, LinksOnDisk(root=root)).end
+            except LeavesError:
+                continue
+            there = root / above.lstrip("/") / name
             if os.access(there, os.R_OK) and is_plain(there, root):
                 found[path] = there
         return found

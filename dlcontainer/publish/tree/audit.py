@@ -42,7 +42,8 @@ def _faults(root: Path, top: Folder, engine: Path | None, by: Loader | None) -> 
         if name.startswith(PREFIX):
             yield Fault(
                 where=str(root / name),
-                why="a publication is under way, or was killed: the next run removes it",
+                why="a publication is under way, or was killed: a run that begins a minute later "
+                "removes it",
             )
     number = layout.current(top)
     if number is None:

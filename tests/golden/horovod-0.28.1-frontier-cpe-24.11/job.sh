@@ -311,7 +311,7 @@ export MASTER_ADDR MASTER_PORT
 # DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
 dlc_offset=$(apptainer sif list "$dlc_image" |
     awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
-dlc_key=$(stat -c %i-%s-%Y "$dlc_image")
+dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
 # Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
 case ${APPTAINER_USERNS-} in
     1 | [tT]*) ;;
@@ -323,12 +323,125 @@ esac
 
 # The image is copied to /mnt/bb/$USER first. DLCONTAINER_STAGE=0 leaves it where it is.
 dlc_staged=
+read -r -d '' dlc_node <<'END_OF_NODE' || :
+# What a node does for the copy of an image, word by word. What others can make a name in is nothing
+# that a copy may lie in, or be found in: it lies in a folder of this user's own, and is read again.
+dlc_words=$1 dlc_folder=$2 dlc_image=$3 dlc_staged=$4 dlc_sha256=$5 dlc_by=$6
+set -f
+umask 077
+dlc_wrong() { printf 'job: %s: %s\n' "$(uname -n)" "$1" >&2; exit 1; }
+dlc_uid=$(id -u)
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
+# What stands where everybody may make a name is this user's, or root's.
+dlc_look() {
+    # shellcheck disable=SC2046
+    set -- "$1" $(stat -c '%u %A' -- "$1" 2>/dev/null)
+    [ $# = 3 ] || dlc_wrong "there is no folder $1"
+    case $dlc_open$2 in
+        -*) [ "$2" = 0 ] || [ "$2" = "$dlc_uid" ] ||
+            dlc_wrong "$1 is of another user (uid $2), made where everybody may make a name" ;;
+    esac
+    case $3 in
+        l*) ;;
+        d????????[-T]*) dlc_shut=yes dlc_open= ;;  # nobody else comes in
+        d???????wt*) dlc_open=- ;;
+        d???????w*) [ -n "$dlc_shut" ] ||
+            dlc_wrong "$1: everybody may rename what lies in it (mode $3, not sticky)" ;;
+        *) dlc_open= ;;
+    esac
+}
+dlc_walk() {
+    dlc_rest=${1#/}/ dlc_at='' dlc_open='' dlc_shut=''
+    dlc_look /
+    while [ -n "$dlc_rest" ]; do
+        dlc_at=$dlc_at/${dlc_rest%%/*} dlc_rest=${dlc_rest#*/}
+        dlc_look "$dlc_at"
+    done
+}
+# shellcheck disable=SC3067
+dlc_is_own() {
+    [ "$1" "$2" ] && [ ! -L "$2" ] && [ -O "$2" ]
+}
+dlc_make() {
+    dlc_to=${dlc_folder%/*}
+    case $dlc_to in
+        /*) ;;
+        *) dlc_wrong "'$dlc_to' is no absolute path" ;;
+    esac
+    dlc_walk "$dlc_to"
+    dlc_real=$(cd -P -- "$dlc_to" 2>/dev/null && printf '%s.' "$PWD") || dlc_wrong "can't enter $dlc_to"
+    dlc_walk "${dlc_real%.}"
+    dlc_said=$(mkdir -m 700 -- "$dlc_folder" 2>&1) || [ -d "$dlc_folder" ] || dlc_wrong "$dlc_said"
+    dlc_is_own -d "$dlc_folder" || dlc_wrong "$dlc_folder is of another user, or a link"
+    case $(stat -c %A -- "$dlc_folder") in
+        d???--[-S]---*) ;;
+        *) dlc_wrong "$dlc_folder: others may come in; remove it" ;;
+    esac
+}
+dlc_is_it() {
+    dlc_is_own -f "$1" || { dlc_said="$1 is not a file of this user's"; return 1; }
+    dlc_line=$(sha256sum < "$1") || { dlc_said="can't read $1"; return 1; }
+    dlc_said="$1 has the SHA-256 ${dlc_line%% *}; $dlc_by: $dlc_sha256"
+    [ "${dlc_line%% *}" = "$dlc_sha256" ]
+}
+dlc_copy() {
+    # Under a name of its own until it is whole: what is in place was read to its end.
+    dlc_part=$(mktemp -- "$dlc_folder/part-XXXXXXXX") && cp -T -- "$dlc_image" "$dlc_part" &&
+        mv -fT -- "$dlc_part" "$dlc_staged" || dlc_wrong "can't write $dlc_staged"
+}
+dlc_remove() {
+    ! dlc_is_own -d "$dlc_folder" || rm -rf -- "$dlc_folder"
+}
+for dlc_word in $dlc_words; do
+    case $dlc_word in
+        make) dlc_make ;;
+        copy) dlc_copy ;;
+        check) dlc_is_it "$dlc_staged" || dlc_wrong "$dlc_said" ;;
+        remove) dlc_remove ;;
+    esac
+done
+END_OF_NODE
+dlc_on_node() {
+    srun --nodes="$dlc_nodes" --ntasks="$dlc_nodes" --ntasks-per-node=1 /bin/sh -c "$dlc_node" dlc-node "$1" "$dlc_folder" "$dlc_image" \
+        "$dlc_staged" "$dlc_sha256" "$dlc_by"
+}
 case ${DLCONTAINER_STAGE:-1} in
     0) ;;
     1)
-        dlc_staged=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_image##*/}"
-        sbcast --force "$dlc_image" "$dlc_staged" ||
+        [ -f "$dlc_image" ] || dlc_fail "$dlc_image is no file: it can't be copied" \
+            "DLCONTAINER_STAGE=0 leaves it where it is"
+        # The bytes that a copy must have: those of the record beside the image, else its own now.
+        dlc_line=$(readlink -f -- "$dlc_image") dlc_sha256=
+        dlc_by=${dlc_line##*/} dlc_by=${dlc_line%/*}/${dlc_by%.*}.json
+        [ ! -f "$dlc_by" ] || dlc_sha256=$(head -c 65536 -- "$dlc_by" | sed -n \
+            '/^ "image": {$/,/^ }/s/^  "sha256": "\([0-9a-f]\{64\}\)",\{0,1\}$/\1/p')
+        case $dlc_sha256 in
+            '' | *[!0-9a-f]*)
+                dlc_by=$dlc_image dlc_sha256=$(sha256sum < "$dlc_image")
+                dlc_sha256=${dlc_sha256%% *}
+                ;;
+        esac
+        dlc_line=$(od -An -N8 -tx8 /dev/urandom)
+        dlc_folder=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_line# }"
+        dlc_staged=$dlc_folder/${dlc_image##*/}
+        dlc_on_node make &&
+            sbcast --force "$dlc_image" "$dlc_staged" &&
+            dlc_on_node check || {
+            dlc_on_node remove || :
             dlc_fail "can't copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"
+        }
         dlc_image=$dlc_staged
         ;;
     *) dlc_fail "DLCONTAINER_STAGE is '$DLCONTAINER_STAGE'" "give 1 or 0" ;;
@@ -648,5 +761,5 @@ set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MAS
     "$@"
 dlc_code=0
 "$@" || dlc_code=$?
-[ -z "$dlc_staged" ] || srun --nodes="$dlc_nodes" --ntasks="$dlc_nodes" --ntasks-per-node=1 rm -f "$dlc_staged" || :
+[ -z "$dlc_staged" ] || dlc_on_node remove || :
 exit "$dlc_code"

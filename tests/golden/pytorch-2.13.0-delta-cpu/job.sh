@@ -272,7 +272,7 @@ export MASTER_ADDR MASTER_PORT
 # DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
 dlc_offset=$(apptainer sif list "$dlc_image" |
     awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
-dlc_key=$(stat -c %i-%s-%Y "$dlc_image")
+dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
 # Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
 case ${APPTAINER_USERNS-} in
     1 | [tT]*) ;;

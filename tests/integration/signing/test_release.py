@@ -10,6 +10,7 @@ import pytest
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import PublishError
 from dlcontainer.evidence import folder
+from dlcontainer.image import record
 from tests.integration.signing.tools import PASSWORD, Secured, session_of, typed
 from tests.integration.world import Built, World
 from tests.publishing import BOTH, put, seen
@@ -104,6 +105,33 @@ def test_the_engine_pulls_what_we_pushed_and_the_reverse(
     assert pulled.code == 0, pulled.err
     assert "nothing was verified" in pulled.out
     assert (tmp_path / "ours.sif").read_bytes() == image.read_bytes()
+
+
+def test_what_nobody_verified_is_contained_until_somebody_trusts_it(
+    image: Path, signer: Pair, registry: Secured, tmp_path: Path, capsys: Capture
+) -> None:
+    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    place, target = registry.place("site/pulled:1"), tmp_path / "pulled.sif"
+    assert typed(capsys, "push", image, place, *registry.options).code == 0
+    pulled = typed(capsys, "pull", place, "-o", target, *registry.options)
+    assert pulled.code == 0, pulled.err
+    assert f"dlcontainer adopt {target} --site SITE --trust" in pulled.out
+    assert json.loads(target.with_suffix(".json").read_text())["unverified"]["source"] in pulled.out
+    # Its signed record counts all the same: the mark is this machine's.
+    held = typed(capsys, "verify", target, "--key", signer.public, "--require-evidence", "record")
+    assert held.code == 0, held.err
+    found = record.read(record.beside(target))
+    assert found is not None
+    assert found.is_contained
+    assert typed(capsys, "adopt", target, "--site", "local").code == 2
+    assert typed(capsys, "adopt", target, "--site", "local", "--trust").code == 0
+    found = record.read(record.beside(target))
+    assert found is not None
+    assert not found.is_contained
+    verified = tmp_path / "verified.sif"
+    wanted = ("--key", signer.public, "--require-signed")
+    assert typed(capsys, "pull", place, "-o", verified, *wanted, *registry.options).code == 0
+    assert "unverified" not in json.loads(verified.with_suffix(".json").read_text())
 
 
 def test_with_a_certificate_of_the_centre(

@@ -15,6 +15,7 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.image.contents import Entry
 from dlcontainer.image.record import Content, Record
+from dlcontainer.system.guarded_files import MINE
 from tests.values import CONTENT, site_of
 
 ORIGIN = Origin(
@@ -93,11 +94,11 @@ def recorded(image: Path) -> Path:
 
 def test_trust_is_noted_with_the_rest_kept(tmp_path: Path) -> None:
     image = recorded(tmp_path / "a.sif")
-    file = trust.adopted(image)
+    file = trust.of_others(image, MINE)
     assert file is not None
     assert file.record.is_contained
     trust.write(image, file, "ada")
-    again = trust.adopted(image)
+    again = trust.of_others(image, MINE)
     assert again is not None
     assert again.body["finished"] == "kept"
     assert again.record.trust is not None
@@ -108,7 +109,7 @@ def test_trust_is_noted_with_the_rest_kept(tmp_path: Path) -> None:
 def test_trust_in_an_image_that_changed(tmp_path: Path) -> None:
     image = recorded(tmp_path / "a.sif")
     image.write_bytes(b"other")
-    file = trust.adopted(image)
+    file = trust.of_others(image, MINE)
     assert file is not None
     with pytest.raises(ChecksFailedError, match="is not the image of its record"):
         trust.write(image, file, "ada")

@@ -89,6 +89,14 @@ def test_all_ways_out_are_clean(path: str, capsys: pytest.CaptureFixture[str]) -
     assert obeyed(said) == []
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_no_way_out_shows_a_password(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    PATHS[path]("it's at 'https://ada:PASSWORD1x@pkg.example/simple'")
+    said = "".join(capsys.readouterr())
+    assert "ada:***@pkg.example/simple" in said
+    assert "PASSWORD" not in said
+
+
 def test_a_terminals_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     on_console(live=True)(EVIL)
     said = capsys.readouterr().err

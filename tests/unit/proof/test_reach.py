@@ -130,3 +130,13 @@ def test_a_file_of_a_stranger_does_not_count(
 def test_a_site_of_cpus_has_nodes_and_no_gpus() -> None:
     shown = reach.lines(reach.Files(), site_of().value)
     assert shown[3] == "ran on its nodes: not shown"
+
+
+def test_a_folder_of_bad_files_is_counted_and_not_listed(tmp_path: Path) -> None:
+    for number in range(300):
+        path = tmp_path / f"{number:03}.json"
+        path.write_text('{"schema": "dlcontainer/validate/1", "ok": false}')
+    said = reach.lines(reach.read([tmp_path]), site_of().value)
+    bad = [line for line in said if line.startswith("not counted: ")]
+    assert len(bad) == 6
+    assert bad[-1] == "not counted: 295 more"

@@ -17,6 +17,7 @@ from dlcontainer.proof import reach
 from dlcontainer.publish import publish as publishing
 from dlcontainer.publish import roots
 from dlcontainer.publish.tree import changes
+from dlcontainer.system.guarded_files import MINE
 from tests.fakes import RecordingRunner
 from tests.publishing import BOTH, RECIPE, hidden, image_of, put, seen
 from tests.skips import skip
@@ -335,7 +336,7 @@ def test_an_adopted_image_is_published_once_it_is_trusted(tmp_path: Path, root: 
         put(image, root)
     assert str(caught.value.next_step).endswith("--site lab --trust")
     assert not root.exists() or not seen(root)
-    file = trust.adopted(image)
+    file = trust.of_others(image, MINE)
     assert file is not None
     trust.write(image, file, "ada")
     assert put(image, root).version == "1.0"

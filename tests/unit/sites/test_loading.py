@@ -187,3 +187,20 @@ def test_an_index_is_an_address_or_a_folder_and_no_option(tmp_path: Path, place:
         if text.strip().startswith("- ") and place in text and "fine" not in text
     )
     assert f"s.yaml:{line}:7: routing.pip.extra_indexes[1]: " in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["jobs", "mpi"])
+@pytest.mark.parametrize(
+    "word", ["; touch x", "--pwd=/", "com.x", "a`id`=1", "=1", "a|b=1", "a\tb=1"]
+)
+def test_what_is_no_annotation_is_refused_when_read(tmp_path: Path, key: str, word: str) -> None:
+    facts: dict[str, Any] = {
+        "engine": {"runtime": "container-engine", "sources": ["guide"]},
+        "jobs": {"sources": ["guide"]},
+        "mpi": {"family": "mpich", "mode": "swap", "name": "M", "sources": ["guide"]},
+    }
+    site = {**SITE, "sources": {"guide": "the guide"}, **facts}
+    site[key] = {**facts[key], "flags": ["com.hooks.cxi.enabled=true", word]}
+    with pytest.raises(ConfigError, match=rf"{key}\.flags.*") as caught:
+        load(write_yaml(tmp_path / "s.yaml", site))
+    assert "s.yaml:" in str(caught.value)

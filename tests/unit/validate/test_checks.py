@@ -15,6 +15,7 @@ from tests.unit.validate.inspecting import (
     check,
     failed,
     inspected,
+    kept_apart,
     said,
 )
 
@@ -29,7 +30,7 @@ def test_packages_of_the_distribution(image: Path) -> None:
 
 def test_no_record(image: Path) -> None:
     image.with_suffix(".json").unlink()
-    checks = check(image, RecordingRunner(answers(), strict=True))
+    checks = check(image, RecordingRunner(kept_apart(), strict=True))
     assert failed(checks) == {"record": "no it's an image.json beside the image"}
     assert "manifest" not in checks
 
@@ -37,9 +38,22 @@ def test_no_record(image: Path) -> None:
 def test_an_image_that_is_not_the_records(image: Path) -> None:
     with image.open("ab") as file:
         file.write(b"one byte more")
-    wrong = failed(check(image, RecordingRunner(answers(), strict=True)))
+    wrong = failed(check(image, RecordingRunner(kept_apart(), strict=True)))
     assert list(wrong) == ["record"]
     assert "is not the record's" in wrong["record"]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_nobody_vouches_for_sees_nothing_of_this_host(image: Path, lost: bool) -> None:
+    """A stranger's image without a record, or beside the record of another image."""
+    if lost:
+        image.with_suffix(".json").unlink()
+    else:
+        image.write_bytes(image.read_bytes() + b"x")
+    runner = RecordingRunner(kept_apart(), strict=True)
+    assert check(image, runner)["contained"].ok
+    for call in runner.calls[1:]:
+        assert {"--containall", "--no-privs", "none"} <= set(call.argv)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +169,7 @@ def test_an_image_that_was_built_by_hand(image: Path) -> None:
     """The engine alone made it from a rendered text: no record, and nothing of `build` inside."""
     image.with_suffix(".json").unlink()
     inside = said({**INSIDE, "provenance": False})
-    checks = check(image, RecordingRunner(answers(inside=inside), strict=True))
+    checks = check(image, RecordingRunner(kept_apart(inside=inside), strict=True))
     assert [name for name, one in checks.items() if one.state == "failed"] == []
     assert checks["record"].state == "not tried"
     assert checks["record"].detail == (
@@ -168,12 +182,12 @@ def test_an_image_that_was_built_by_hand(image: Path) -> None:
 def test_an_image_that_lost_its_record(image: Path, changes: dict[str, bool]) -> None:
     image.with_suffix(".json").unlink()
     inside = said({**INSIDE, **changes})
-    checks = check(image, RecordingRunner(answers(inside=inside), strict=True))
+    checks = check(image, RecordingRunner(kept_apart(inside=inside), strict=True))
     assert checks["record"].state == "failed"
 
 
 def test_a_label_that_names_another_plan_than_the_manifest(image: Path) -> None:
     image.with_suffix(".json").unlink()
     inside = said({**INSIDE, "provenance": False, "digest": "c" * 64})
-    wrong = failed(check(image, RecordingRunner(answers(inside=inside), strict=True)))
+    wrong = failed(check(image, RecordingRunner(kept_apart(inside=inside), strict=True)))
     assert wrong["manifest"].endswith("is not the label's")

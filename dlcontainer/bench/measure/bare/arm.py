@@ -36,6 +36,8 @@ def require(settings: SessionSettings, subject: BenchImage, plan: Plan) -> None:
     why = None
     if subject.is_adopted:
         why = "the image was adopted: what is in it is somebody else's, and no engine is around it"
+    elif subject.is_contained:
+        why = f"the image {subject.came}, and no engine is around it"
     elif settings.rank_group:
         why = "the image's MPI looks for its parts at paths that this host does not have"
     elif plan.digest != subject.digest:

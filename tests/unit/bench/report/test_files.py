@@ -12,7 +12,8 @@ from dlcontainer.bench.report.figures import ecdf, seconds
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import scope_text, summary
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Json, Sample
+from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system import report_files
 from tests import benchseries, benchtriples, rowseries
@@ -77,6 +78,27 @@ def test_hostile_csv_is_read_back(tmp_path: Path) -> None:
     assert len(found) == len(analysis.series.samples)
     assert [row["error"] for row in found if row["error"]] == [HOSTILE]
     assert None not in found[0]
+
+
+def test_what_a_terminal_obeys_is_in_no_page(tmp_path: Path) -> None:
+    plan = Plan(pairs=2, control_pairs=0)
+    session = benchseries.session(plan)
+    evil = "\x1b[31mred\u2028line\u202e\x9b"
+    session = replace(session, declared=replace(session.declared, site=evil), machine={evil: evil})
+    path = tmp_path / "s.jsonl"
+    with Writer(path, session) as out:
+        out.stack(Stack(arm="native", facts=benchseries.FACTS))
+        out.stack(Stack(arm="container", facts=benchseries.FACTS))
+        for sample in benchseries.draw(plan):
+            out.sample(sample)
+    analysis = analyse(reader.read(path))
+    wanted = files.targets(tmp_path / "r.html", "html,md")
+    files.write(wanted, html_report.page([analysis]), [analysis.series], TEMPLATES)
+    for target in wanted:
+        text = target.path.read_text()
+        assert "red" in text
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
+        assert "u001b" in text
 
 
 def test_hostile_markdown_stays_text(tmp_path: Path) -> None:
