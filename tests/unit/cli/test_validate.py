@@ -34,7 +34,7 @@ def image_for(folder: Path, **content: Any) -> Path:
         # what is named is meant
         ({"site": "perlmutter", "node_type": "cpu"}, "perlmutter:gpu", "perlmutter:gpu"),
         # another site's, one that the site no longer has, and none: the usual one
-        ({"site": "local", "node_type": None}, "perlmutter", "perlmutter:gpu"),
+        ({"site": "local", "node_type": "cpu"}, "perlmutter", "perlmutter:gpu"),
         ({"site": "perlmutter", "node_type": "gone"}, "perlmutter", "perlmutter:gpu"),
         ({}, "perlmutter", "perlmutter:gpu"),
     ],

@@ -161,3 +161,15 @@ def test_bits_of_images_with_the_same_tree(image: Path, tmp_path: Path) -> None:
     lacking = write_sif(tmp_path / "lacking.sif", (sifs.TREE,))
     found = bitwise.compare(image, lacking, environ, runner)
     assert found.parts[0].how == ("only in the first",)
+
+
+def test_bytes_are_compared_without_unpacking(image: Path, tmp_path: Path) -> None:
+    assert bitwise.outline(image, image) == bitwise.Outline(identical=True)
+    other = write_sif(tmp_path / "other.sif", (sifs.TREE, sifs.BILL))
+    found = bitwise.outline(image, other)
+    assert (found.identical, found.same_tree) == (False, True)
+    assert found.parts == ("sbom.cdx.json", "the head")
+    packed = (*sifs.TREE[:2], sifs.TREE[2] + b"x", *sifs.TREE[3:])
+    apart = write_sif(tmp_path / "apart.sif", (packed, sifs.BILL))
+    found = bitwise.outline(other, apart)
+    assert (found.identical, found.same_tree) == (False, False)
