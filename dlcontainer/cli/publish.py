@@ -55,6 +55,7 @@ def publish(
     from dlcontainer.cli.context import here
     from dlcontainer.proof import reach
     from dlcontainer.publish import publish as publishing
+    from dlcontainer.publish.tree.layout import admit_any
 
     world = here()
     path = options.image_file(image)
@@ -71,10 +72,12 @@ def publish(
     given = reach.read(proofs, loaded.engine.builders) if proofs else None
     trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
+    asked = trust_options.asking(trust, demand, world, console)
     context = replace(
         _context(site, loaded, world, console),
         proofs=given,
-        verify=trust_options.verifier(trust, demand, world, console),
+        verify=trust_options.verifier(asked, console),
+        admit=asked.admit if asked else admit_any,
         unpacked=layout == "tree",
     )
     done = publishing.publish(path, loaded, root.absolute() if root else None, context)

@@ -248,7 +248,7 @@ def test_two_pushers_at_once_lose_nothing(
         thread.join()
     assert faults == []
     with client() as reader:
-        there = referrers.found(reader, digest)
+        there = list(referrers.found(reader, digest, print))
     assert len([one for one in there if "report" in one.artifact_type]) == 16
     assert time.monotonic() - began < 120
 

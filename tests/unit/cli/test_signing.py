@@ -22,9 +22,9 @@ def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
     assert demand.kinds == ("validate", "bench")
     assert trust_options.demand_of(None, None, signed=False).is_empty
     (key,) = trust_options.trust_of(site).keys
-    assert key.where == str(own)
-    (key,) = trust_options.trust_of(site, keys=[other]).keys
-    assert key.where == str(other)
+    assert key.key.where == str(own)
+    (key,) = trust_options.trust_of(site, keys=[str(other)]).keys
+    assert key.key.where == str(other)
     own.chmod(0o666)
     with pytest.raises(ConfigError, match="others may write in it"):
         trust_options.trust_of(site)

@@ -49,11 +49,11 @@ def test_signed_and_read_back(tmp_path: Path, curve: bool, word: str) -> None:
     other = keys.read_public(pair(tmp_path, "other").public)
     read = envelope.read(envelope.sealed(b"something", key), "x")
     assert read.payload == b"something"
-    assert read.signer([other, public]) == public
-    assert read.signer([other]) is None
+    assert [one.key for one in read.signed_by([other, public])] == [public]
+    assert read.signed_by([other]) == ()
     body = json.loads(envelope.sealed(b"something", key))
     body["payload"] = base64.b64encode(b"something else").decode()
-    assert envelope.read(json.dumps(body).encode(), "x").signer([public]) is None
+    assert envelope.read(json.dumps(body).encode(), "x").signed_by([public]) == ()
 
 
 @pytest.mark.parametrize(
