@@ -40,7 +40,12 @@ class KeyFile(Strict):
     @model_validator(mode="before")
     @classmethod
     def _a_path_alone(cls, value: object) -> object:
-        return {"file": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"file": value}
+        # What comes out of a function of Python's is no JSON any more: its lists are not taken.
+        if isinstance(value, dict) and isinstance(value.get("for"), list):
+            return {**value, "for": tuple(value["for"])}
+        return value
 
 
 class Trust(Facts):

@@ -32,6 +32,31 @@ def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
         trust_options.kinds_of("bnech")
 
 
+def test_keys_have_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = pair(tmp_path, "own").public
+    monkeypatch.chdir(tmp_path)
+    odd = tmp_path / "bench=x.pub"
+    odd.write_bytes(own.read_bytes())
+    (tmp_path / "a=b").mkdir()
+    (tmp_path / "a=b/x.pub").write_bytes(own.read_bytes())
+    every = ("image", "validate", "proof", "bench", "report")
+    for text, roles in (
+        ("own.pub", every),
+        ("bench=own.pub", ("bench",)),
+        ("report, bench=own.pub", ("bench", "report")),
+        (f"image={own}", ("image",)),
+        # Files whose names look like it.
+        ("bench=x.pub", every),
+        ("./bench=x.pub", every),
+        ("a=b/x.pub", every),
+    ):
+        (key,) = trust_options.trust_of(None, keys=[text]).keys
+        assert key.roles == roles
+    for text in ("images=own.pub", "=own.pub", "bench,=own.pub"):
+        with pytest.raises(UsageError, match="is no role of a key"):
+            trust_options.trust_of(None, keys=[text])
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
