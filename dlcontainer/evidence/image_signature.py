@@ -36,6 +36,7 @@ _CAUSES = (
     ("unknown authority", "is signed with a certificate of another authority"),
     ("incompatible key usage", "is signed with a certificate that is not for signing code"),
     ("object not signed", "holds a part that nobody signed"),
+    ("not associated with object group", "holds a part that nobody signed"),
     ("signature not found", "is not signed"),
     ("unknown entity", "is signed by somebody else"),
     ("do not match threshold", "is signed by somebody else"),

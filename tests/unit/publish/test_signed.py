@@ -26,7 +26,7 @@ from tests.signers import pair
 
 @dataclass
 class Signatures:
-    """An engine that finds an image signed by its bytes; `before` and `after` it looks, others act."""
+    """An engine that knows signed bytes; `before` and `after` it looks, others act."""
 
     tmp: Path
     sealer: Sealer

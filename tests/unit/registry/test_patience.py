@@ -156,9 +156,12 @@ def client(server: Dripping, **times: float) -> ArtifactClient:
     ],
 )
 def test_a_registry_that_drips_lets_go(head: bytes, drop: bytes) -> None:
-    with dripping(head, drop) as server, client(server, answer_s=0.5) as asking:
-        with pytest.raises(DlcontainerError) as caught:
-            asking.manifest("1")
+    with (
+        dripping(head, drop) as server,
+        client(server, answer_s=0.5) as asking,
+        pytest.raises(DlcontainerError) as caught,
+    ):
+        asking.manifest("1")
     assert "has not given all within 0.5 s" in str(caught.value) or "no HTTP answer" in str(
         caught.value
     )
@@ -175,6 +178,12 @@ def test_a_layer_that_drips_ends(tmp_path: Path) -> None:
     assert "sends less than 1e+06 bytes a second" in str(caught.value)
 
 
+def too_slow(sent: Upload, clock: Clock) -> None:
+    for _ in range(30):
+        sent.read(16_384)
+        clock.now += 17
+
+
 def test_an_upload_that_nobody_takes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("dlcontainer.registry.upload.time.monotonic", clock)
@@ -186,16 +195,17 @@ def test_an_upload_that_nobody_takes_ends(tmp_path: Path, monkeypatch: pytest.Mo
             assert len(sent.read(16_384)) == 16_384
             clock.now += 16  # just over 1 kB a second
         with pytest.raises(TooSlowError):
-            for _ in range(30):
-                sent.read(16_384)
-                clock.now += 17
+            too_slow(sent, clock)
         assert "takes less than 1000 bytes a second" in str(sent.over)
 
 
 def test_a_block_of_questions_has_an_end() -> None:
     with dripping(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b"") as server:
-        with client(server) as asking, asking.within(0):
-            with pytest.raises(DlcontainerError, match="has used up the time for its answers"):
-                asking.manifest("1")
+        with (
+            client(server) as asking,
+            asking.within(0),
+            pytest.raises(DlcontainerError, match="has used up the time for its answers"),
+        ):
+            asking.manifest("1")
         with client(server) as asking:
             assert asking.manifest("1") is None

@@ -46,9 +46,11 @@ def test_a_password_goes_over_tls_only(other: FakeRegistry, challenge: str) -> N
     )
     reference = Reference(name=f"{address}/site/demo", tag="1", digest=None)
     way = Way(plain_http=(address,))
-    with ArtifactClient(reference=reference, way=way, login=LOGIN) as client:
-        with pytest.raises(PublishError, match="is reached without TLS, and wants a password"):
-            client.manifest("1")
+    with (
+        ArtifactClient(reference=reference, way=way, login=LOGIN) as client,
+        pytest.raises(PublishError, match="is reached without TLS, and wants a password"),
+    ):
+        client.manifest("1")
     assert other.asked
     assert shown(other) == [None] * len(other.asked)
 

@@ -63,7 +63,7 @@ def refused(root: Path, change: Callable[..., object], gate: Gate) -> None:
 
 def test_publish_asks_of_the_bytes_in_the_tree(root: Path, images: Path) -> None:
     gate = Gate(good=(b"signed",))
-    with pytest.raises(PublishError, match="demo/1.0 is not signed"):
+    with pytest.raises(PublishError, match="is not signed"):
         put(root, image_file(images, b"not"), by=gate.hand)
     # Nothing of it stays, not even a release that is not live.
     assert list((root / "releases").iterdir()) == []
@@ -78,7 +78,7 @@ def test_a_release_that_lies_there_already_is_asked_of(root: Path, images: Path)
     put(root, image_file(images, b"signed"), "2.0")
     act(root, lambda tree: changes.unpublish(tree, "demo/1.0"))
     gate = Gate(good=(b"signed",))
-    with pytest.raises(PublishError, match="demo/1.0 is not signed"):
+    with pytest.raises(PublishError, match="is not signed"):
         put(root, image, by=gate.hand)
     assert seen(root) == both("2.0")
 
@@ -115,7 +115,7 @@ def test_promote(root: Path, images: Path, tmp_path: Path) -> None:
 def test_takeover(root: Path, tmp_path: Path) -> None:
     put_old(image_of(tmp_path / "given"), root)
     gate = Gate()
-    with pytest.raises(PublishError, match="demo/1.0 is not signed"):
+    with pytest.raises(PublishError, match="is not signed"):
         takeover.take_over(root, gate.hand)
     assert not (root / "current").exists()
     assert (root / "modules").is_dir()
